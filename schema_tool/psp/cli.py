@@ -1,0 +1,56 @@
+"""The `psp` command: one Typer application, with one sub-application for each task."""
+
+from typing import Annotated
+
+import typer
+
+from psp import __version__
+from psp.cluster.cli import app as cluster_app
+from psp.output import console
+from psp.primary_cli import app as primary_app
+from psp.schema.cli import app as schema_app
+
+app = typer.Typer(
+    name="psp",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+    help="""Several PostgreSQL servers, far apart, all writable, one consistent database.
+
+[bold]Try it on this machine[/] (throw-away PostgreSQL servers, three zones with simulated distance):
+
+    psp cluster up --zone lisbon=30 --zone virginia=90 --zone tokyo=190 --schema tables.sql\n
+    psp cluster status --watch\n
+    psp cluster psql tokyo\n
+    psp cluster down
+
+[bold]Put a database of your own under psp[/]:
+
+    psp primary init  "host=primary dbname=psp"\n
+    psp schema check  "host=db dbname=shop"      # what stands in the way, all at once\n
+    psp schema adopt  "host=db dbname=shop" --help\n
+    psp schema release "host=db dbname=shop"     # a plain database again
+""",
+)
+app.add_typer(schema_app, name="schema")
+app.add_typer(cluster_app, name="cluster")
+app.add_typer(primary_app, name="primary")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"psp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,1 @@
+"""Local clusters on throw-away PostgreSQL servers: for trying, for tests, for benchmarks."""
