@@ -1,0 +1,26 @@
+# Third-party libraries, all of them Debian packages (tools/apt-packages.txt), each as one imported target.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+
+pkg_check_modules(psp_pqxx REQUIRED IMPORTED_TARGET libpqxx)
+pkg_check_modules(psp_zmq REQUIRED IMPORTED_TARGET libzmq cppzmq)
+pkg_check_modules(psp_yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
+add_library(psp::pqxx ALIAS PkgConfig::psp_pqxx)
+add_library(psp::zmq ALIAS PkgConfig::psp_zmq)
+add_library(psp::yaml_cpp ALIAS PkgConfig::psp_yaml_cpp)
+
+# Header-only: asio without Boost, and moodycamel's queue.
+find_path(PSP_ASIO_INCLUDE asio.hpp REQUIRED)
+add_library(psp_asio INTERFACE)
+target_include_directories(psp_asio SYSTEM INTERFACE ${PSP_ASIO_INCLUDE})
+target_compile_definitions(psp_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+target_link_libraries(psp_asio INTERFACE Threads::Threads)
+add_library(psp::asio ALIAS psp_asio)
+
+find_path(PSP_CONCURRENTQUEUE_INCLUDE concurrentqueue/concurrentqueue.h REQUIRED)
+add_library(psp_concurrentqueue INTERFACE)
+target_include_directories(psp_concurrentqueue SYSTEM INTERFACE ${PSP_CONCURRENTQUEUE_INCLUDE})
+add_library(psp::concurrentqueue ALIAS psp_concurrentqueue)

@@ -1,0 +1,18 @@
+# psp_test(name SOURCES a_test.cc ... LIBS psp_common ...)
+# One gtest executable (gmock included) in bin/tests and one ctest entry with a time limit.
+find_package(GTest REQUIRED)
+
+function(psp_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT_S" "SOURCES;LIBS")
+  if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "psp_test(${name}): SOURCES is missing, or unknown: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_TIMEOUT_S)
+    set(arg_TIMEOUT_S 60)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT_S})
+endfunction()

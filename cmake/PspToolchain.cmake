@@ -1,0 +1,25 @@
+# The compiler's helpers, used where they are installed, and the sanitizers.
+
+find_program(PSP_CCACHE ccache)
+if(PSP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PSP_CCACHE})
+endif()
+
+find_program(PSP_MOLD mold)
+if(PSP_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+set(PSP_SANITIZE "off" CACHE STRING "address (with undefined), thread or off")
+set_property(CACHE PSP_SANITIZE PROPERTY STRINGS address thread off)
+if(PSP_SANITIZE STREQUAL "address")
+  set(psp_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
+elseif(PSP_SANITIZE STREQUAL "thread")
+  set(psp_sanitizers -fsanitize=thread)
+elseif(NOT PSP_SANITIZE STREQUAL "off")
+  message(FATAL_ERROR "PSP_SANITIZE is '${PSP_SANITIZE}': it must be address, thread or off")
+endif()
+if(psp_sanitizers)
+  add_compile_options(${psp_sanitizers} -fno-omit-frame-pointer -O1)
+  add_link_options(${psp_sanitizers})
+endif()
