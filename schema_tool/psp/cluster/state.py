@@ -1,0 +1,118 @@
+"""What a local cluster is made of, in a file, so that every shell can find, extend and remove it.
+
+The file is written before anything is made, and says nothing about running processes: those are found by
+their marks (processes.py, pgserver.py). So whatever was interrupted, `down` finds all of it.
+"""
+
+import dataclasses
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from psp.output import PspError
+
+STATE_FILE = "cluster.json"
+FORMAT = 1
+
+Role = Literal["primary", "sp"]
+
+
+@dataclass
+class NodeState:
+    """One node: a PostgreSQL server, its daemon, and for a far SP the relay on the way to the primary."""
+
+    name: str
+    role: Role
+    pg_port: int
+    zone: str = ""
+    rtt_ms: float = 0.0
+    daemon_port: int = 0  # primary: where the daemon listens; SP: the number in the hook socket's name
+    relay_port: int = 0  # 0: no relay
+    adopted: bool = False  # SP: its database is under psp, so its daemon belongs to it
+
+
+@dataclass
+class ClusterState:
+    """A local cluster. `complete` is false while `up` is at work: what it left is then to be removed."""
+
+    name: str
+    directory: Path
+    socket_dir: Path
+    database: str
+    pg_settings: dict[str, str] = field(default_factory=dict)
+    primary_options: dict[str, str] = field(default_factory=dict)
+    sp_options: dict[str, str] = field(default_factory=dict)
+    relay_mbit: int = 0
+    complete: bool = False
+    nodes: list[NodeState] = field(default_factory=list)
+
+    def save(self) -> None:
+        """Writes the file; a reader sees the old one or the new one, never half of it."""
+        document = {"format": FORMAT, **dataclasses.asdict(self)}
+        path = self.directory / STATE_FILE
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(document, indent=2, default=str) + "\n")
+        temporary.replace(path)
+
+    def node(self, name: str) -> NodeState:
+        """The node of that name; PspError names those there are."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        known = ", ".join(node.name for node in self.nodes)
+        raise PspError(f"cluster {self.name} has no node {name!r}", f"its nodes: {known}")
+
+    def ports(self) -> set[int]:
+        """Every port that belongs to the cluster, running or not."""
+        return {p for node in self.nodes for p in (node.pg_port, node.daemon_port, node.relay_port) if p}
+
+
+def load(directory: Path) -> ClusterState | None:
+    """The cluster in that folder, or None if there is none."""
+    try:
+        document: dict[str, Any] = json.loads((directory / STATE_FILE).read_text())
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        raise PspError(f"{directory / STATE_FILE} cannot be read: {error}") from None
+    if document.pop("format", None) != FORMAT:
+        raise PspError(f"{directory / STATE_FILE} was written by another version of psp")
+    nodes = [NodeState(**node) for node in document.pop("nodes")]
+    document["directory"] = Path(document["directory"])
+    document["socket_dir"] = Path(document["socket_dir"])
+    return ClusterState(**document, nodes=nodes)
+
+
+def default_directory(name: str) -> Path:
+    """Where a cluster lives if no folder is given: on disk, reachable for the servers' account, ours."""
+    base = Path("/var/tmp") / f"psp-{os.getuid()}"
+    base.mkdir(mode=0o755, exist_ok=True)
+    if base.stat().st_uid != os.getuid():
+        raise PspError(f"{base} belongs to another user", "give a folder of your own with --dir")
+    return base / name
+
+
+def make_socket_dir() -> Path:
+    """A new folder with a short name: the path of a unix socket has at most 107 bytes."""
+    folder = Path(tempfile.mkdtemp(prefix="psp-", dir="/tmp"))
+    folder.chmod(0o755)
+    return folder
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """One command at a time works on a cluster; the second is told so at once."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    path = directory.parent / f".{directory.name}.lock"
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PspError(f"another psp command is at work on the cluster in {directory}") from None
+        yield
