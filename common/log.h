@@ -1,0 +1,36 @@
+// Logging to stderr, one line for each event. Use spdlog's functions (spdlog::info("…{}", x)) from any
+// thread.
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+namespace psp {
+
+// The values that SetUpLog takes, for the configuration.
+inline constexpr const char* kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
+
+void SetUpLog(std::string_view program, std::string_view level);
+
+// Remembers what was said already, so that bad input is logged once and cannot fill the disk. Thread-safe.
+// After `names_max` different names everything new counts as said.
+class LogOnce {
+ public:
+  explicit LogOnce(std::size_t names_max = 1000) : names_max_(names_max) {}
+
+  // True the first time for each name.
+  bool First(std::string_view name);
+  // The name may be said again (its cause has gone).
+  void Forget(std::string_view name);
+
+ private:
+  const std::size_t names_max_;
+  std::mutex mutex_;
+  std::unordered_set<std::string> said_;
+};
+
+}  // namespace psp

@@ -1,0 +1,135 @@
+#include "common/pg_session.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "common/log.h"
+
+namespace psp {
+namespace {
+
+// Libpq ends its messages with newlines and adds LINE/CONTEXT lines: one line is enough for a log.
+std::string OneLine(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+// Class 08: connection; 57P01 to 57P03: the server shuts down or starts.
+bool IsConnectionState(std::string_view sqlstate) {
+  return sqlstate.starts_with("08") || sqlstate == "57P01" || sqlstate == "57P02" || sqlstate == "57P03";
+}
+
+// Waits for the time to pass; true when stop was requested.
+bool WaitOrStop(std::stop_token stop, std::int64_t wait_ms) {
+  std::mutex mutex;
+  std::condition_variable_any nothing;
+  std::unique_lock lock(mutex);
+  nothing.wait_for(lock, stop, std::chrono::milliseconds(wait_ms), [] { return false; });
+  return stop.stop_requested();
+}
+
+// libpqxx would silently connect again and so lose settings and locks. Its way to forbid that is deprecated
+// because newer versions never do it.
+void ForbidSilentReconnect(pqxx::connection& connection) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  connection.inhibit_reactivation(true);
+#pragma GCC diagnostic pop
+}
+
+}  // namespace
+
+PgSession::PgSession(Options options) : options_(std::move(options)) {}
+
+PgSession::~PgSession() = default;
+
+void PgSession::Prepare(std::string name, std::string sql) {
+  if (connected()) connection_->prepare(name, sql);
+  statements_.emplace_back(std::move(name), std::move(sql));
+}
+
+bool PgSession::connected() const { return connection_ != nullptr && connection_->is_open(); }
+
+void PgSession::Close() { connection_.reset(); }
+
+void PgSession::SetUp() {
+  connection_ = std::make_unique<pqxx::connection>(options_.conninfo);
+  ForbidSilentReconnect(*connection_);
+  pqxx::nontransaction tx(*connection_);
+  tx.exec_params("SELECT set_config('application_name', $1, false)", options_.application_name);
+  for (const std::string& sql : options_.settings) tx.exec(sql);
+  const pqxx::row row = tx.exec1(
+      "SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity WHERE pid = "
+      "pg_backend_pid()");
+  backend_pid_ = row[0].as<int>();
+  backend_start_ = row[1].as<std::string>();
+  tx.commit();
+  for (const auto& [name, sql] : statements_) connection_->prepare(name, sql);
+}
+
+PgResult<Done> PgSession::Connect() {
+  Close();
+  try {
+    SetUp();
+    return Done{};
+  } catch (const pqxx::pqxx_exception& problem) {
+    PgError error = Classify(problem, false);
+    Close();
+    if (error.sqlstate.empty()) error.reaction = PgReaction::kReconnect;
+    return error;
+  }
+}
+
+bool PgSession::ConnectUntilStopped(std::stop_token stop) {
+  std::int64_t wait_ms = options_.backoff_min_ms;
+  bool logged = false;
+  while (!stop.stop_requested()) {
+    const PgResult<Done> attempt = Connect();
+    if (attempt.ok()) {
+      if (logged) spdlog::info("{}: PostgreSQL is back", options_.application_name);
+      return true;
+    }
+    if (!logged)
+      spdlog::warn("{}: cannot connect, trying again: {}", options_.application_name,
+                   attempt.error().message);
+    logged = true;
+    if (WaitOrStop(stop, wait_ms)) return false;
+    wait_ms = std::min(wait_ms * 2, options_.backoff_max_ms);
+  }
+  return false;
+}
+
+PgError PgSession::Classify(const pqxx::pqxx_exception& problem, bool committing) {
+  PgError error{PgReaction::kAbort, "", OneLine(problem.base().what())};
+  if (const auto* sql = dynamic_cast<const pqxx::sql_error*>(&problem)) error.sqlstate = sql->sqlstate();
+  const bool in_doubt = dynamic_cast<const pqxx::in_doubt_error*>(&problem) != nullptr ||
+                        dynamic_cast<const pqxx::statement_completion_unknown*>(&problem) != nullptr;
+  const bool broken = in_doubt || !connected() || IsConnectionState(error.sqlstate) ||
+                      dynamic_cast<const pqxx::broken_connection*>(&problem) != nullptr;
+  if (broken) {
+    error.reaction = in_doubt || committing ? PgReaction::kInDoubt : PgReaction::kReconnect;
+    Close();
+  } else if (dynamic_cast<const pqxx::serialization_failure*>(&problem) != nullptr) {
+    error.reaction = PgReaction::kRetry;
+    error.sqlstate = "40001";
+  } else if (dynamic_cast<const pqxx::deadlock_detected*>(&problem) != nullptr) {
+    error.reaction = PgReaction::kRetry;
+    error.sqlstate = "40P01";
+  }
+  return error;
+}
+
+PgResult<bool> TerminateBackend(PgSession& session, int pid, const std::string& backend_start,
+                                std::chrono::milliseconds timeout) {
+  return session.Autocommit([&](pqxx::nontransaction& tx) {
+    const pqxx::result gone = tx.exec_params(
+        "SELECT pg_terminate_backend(pid, $3) FROM pg_stat_activity"
+        " WHERE pid = $1 AND extract(epoch FROM backend_start)::text = $2",
+        pid, backend_start, timeout.count());
+    return gone.empty() || gone[0][0].as<bool>();
+  });
+}
+
+}  // namespace psp

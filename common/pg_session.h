@@ -1,0 +1,145 @@
+// One PostgreSQL session, its settings and prepared statements, and what to do when something fails.
+//
+// libpqxx's exceptions stop here: they become one of four reactions.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <pqxx/pqxx>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "common/result.h"
+
+namespace psp {
+
+enum class PgReaction {
+  kRetry,      // serialization failure or deadlock: run the same again
+  kAbort,      // the statement's own error: running it again gives it again
+  kReconnect,  // the connection is gone and the transaction with it: nothing happened
+  kInDoubt,    // the connection went while committing: it happened or it did not
+};
+
+struct PgError {
+  PgReaction reaction = PgReaction::kAbort;
+  std::string sqlstate;  // empty when the error did not come from the server
+  std::string message;   // one line, without a trailing newline
+};
+
+template <class T>
+using PgResult = Result<T, PgError>;
+
+// A binary parameter for exec_prepared: an array from ArrayWriter, a bytea, … (one copy is made).
+// For a number of parameters known only at run time: pqxx::prepare::make_dynamic_params(vector of these).
+inline pqxx::binarystring Binary(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+// Owned and used by one thread. Does not connect by itself: call Connect or ConnectUntilStopped.
+class PgSession {
+ public:
+  struct Options {
+    std::string conninfo;               // libpq's
+    std::string application_name;       // shown in pg_stat_activity
+    std::vector<std::string> settings;  // SQL run after connecting, e.g. "SET synchronous_commit = off"
+    std::int64_t backoff_min_ms = 50;   // between attempts of ConnectUntilStopped; doubles up to the maximum
+    std::int64_t backoff_max_ms = 2000;
+  };
+
+  explicit PgSession(Options options);
+  ~PgSession();
+  PgSession(const PgSession&) = delete;
+  PgSession& operator=(const PgSession&) = delete;
+
+  // Declares a statement that every connection from now on has under this name (prepared when first used).
+  void Prepare(std::string name, std::string sql);
+
+  // One attempt; closes an older connection first. Error: kReconnect (try later) or kAbort (a setting was
+  // refused).
+  PgResult<Done> Connect();
+
+  // Attempts with backoff until connected; false only when stop was requested. Logs the first failure of a
+  // row.
+  bool ConnectUntilStopped(std::stop_token stop);
+
+  // Whether the last operation left a usable connection (no traffic).
+  bool connected() const;
+
+  // The backend of the current or, when it has gone, the last connection; 0 before the first.
+  int backend_pid() const { return backend_pid_; }
+  // When it started (seconds since 1970 as text), which together with the pid names it for ever.
+  const std::string& backend_start() const { return backend_start_; }
+
+  // Runs `work(pqxx::work&)` and COMMITs. The value is what `work` returns (Done for void). After kReconnect
+  // or kInDoubt the connection is closed. An exception of `work` that is not libpqxx's goes through, rolled
+  // back.
+  template <class Work>
+  auto Transaction(Work&& work) {
+    return Run<pqxx::work>(std::forward<Work>(work));
+  }
+  // The same in REPEATABLE READ.
+  template <class Work>
+  auto SnapshotTransaction(Work&& work) {
+    return Run<pqxx::transaction<pqxx::repeatable_read>>(std::forward<Work>(work));
+  }
+
+  // Runs `work(pqxx::nontransaction&)`, each statement its own transaction: cheapest for a single statement,
+  // which is in doubt when the connection breaks anywhere inside.
+  template <class Work>
+  auto Autocommit(Work&& work) {
+    return Run<pqxx::nontransaction>(std::forward<Work>(work));
+  }
+
+  // For what has no wrapper here, such as a stream_to inside Transaction. Only while connected().
+  pqxx::connection& connection() { return *connection_; }
+
+  void Close();
+
+ private:
+  template <class Tx, class Work>
+  auto Run(Work&& work) {
+    using Returned = std::invoke_result_t<Work, Tx&>;
+    using Value = std::conditional_t<std::is_void_v<Returned>, Done, Returned>;
+    using Out = PgResult<Value>;
+    if (!connected()) return Out(PgError{PgReaction::kReconnect, "", "not connected"});
+    bool committing = std::is_same_v<Tx, pqxx::nontransaction>;
+    try {
+      Tx tx(*connection_);
+      if constexpr (std::is_void_v<Returned>) {
+        work(tx);
+        committing = true;
+        tx.commit();
+        return Out(Done{});
+      } else {
+        Value value = work(tx);
+        committing = true;
+        tx.commit();
+        return Out(std::move(value));
+      }
+    } catch (const pqxx::pqxx_exception& problem) {
+      return Out(Classify(problem, committing));
+    }
+  }
+
+  // To be called inside a handler, with the transaction object gone. Closes the connection if it is broken.
+  PgError Classify(const pqxx::pqxx_exception& problem, bool committing);
+  void SetUp();
+
+  const Options options_;
+  std::vector<std::pair<std::string, std::string>> statements_;
+  std::unique_ptr<pqxx::connection> connection_;
+  int backend_pid_ = 0;
+  std::string backend_start_;
+};
+
+// Ends another backend, named by pid and start, and waits until it has gone (then its transaction has
+// committed or rolled back for good). Value: true when gone, false when it was still there after `timeout`.
+// Needs the same role as the other session or pg_signal_backend.
+PgResult<bool> TerminateBackend(PgSession& session, int pid, const std::string& backend_start,
+                                std::chrono::milliseconds timeout);
+
+}  // namespace psp

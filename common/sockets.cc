@@ -1,0 +1,129 @@
+#include "common/sockets.h"
+
+#include <limits>
+#include <vector>
+
+namespace psp {
+namespace {
+
+void SetOptions(zmq::socket_t& socket, const SocketOptions& options) {
+  socket.set(zmq::sockopt::linger, 0);
+  socket.set(zmq::sockopt::sndhwm, 0);
+  socket.set(zmq::sockopt::rcvhwm, 0);
+  socket.set(zmq::sockopt::maxmsgsize, options.message_bytes_max);
+  socket.set(zmq::sockopt::tcp_keepalive, 1);
+  socket.set(zmq::sockopt::heartbeat_ivl, static_cast<int>(options.heartbeat_interval_ms));
+  socket.set(zmq::sockopt::heartbeat_timeout, static_cast<int>(options.heartbeat_timeout_ms));
+  // The peer, too, drops a connection over which it heard nothing for this long.
+  socket.set(zmq::sockopt::heartbeat_ttl, static_cast<int>(options.heartbeat_timeout_ms));
+  socket.set(zmq::sockopt::reconnect_ivl, 50);
+  socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
+}
+
+bool Parse(const zmq::message_t& frame, google::protobuf::MessageLite* message) {
+  return frame.size() <= std::numeric_limits<int>::max() &&
+         message->ParseFromArray(frame.data(), static_cast<int>(frame.size()));
+}
+
+// Takes one whole ZeroMQ message; false when there is none.
+bool TakeFrames(zmq::socket_t& socket, std::vector<zmq::message_t>* frames) {
+  frames->clear();
+  bool more = true;
+  while (more) {
+    zmq::message_t& frame = frames->emplace_back();
+    if (!socket.recv(frame, zmq::recv_flags::dontwait)) return false;
+    more = frame.more();
+  }
+  return true;
+}
+
+zmq::message_t Serialised(const google::protobuf::MessageLite& message) {
+  zmq::message_t frame(message.ByteSizeLong());
+  message.SerializeWithCachedSizesToArray(static_cast<std::uint8_t*>(frame.data()));
+  return frame;
+}
+
+SendOutcome SendTo(zmq::socket_t& socket, std::string_view route, zmq::message_t frame) {
+  try {
+    const bool taken =
+        socket.send(zmq::buffer(route), zmq::send_flags::sndmore | zmq::send_flags::dontwait).has_value() &&
+        socket.send(std::move(frame), zmq::send_flags::dontwait).has_value();
+    return taken ? SendOutcome::kSent : SendOutcome::kUnreachable;
+  } catch (const zmq::error_t& problem) {
+    if (problem.num() == EHOSTUNREACH) return SendOutcome::kUnreachable;
+    throw;
+  }
+}
+
+zmq::socket_t MakeDealer(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options) {
+  zmq::socket_t socket(context, zmq::socket_type::dealer);
+  SetOptions(socket, options);
+  socket.set(zmq::sockopt::immediate, 1);  // queue only for a connection that stands
+  socket.connect(endpoint);
+  return socket;
+}
+
+}  // namespace
+
+RouterSocket::RouterSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options)
+    : socket_(context, zmq::socket_type::router) {
+  SetOptions(socket_, options);
+  socket_.set(zmq::sockopt::router_mandatory, 1);
+  socket_.set(zmq::sockopt::router_handover, 0);
+  socket_.bind(endpoint);
+}
+
+bool RouterSocket::Receive(std::string* route, google::protobuf::MessageLite* message) {
+  std::vector<zmq::message_t> frames;
+  while (TakeFrames(socket_, &frames)) {
+    route->assign(frames[0].to_string_view());
+    if (frames.size() == 2 && Parse(frames[1], message)) return true;
+    ++malformed_total_;
+    if (malformed_peers_.First(*route)) {
+      spdlog::warn("a peer sent a malformed message ({} frames); its malformed messages are dropped",
+                   frames.size());
+    }
+  }
+  return false;
+}
+
+SendOutcome RouterSocket::Send(std::string_view route, const google::protobuf::MessageLite& message) {
+  return SendTo(socket_, route, Serialised(message));
+}
+
+SendOutcome RouterSocket::SendBytes(std::string_view route, std::string_view bytes) {
+  return SendTo(socket_, route, zmq::message_t(bytes.data(), bytes.size()));
+}
+
+DealerSocket::DealerSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options)
+    : context_(context),
+      endpoint_(endpoint),
+      options_(options),
+      socket_(MakeDealer(context, endpoint, options)) {}
+
+bool DealerSocket::Receive(google::protobuf::MessageLite* message) {
+  std::vector<zmq::message_t> frames;
+  while (TakeFrames(socket_, &frames)) {
+    if (frames.size() == 1 && Parse(frames[0], message)) return true;
+    ++malformed_total_;
+    if (malformed_peers_.First("primary")) {
+      spdlog::warn("the primary sent a malformed message ({} frames); such messages are dropped",
+                   frames.size());
+    }
+  }
+  return false;
+}
+
+SendOutcome DealerSocket::Send(const google::protobuf::MessageLite& message) {
+  return socket_.send(Serialised(message), zmq::send_flags::dontwait) ? SendOutcome::kSent
+                                                                      : SendOutcome::kUnreachable;
+}
+
+SendOutcome DealerSocket::SendBytes(std::string_view bytes) {
+  return socket_.send(zmq::buffer(bytes), zmq::send_flags::dontwait) ? SendOutcome::kSent
+                                                                     : SendOutcome::kUnreachable;
+}
+
+void DealerSocket::Reconnect() { socket_ = MakeDealer(context_, endpoint_, options_); }
+
+}  // namespace psp

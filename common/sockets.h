@@ -1,0 +1,84 @@
+// The two kinds of ZeroMQ socket that psp uses: one protobuf message per ZeroMQ message, never blocking.
+//
+// What cannot be parsed is counted, logged once per peer, and dropped. Each socket belongs to the one thread
+// that polls it; put poll_item() into zmq::poll and then call Receive until it gives nothing
+// (edge-triggered). Outgoing queues have no bound in ZeroMQ: whoever sends much accounts for the bytes
+// himself.
+#pragma once
+
+#include <google/protobuf/message_lite.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <zmq.hpp>
+
+#include "common/log.h"
+
+namespace psp {
+
+struct SocketOptions {
+  std::int64_t message_bytes_max = 1 << 30;  // a peer that sends more is disconnected
+  std::int64_t heartbeat_interval_ms = 500;  // ZeroMQ's own, which finds dead TCP connections
+  std::int64_t heartbeat_timeout_ms = 3000;
+};
+
+enum class SendOutcome {
+  kSent,         // given to ZeroMQ, in order; no promise that it arrives
+  kUnreachable,  // no such peer (any more)
+};
+
+// The primary's end: many peers, each with a route that lives as long as its connection.
+class RouterSocket {
+ public:
+  // Binds at once; throws zmq::error_t (address in use, no such address). Do not share `context` across fork.
+  RouterSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options);
+
+  zmq::pollitem_t poll_item() { return {socket_.handle(), 0, ZMQ_POLLIN, 0}; }
+
+  // The next well-formed message: its sender's route is put into `*route`, the content into `*message`.
+  // False when nothing more is there.
+  bool Receive(std::string* route, google::protobuf::MessageLite* message);
+
+  SendOutcome Send(std::string_view route, const google::protobuf::MessageLite& message);
+  // The same for a message that is serialised already.
+  SendOutcome SendBytes(std::string_view route, std::string_view bytes);
+
+  std::uint64_t malformed_total() const { return malformed_total_; }
+  // The real endpoint when bound to port 0.
+  std::string last_endpoint() const { return socket_.get(zmq::sockopt::last_endpoint); }
+
+ private:
+  zmq::socket_t socket_;
+  std::uint64_t malformed_total_ = 0;
+  LogOnce malformed_peers_;
+};
+
+// The SP's end: one primary. ZeroMQ connects again by itself and the primary then sees a new route.
+class DealerSocket {
+ public:
+  DealerSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options);
+
+  zmq::pollitem_t poll_item() { return {socket_.handle(), 0, ZMQ_POLLIN, 0}; }
+
+  bool Receive(google::protobuf::MessageLite* message);
+  // kUnreachable: there is no connection just now, and the message was dropped.
+  SendOutcome Send(const google::protobuf::MessageLite& message);
+  SendOutcome SendBytes(std::string_view bytes);
+
+  // Drops the connection and everything queued, in both directions, and begins anew.
+  void Reconnect();
+
+  std::uint64_t malformed_total() const { return malformed_total_; }
+
+ private:
+  zmq::context_t& context_;
+  const std::string endpoint_;
+  const SocketOptions options_;
+  zmq::socket_t socket_;
+  std::uint64_t malformed_total_ = 0;
+  LogOnce malformed_peers_;
+};
+
+}  // namespace psp

@@ -1,0 +1,73 @@
+#include "common/sockets.h"
+
+#include <gtest/gtest.h>
+
+#include "proto/psp.pb.h"
+
+namespace psp {
+namespace {
+
+bool Wait(zmq::pollitem_t item) { return zmq::poll(&item, 1, std::chrono::milliseconds(5000)) == 1; }
+
+class SocketsTest : public testing::Test {
+ protected:
+  zmq::context_t context_;
+  RouterSocket router_{context_, "tcp://127.0.0.1:*", {}};
+  // A raw socket, to be able to send nonsense.
+  zmq::socket_t raw_{context_, zmq::socket_type::dealer};
+};
+
+TEST_F(SocketsTest, MessagesGoBothWays) {
+  DealerSocket dealer(context_, router_.last_endpoint(), {});
+  proto::ToPrimary request;
+  request.mutable_heartbeat()->set_sent_us(42);
+  zmq::pollitem_t writable = dealer.poll_item();
+  writable.events = ZMQ_POLLOUT;
+  ASSERT_TRUE(Wait(writable));
+  ASSERT_EQ(dealer.Send(request), SendOutcome::kSent);
+  ASSERT_TRUE(Wait(router_.poll_item()));
+  std::string route;
+  proto::ToPrimary received;
+  ASSERT_TRUE(router_.Receive(&route, &received));
+  EXPECT_EQ(received.heartbeat().sent_us(), 42);
+  EXPECT_FALSE(router_.Receive(&route, &received));
+
+  proto::ToSemiPrimary reply;
+  reply.set_epoch(7);
+  ASSERT_EQ(router_.Send(route, reply), SendOutcome::kSent);
+  ASSERT_TRUE(Wait(dealer.poll_item()));
+  ASSERT_TRUE(dealer.Receive(&reply));
+  EXPECT_EQ(reply.epoch(), 7);
+}
+
+TEST_F(SocketsTest, MalformedMessagesAreCountedAndDropped) {
+  raw_.connect(router_.last_endpoint());
+  raw_.send(zmq::str_buffer("\xff\xff\xff nonsense"), zmq::send_flags::none);
+  raw_.send(zmq::str_buffer("two"), zmq::send_flags::sndmore);
+  raw_.send(zmq::str_buffer("frames"), zmq::send_flags::none);
+  proto::ToPrimary good;
+  good.set_epoch(3);
+  const std::string bytes = good.SerializeAsString();
+  raw_.send(zmq::buffer(bytes), zmq::send_flags::none);
+  std::string route;
+  proto::ToPrimary received;
+  bool got = false;
+  while (!got) {
+    ASSERT_TRUE(Wait(router_.poll_item()));
+    got = router_.Receive(&route, &received);
+  }
+  EXPECT_EQ(received.epoch(), 3);
+  EXPECT_EQ(router_.malformed_total(), 2U);
+}
+
+TEST_F(SocketsTest, UnknownRouteIsUnreachable) {
+  EXPECT_EQ(router_.SendBytes("nobody", "x"), SendOutcome::kUnreachable);
+}
+
+TEST_F(SocketsTest, DealerWithoutConnectionDrops) {
+  DealerSocket dealer(context_, "tcp://127.0.0.1:1", {});
+  EXPECT_EQ(dealer.SendBytes("x"), SendOutcome::kUnreachable);
+}
+
+}  // namespace
+}  // namespace psp
