@@ -20,7 +20,7 @@ CREATE TABLE psp.tables (
     table_name  text NOT NULL,
     -- [{"name", "type": format_type, "encoding": "binary"|"text"}] in image order, generated columns left out
     columns     jsonb NOT NULL,
-    -- [{"name", "type"}] in key order
+    -- [{"name", "type", "normalise": "none"|"numeric"|"float"}] in key order
     key_columns jsonb NOT NULL,
     -- [{"guard_id", "index": name, "columns": text for messages}]
     guards      jsonb NOT NULL DEFAULT '[]',
@@ -45,7 +45,8 @@ CREATE UNLOGGED TABLE psp.commit_intent (
 ) WITH (fillfactor = 50);
 
 -- One row for each statement and operation. payload is a concatenation of entries:
---   op 'u' (row is as in image): record_send(ROW(key bytea, image bytea)) for each row
+--   op 'i' (row is as in image): record_send(ROW(columns…)) for each row; the key columns are taken from it as they are
+--   op 'u' (the same, where keys are normalised): record_send(ROW(key bytea, image bytea)) for each row
 --   op 'd' (row is gone):        record_send(ROW(key bytea)) for each row
 --   op 'g' (guard taken):        record_send(ROW(key bytea)) for each value; table_id is the guard's id
 --   op 's' (a statement begins; only on tables with triggers or cascades of their own): payload empty
