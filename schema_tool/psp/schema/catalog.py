@@ -1,0 +1,119 @@
+"""Reads a live database's catalog into the model. Names come out qualified: search_path is emptied."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from psp.schema import catalog_sql
+from psp.schema.model import (
+    Column,
+    Database,
+    ForeignKey,
+    Index,
+    IndexColumn,
+    Relation,
+    Sequence,
+    Table,
+    Trigger,
+    Type,
+)
+
+Row = dict[str, Any]
+ByTable = dict[int, list[Row]]
+
+
+def read_database(connection: psycopg.Connection[Any]) -> Database:
+    """The whole catalog, as the connection's current transaction sees it."""
+    with connection.transaction():
+        connection.execute("SET LOCAL search_path = ''")
+        about = _rows(connection, catalog_sql.DATABASE)[0]
+        return Database(
+            name=about["name"],
+            version=about["version"],
+            tables=tuple(_tables(connection)),
+            sequences=tuple(_sequences(connection)),
+            types={row["oid"]: _type(row) for row in _rows(connection, catalog_sql.TYPES)},
+        )
+
+
+def _rows(connection: psycopg.Connection[Any], query: str) -> list[Row]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(query.encode()).fetchall()
+
+
+def _grouped(rows: Iterable[Row], key: str = "table_oid") -> ByTable:
+    groups: ByTable = defaultdict(list)
+    for row in rows:
+        groups[row[key]].append(row)
+    return groups
+
+
+def _type(row: Row) -> Type:
+    return Type(**{**row, "parts": tuple(row["parts"])})
+
+
+def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
+    relations = {row["oid"]: row for row in _rows(connection, catalog_sql.RELATIONS)}
+    columns = _grouped(_rows(connection, catalog_sql.COLUMNS))
+    indexes = _indexes(connection)
+    triggers = _grouped(_rows(connection, catalog_sql.TRIGGERS))
+    foreign_keys = _rows(connection, catalog_sql.FOREIGN_KEYS)
+    for row in relations.values():
+        if row["is_partition"]:
+            continue
+        tree = [oid for oid in row["tree"] if oid in relations]
+        yield Table(
+            oid=row["oid"],
+            schema=row["schema"],
+            name=row["name"],
+            kind=row["kind"],
+            persistence=row["persistence"],
+            row_security_forced=row["row_security_forced"],
+            rows_estimate=sum(max(0, int(relations[oid]["rows_estimate"])) for oid in tree),
+            bytes=sum(relations[oid]["bytes"] for oid in tree),
+            parents=tuple(row["parents"]),
+            relations=tuple(_relation(relations[oid]) for oid in tree),
+            columns=tuple(Column(**_without(c, "table_oid")) for c in columns[row["oid"]]),
+            indexes=tuple(indexes[row["oid"]]),
+            partition_indexes=tuple(i for oid in tree if oid != row["oid"] for i in indexes[oid]),
+            triggers=tuple(Trigger(t["name"], t["enabled"]) for oid in tree for t in triggers[oid]),
+            foreign_keys=tuple(
+                ForeignKey(**f) for f in foreign_keys if {f["table_oid"], f["parent_oid"]} & set(tree)
+            ),
+            partition_columns=tuple(row["partition_columns"]),
+        )
+
+
+def _without(row: Row, key: str) -> Row:
+    return {name: value for name, value in row.items() if name != key}
+
+
+def _relation(row: Row) -> Relation:
+    return Relation(row["oid"], row["schema"], row["name"], row["kind"])
+
+
+def _indexes(connection: psycopg.Connection[Any]) -> dict[int, list[Index]]:
+    columns = _grouped(_rows(connection, catalog_sql.INDEX_COLUMNS), "index_oid")
+    result: dict[int, list[Index]] = defaultdict(list)
+    for row in _rows(connection, catalog_sql.INDEXES):
+        members = tuple(IndexColumn(**_without(c, "index_oid")) for c in columns[row["oid"]])
+        index = Index(**{**row, "columns": members, "referenced": tuple(row["referenced"])})
+        result[index.table_oid].append(index)
+    return result
+
+
+def _sequences(connection: psycopg.Connection[Any]) -> Iterable[Sequence]:
+    for row in _rows(connection, catalog_sql.SEQUENCES):
+        state = sql.SQL("SELECT last_value, is_called FROM {}").format(
+            sql.Identifier(row["schema"], row["name"])
+        )
+        position = connection.execute(state).fetchone()
+        assert position is not None
+        owner = row.pop("owner")
+        yield Sequence(
+            **row, last_value=position[0], is_called=position[1], owner=tuple(owner) if owner else None
+        )

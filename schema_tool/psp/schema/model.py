@@ -1,0 +1,213 @@
+"""What the schema tool knows about a database: tables, keys, types, sequences. Plain data, no SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+Encoding = Literal["binary", "text"]
+
+FIRST_USER_OID = 16384
+"""Objects from here on are made by users: their OIDs differ from database to database."""
+
+LOCAL_OID_TYPES = frozenset(
+    "regclass regcollation regconfig regdictionary regnamespace regoper regoperator regproc regprocedure "
+    "regrole regtype".split()
+)
+"""Types that look like names and hold OIDs."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """One row of pg_type, of a type that some column uses, directly or inside another type."""
+
+    oid: int
+    name: str  # as format_type writes it, qualified where needed
+    kind: str  # typtype: b base, c composite, d domain, e enum, r range, m multirange
+    base: int  # of a domain, 0 otherwise
+    base_name: str | None  # of a domain, with the type modifier
+    element: int  # of a true array, 0 otherwise
+    parts: tuple[int, ...]  # types of a composite's columns, a range's subtype
+    has_binary: bool  # has both a send and a receive function
+    has_array: bool
+
+
+@dataclass(frozen=True)
+class Column:
+    number: int
+    name: str
+    type_oid: int
+    type_name: str  # with the type modifier
+    type_modifier: int
+    not_null: bool
+    identity: str  # '', 'a' always, 'd' by default
+    generated: bool
+
+
+@dataclass(frozen=True)
+class IndexColumn:
+    """A key column of an index: a plain column, or an expression."""
+
+    number: int  # of the table's column; 0: an expression
+    definition: str  # SQL, column names bare, everything else qualified
+    type_oid: int
+    type_name: str
+    type_modifier: int
+    equal_image: bool  # equal for the operator class means equal bytes
+    collation: str | None  # qualified, when it is one that does not tell all different strings apart
+    hash_function: str | None  # qualified name of f(type, bigint) that agrees with the operator class
+
+
+@dataclass(frozen=True)
+class Index:
+    oid: int
+    table_oid: int
+    name: str
+    columns: tuple[IndexColumn, ...]
+    primary: bool
+    unique: bool
+    exclusion: bool
+    predicate: str | None
+    nulls_not_distinct: bool
+    deferrable: bool
+    attached: bool  # a partition's index that belongs to an index of its parent
+    referenced: tuple[int, ...]  # columns in keys, expressions and predicate
+
+
+@dataclass(frozen=True)
+class Trigger:
+    name: str
+    enabled: str  # O origin, D disabled, R replica, A always
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    name: str
+    table_oid: int
+    parent_oid: int
+    has_action: bool  # CASCADE, SET NULL or SET DEFAULT
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One thing triggers can be put on: the table itself, or a partition of it at any level."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str  # r, p or f
+
+
+@dataclass(frozen=True)
+class Table:
+    """An ordinary table or the root of a partitioned one; its partitions are in `relations`."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str  # r ordinary, p partitioned, f foreign
+    persistence: str  # p permanent, u unlogged
+    row_security_forced: bool
+    rows_estimate: int
+    bytes: int
+    parents: tuple[str, ...]  # of INHERITS
+    relations: tuple[Relation, ...]
+    columns: tuple[Column, ...]
+    indexes: tuple[Index, ...]  # unique and exclusion ones, of the table
+    partition_indexes: tuple[Index, ...]  # those of its partitions
+    triggers: tuple[Trigger, ...]
+    foreign_keys: tuple[ForeignKey, ...]
+    partition_columns: tuple[int, ...]  # numbers; 0: an expression
+
+    @cached_property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.schema}.{self.name}"
+
+    @cached_property
+    def primary_key(self) -> Index | None:
+        return next((index for index in self.indexes if index.primary), None)
+
+    @cached_property
+    def guarded_indexes(self) -> tuple[Index, ...]:
+        """Secondary unique indexes, by name: each takes a guard."""
+        found = (i for i in self.indexes if i.unique and not i.primary and not i.exclusion)
+        return tuple(sorted(found, key=lambda i: i.name))
+
+    @cached_property
+    def image_columns(self) -> tuple[Column, ...]:
+        """Generated columns are computed again where the row is applied."""
+        return tuple(column for column in self.columns if not column.generated)
+
+    @property
+    def is_captured(self) -> bool:
+        """Unlogged and foreign tables stay local."""
+        return self.kind in "rp" and self.persistence == "p"
+
+    def column(self, number: int) -> Column:
+        return next(column for column in self.columns if column.number == number)
+
+
+@dataclass(frozen=True)
+class Sequence:
+    oid: int
+    schema: str
+    name: str
+    start: int
+    minimum: int
+    maximum: int
+    increment: int
+    cycle: bool
+    last_value: int
+    is_called: bool
+    owner: tuple[str, str, str] | None  # schema, table, column
+
+    @property
+    def label(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def base(self) -> int:
+        """The last value drawn; draws go on at base + increment."""
+        return self.last_value if self.is_called else self.last_value - self.increment
+
+
+@dataclass(frozen=True)
+class Database:
+    name: str
+    version: int  # as server_version_num
+    tables: tuple[Table, ...]
+    sequences: tuple[Sequence, ...]
+    types: Mapping[int, Type] = field(repr=False)
+
+    @cached_property
+    def captured_tables(self) -> tuple[Table, ...]:
+        return tuple(table for table in self.tables if table.is_captured)
+
+    def encoding(self, type_oid: int) -> Encoding:
+        """How values travel. Arrays, composites and what contains them embed OIDs in binary: they go as text."""
+        found = self.types[type_oid]
+        if found.element or found.kind == "c" or not found.has_array:
+            return "text"
+        if found.kind == "d":
+            return self.encoding(found.base)
+        if found.kind in "rm":
+            return "text" if any(self.encoding(part) == "text" for part in found.parts) else "binary"
+        return "binary"
+
+    def leaves(self, type_oid: int) -> Iterator[Type]:
+        """The scalar types that a type is made of."""
+        found = self.types[type_oid]
+        inside = (found.base, found.element, *found.parts)
+        parts = [oid for oid in inside if oid]
+        if not parts:
+            yield found
+        for part in parts:
+            yield from self.leaves(part)
+
+    def plain_type(self, type_oid: int) -> Type:
+        """A domain's type, whatever number of domains there is; any other type as it is."""
+        found = self.types[type_oid]
+        return self.plain_type(found.base) if found.kind == "d" else found

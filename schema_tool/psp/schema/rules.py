@@ -1,0 +1,203 @@
+"""What stands in the way of adoption. Every rule is run, so that people see everything at once.
+
+An error makes adoption impossible or wrong; a warning is something that will behave otherwise than before; a
+note is worth knowing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from psp.schema.keys import KeyRefusedError, add_key_clause, key_column_type, normalisation
+from psp.schema.model import FIRST_USER_OID, LOCAL_OID_TYPES, Column, Database, Index, Sequence, Table
+from psp.schema.server import MIN_VERSION, ServerFacts
+
+Severity = Literal["error", "warning", "note"]
+
+SERVER_LOCAL_TYPES = frozenset({"oid", "xid", "cid", "tid", "xid8", "pg_lsn", "pg_snapshot", "txid_snapshot"})
+"""Numbers that a server gives out: they travel, but mean nothing at another server."""
+
+SEQUENCE_VALUES_MIN = 1000
+"""Fewer values left for each SP than this are worth a warning."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    severity: Severity
+    object: str
+    problem: str
+    hint: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def check(database: Database, facts: ServerFacts, slots: int, add_keys: bool) -> list[Problem]:
+    """All problems, errors first. With `add_keys`, tables without a primary key that can be given one are no error."""
+    found = [*_server(database, facts)]
+    found += [p for table in database.tables for p in _table(database, table, add_keys)]
+    found += [p for sequence in database.sequences for p in _sequence(sequence, slots)]
+    order: list[Severity] = ["error", "warning", "note"]
+    return sorted(found, key=lambda p: order.index(p.severity))
+
+
+def has_errors(problems: list[Problem]) -> bool:
+    return any(problem.severity == "error" for problem in problems)
+
+
+# ---- the server -------------------------------------------------------------------------------------------
+
+
+def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
+    where = f"database {database.name}"
+    if database.version < MIN_VERSION * 10000:
+        yield Problem("error", where, f"PostgreSQL {database.version // 10000} is too old",
+                      f"upgrade to PostgreSQL {MIN_VERSION} or later")  # fmt: skip
+    if facts.adopted:
+        yield Problem("error", where, "the database is under psp already", "psp schema release takes it out")
+    if not facts.superuser:
+        yield Problem("error", where, f"role {facts.role} is not a superuser",
+                      "adopt as a superuser: event triggers and session_replication_role need one")  # fmt: skip
+    if facts.encoding == "SQL_ASCII":
+        yield Problem("error", where, "the encoding is SQL_ASCII, text cannot be converted between servers",
+                      "use a database with encoding UTF8")  # fmt: skip
+    if not facts.dblink_schema and not facts.dblink_available:
+        yield Problem("error", where, "the extension dblink is not available",
+                      "install PostgreSQL's contrib modules (Debian: postgresql-contrib)")  # fmt: skip
+    if facts.default_isolation == "serializable":
+        yield Problem("error", where, "default_transaction_isolation is serializable, which psp refuses",
+                      "ALTER DATABASE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip
+    for role in facts.serializable_roles:
+        yield Problem("error", f"role {role}", "default_transaction_isolation is serializable, which psp refuses",
+                      "ALTER ROLE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip
+    for gid in facts.prepared_transactions:
+        yield Problem("error", f"prepared transaction {gid}", "it is pending and could never be certified",
+                      "COMMIT PREPARED or ROLLBACK PREPARED it; PREPARE TRANSACTION is refused under psp")  # fmt: skip
+    if facts.large_objects:
+        yield Problem("warning", where, f"{facts.large_objects} large objects stay local to this server",
+                      "keep large values in bytea columns")  # fmt: skip
+    for name in facts.event_triggers:
+        yield Problem("note", f"event trigger {name}", "it will fire for adoption's own DDL, too")
+    for name in facts.materialized_views:
+        yield Problem("note", f"materialized view {name}", "it is refreshed at each SP by itself")
+    tables = database.captured_tables
+    rows, size = sum(t.rows_estimate for t in tables), sum(t.bytes for t in tables)
+    yield Problem("note", where, f"{len(tables)} tables, about {rows:,} rows, {size / 2**20:,.1f} MiB to copy")
+
+
+# ---- tables -----------------------------------------------------------------------------------------------
+
+
+def _table(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:
+    if not table.is_captured:
+        what = "a foreign table" if table.kind == "f" else "unlogged"
+        yield Problem("note", f"table {table.label}", f"it is {what}: it stays local to this server")
+        return
+    yield from _primary_key(database, table, add_keys)
+    for column in table.columns:
+        yield from _column(database, table, column)
+    for index in table.guarded_indexes:
+        yield from _guard(database, table, index)
+    yield from _structure(table)
+    yield from _behaviour(table)
+
+
+def _primary_key(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:
+    where = f"table {table.label}"
+    key = table.primary_key
+    if key is None:
+        clause = add_key_clause(table)
+        if clause is None:
+            yield Problem("error", where, "it has no primary key, and none can be added to this partitioned table",
+                          "make the columns of the partition key NOT NULL, and part of a primary key")  # fmt: skip
+        elif not add_keys:
+            yield Problem("error", where, "it has no primary key",
+                          "add one, or adopt with --add-keys, which adds a uuid column psp_key")  # fmt: skip
+        return
+    for member in key.columns:
+        try:
+            normalisation(database, member)
+        except KeyRefusedError as refused:
+            column = table.column(member.number)
+            yield Problem("error", f"column {table.label}.{column.name}", str(refused), refused.hint)
+    if key.deferrable:
+        yield Problem("warning", where, "its primary key is deferrable: another server's rows cannot wait for it")
+
+
+def _column(database: Database, table: Table, column: Column) -> Iterator[Problem]:
+    where = f"column {table.label}.{column.name}"
+    for leaf in database.leaves(column.type_oid):
+        if leaf.oid < FIRST_USER_OID and leaf.name in LOCAL_OID_TYPES:
+            yield Problem("error", where, f"type {leaf.name} holds OIDs, which differ between servers",
+                          "store the name as text")  # fmt: skip
+        elif leaf.kind in "bec" and not leaf.has_binary:
+            yield Problem("error", where, f"type {leaf.name} has no binary send and receive functions",
+                          "change the column's type, for example to text")  # fmt: skip
+        elif leaf.oid < FIRST_USER_OID and leaf.name in SERVER_LOCAL_TYPES:
+            yield Problem("warning", where, f"a value of type {leaf.name} may mean something at this server only")
+
+
+def _guard(database: Database, table: Table, index: Index) -> Iterator[Problem]:
+    where = f"index {table.schema}.{index.name}"
+    for member in index.columns:
+        if normalisation(database, member, guard=True) == "constant":
+            yield Problem("warning", where,
+                          f"no portable hash for {key_column_type(database, member)}: concurrent transactions that "
+                          "write any value of it conflict", "drop the index, or index another expression")  # fmt: skip
+        elif member.collation:
+            yield Problem("warning", where, f"collation {member.collation} is nondeterministic",
+                          "use the same ICU version at all servers")  # fmt: skip
+
+
+def _structure(table: Table) -> Iterator[Problem]:
+    for index in (*table.indexes, *table.partition_indexes):
+        if index.exclusion:
+            yield Problem("error", f"constraint {table.schema}.{index.name}",
+                          f"exclusion constraints (on {table.label}) are not certified between servers",
+                          "drop it, or replace it by a unique index")  # fmt: skip
+    if table.parents:
+        yield Problem("error", f"table {table.label}", f"it inherits from {', '.join(table.parents)}",
+                      "use declarative partitioning, or ALTER TABLE … NO INHERIT")  # fmt: skip
+    for index in table.partition_indexes:
+        if index.unique and not index.exclusion and not index.attached:
+            yield Problem("error", f"index {table.schema}.{index.name}",
+                          f"it is unique on one partition of {table.label} only",
+                          "make it on the partitioned table, or drop it")  # fmt: skip
+    foreign = [r for r in table.relations if r.kind == "f"]
+    for relation in foreign:
+        yield Problem("error", f"partition {relation.schema}.{relation.name}",
+                      f"a foreign table is a partition of {table.label}", "detach it")  # fmt: skip
+
+
+def _behaviour(table: Table) -> Iterator[Problem]:
+    for trigger in table.triggers:
+        if trigger.enabled in "AR":
+            kind = "ALWAYS" if trigger.enabled == "A" else "REPLICA"
+            yield Problem("warning", f"trigger {trigger.name} on {table.label}",
+                          f"ENABLE {kind}: it fires for rows that arrive from other servers, too",
+                          f"ALTER TABLE … ENABLE TRIGGER {trigger.name}, unless that is wanted")  # fmt: skip
+    for key in table.foreign_keys:
+        if key.table_oid in {relation.oid for relation in table.relations}:
+            yield Problem("note", f"foreign key {key.name} on {table.label}",
+                          "it is checked at each server, not between transactions of different servers")  # fmt: skip
+
+
+# ---- sequences --------------------------------------------------------------------------------------------
+
+
+def _sequence(sequence: Sequence, slots: int) -> Iterator[Problem]:
+    where = f"sequence {sequence.label}"
+    if sequence.cycle:
+        yield Problem("error", where, "CYCLE would make servers draw the same numbers",
+                      f"ALTER SEQUENCE {sequence.label} NO CYCLE")  # fmt: skip
+    limit = sequence.maximum if sequence.increment > 0 else sequence.minimum
+    left = (limit - sequence.base) // sequence.increment // slots
+    larger = "ALTER SEQUENCE … AS bigint MAXVALUE …, and the column to bigint; or fewer --slots"
+    if left < 1:
+        yield Problem("error", where, f"its range is too small for {slots} servers", larger)
+    elif left < SEQUENCE_VALUES_MIN:
+        yield Problem("warning", where, f"only {left} values are left for each of {slots} servers", larger)
+
+

@@ -1,0 +1,55 @@
+"""What the schema tool needs to know about the server itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+MIN_VERSION = 15
+
+_FACTS = """
+SELECT to_regclass('psp.identity') IS NOT NULL AS adopted,
+       current_user AS role,
+       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS superuser,
+       current_setting('server_encoding') AS encoding,
+       (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+        WHERE e.extname = 'dblink') AS dblink_schema,
+       EXISTS (SELECT FROM pg_available_extensions WHERE name = 'dblink') AS dblink_available,
+       current_setting('default_transaction_isolation') AS default_isolation,
+       ARRAY(SELECT r.rolname::text FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
+             WHERE s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+               AND 'default_transaction_isolation=serializable' = ANY (s.setconfig)) AS serializable_roles,
+       ARRAY(SELECT gid FROM pg_prepared_xacts WHERE database = current_database()) AS prepared_transactions,
+       (SELECT count(*) FROM pg_largeobject_metadata) AS large_objects,
+       ARRAY(SELECT t.evtname::text FROM pg_event_trigger t JOIN pg_proc f ON f.oid = t.evtfoid
+             JOIN pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname <> 'psp') AS event_triggers,
+       ARRAY(SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE c.relkind = 'm') AS materialized_views
+"""
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    adopted: bool
+    role: str
+    superuser: bool
+    encoding: str
+    dblink_schema: str | None  # quoted; where the extension is installed already
+    dblink_available: bool
+    default_isolation: str
+    serializable_roles: list[str]
+    prepared_transactions: list[str]
+    large_objects: int
+    event_triggers: list[str]
+    materialized_views: list[str]
+
+
+def read_facts(connection: psycopg.Connection[Any]) -> ServerFacts:
+    """The facts about the connection's server and database."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(_FACTS).fetchone()
+    assert row is not None
+    return ServerFacts(**row)
