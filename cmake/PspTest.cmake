@@ -1,6 +1,7 @@
 # psp_test(name SOURCES a_test.cc ... LIBS psp_common ...)
-# One gtest executable (gmock included) in bin/tests and one ctest entry with a time limit.
+# One gtest executable (gmock included) in bin/tests, and one ctest entry with a time limit for each of its cases.
 find_package(GTest REQUIRED)
+include(GoogleTest)
 
 function(psp_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT_S" "SOURCES;LIBS")
@@ -13,6 +14,5 @@ function(psp_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/tests)
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT_S})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${arg_TIMEOUT_S})
 endfunction()

@@ -1,0 +1,63 @@
+# What people type. `make help` lists it. Everything that is made stays in build*/ and .venv/.
+BUILD   ?= build
+VENV    ?= .venv
+JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
+SECONDS ?= 60
+PYTHON   = $(VENV)/bin/python
+
+# The psp command finds the daemons, and the checks find their tools.
+export PSP_BIN := $(abspath $(BUILD))/bin
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# ---- what everything else needs -------------------------------------------------------------------
+deps:  ## install the system packages that are missing (Debian 12; root or sudo)
+	@tools/install_deps.sh
+
+venv: deps  ## the Python environment with the psp command
+	@tools/check_writable.sh $(VENV)
+	@tools/make_venv.sh $(VENV)
+
+build: deps  ## the daemons and their tests, in build/bin
+	@tools/build.sh $(BUILD) off $(JOBS)
+
+# ---- running it -----------------------------------------------------------------------------------
+demo: build venv  ## three zones on this machine against one far PostgreSQL (SECONDS=10: a shorter load)
+	@$(PYTHON) -m benchmarks.demo --seconds $(SECONDS)
+
+# bench-NAME is benchmarks/NAME; no file is ever made by that name, so these always run.
+bench-%: build venv  ## a benchmark: bench-overhead (psp's cost without any distance), bench-geo, ...
+	@$(PYTHON) -m benchmarks.$* $(ARGS)
+
+# ---- proving it -----------------------------------------------------------------------------------
+test: build venv  ## unit, SQL, cluster and benchmark tests
+	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
+
+sanitize: deps  ## unit tests under the address and undefined behaviour sanitizers
+	@tools/build.sh $(BUILD)-asan address $(JOBS)
+	@ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
+
+tsan: deps  ## unit tests under the thread sanitizer
+	@tools/build.sh $(BUILD)-tsan thread $(JOBS)
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp halt_on_error=1" \
+		ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS)
+
+# ---- keeping it clean -----------------------------------------------------------------------------
+lint: build venv  ## formats, includes, SQL in C++, ruff, mypy; clang-tidy on changed files
+	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS)
+
+tidy: build venv  ## clang-tidy on every file
+	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS) --only tidy --all
+
+format: deps venv  ## format C++ and Python
+	@$(PYTHON) tools/lint.py --fix
+
+clean:  ## remove what was made here (results stay)
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
+
+.PHONY: help deps venv build demo test sanitize tsan lint tidy format clean

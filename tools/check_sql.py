@@ -1,0 +1,47 @@
+"""No SQL statements in C++ string literals: SQL is code, and lives in files that psql and people can read.
+
+Looks at each string literal outside tests for the beginning of a statement. Session control that is part of
+the program's flow (BEGIN, COMMIT, SET ..., LISTEN) is no query and stays where it is used.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+
+from source_files import ROOT, cpp_files, is_test
+
+STRING = re.compile(r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<plain>(?:[^"\\\n]|\\.)*)"', re.DOTALL)
+STATEMENT = re.compile(
+    r"^\s*(SELECT\s|INSERT\s+INTO\s|UPDATE\s+\S+\s+SET\b|DELETE\s+FROM\s|MERGE\s+INTO\s|WITH\s+\w+\s+AS\s*\(|"
+    r"TRUNCATE\s|COPY\s+\S+|CREATE\s+(TABLE|SCHEMA|FUNCTION|INDEX)\b|ALTER\s+\w+\s)"
+)
+
+
+def without_comments(text: str) -> str:
+    """The text with // comments blanked, so that an apostrophe or a quote in prose opens no literal."""
+    return re.sub(r"(?m)^\s*//.*$", "", text)
+
+
+def check() -> Iterator[str]:
+    for path in cpp_files():
+        if is_test(path):
+            continue
+        text = without_comments((ROOT / path).read_text(encoding="utf-8"))
+        for match in STRING.finditer(text):
+            literal = match["raw"] if match["raw"] is not None else match["plain"]
+            if STATEMENT.match(literal):
+                yield (
+                    f'{path}: "{" ".join(literal.split())[:60]}" is SQL in C++. '
+                    "Remedy: put it in a .sql file under sql/ and embed it with psp_embed_sql() (cmake/EmbedSql.cmake)."
+                )
+
+
+def main() -> int:
+    problems = list(check())
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

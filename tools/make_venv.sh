@@ -1,0 +1,33 @@
+#!/bin/sh
+# make_venv.sh DIR: a virtual environment in DIR with the `psp` command and what tests and lint need.
+# Does nothing when DIR is up to date: same place, same Python, same schema_tool/pyproject.toml.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+dir=$1
+stamp="$dir/psp-installed"
+
+usable() {
+    "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+python=""
+for candidate in /usr/bin/python3 python3 python3.11 python3.12 python3.13; do
+    if usable "$candidate"; then
+        python=$candidate
+        break
+    fi
+done
+if [ -z "$python" ]; then
+    echo "No Python >= 3.11 with the venv module; on Debian 12: apt-get install python3 python3-venv" >&2
+    exit 1
+fi
+
+state="$root $dir $("$python" -c 'import sys; print(sys.version)') $(cksum <"$root/schema_tool/pyproject.toml")"
+if [ -x "$dir/bin/psp" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then
+    exit 0
+fi
+echo "Python environment: $dir"
+rm -rf "$dir"
+"$python" -m venv "$dir"
+"$dir/bin/pip" install --quiet --disable-pip-version-check -e "$root/schema_tool[dev]"
+printf '%s' "$state" >"$stamp"

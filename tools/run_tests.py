@@ -1,0 +1,88 @@
+"""`make test`: every suite, one after the other, and one line at the end that counts them all."""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass
+class Result:
+    """What one suite's JUnit report says. `broken`: it ended badly though no test of it failed."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    broken: bool = False
+
+
+def read_report(report: Path, exit_code: int) -> Result:
+    result = Result()
+    if report.exists():
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                result.failed += 1
+            elif case.find("skipped") is not None:
+                result.skipped += 1
+            else:
+                result.passed += 1
+    result.broken = exit_code != 0 and result.failed == 0
+    return result
+
+
+def suites(options: argparse.Namespace) -> dict[str, tuple[list[str], str]]:
+    """Name -> (command, option that names the JUnit report)."""
+    build = str(Path(options.build).resolve())
+    ctest = ["ctest", "--test-dir", build, "--output-on-failure", "-j", str(options.jobs), "--no-tests=error"]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-c", "schema_tool/pyproject.toml", "--rootdir", str(ROOT)]
+    found = {"unit": (ctest, "--output-junit")}
+    for name, folder in (
+        ("psp command", "schema_tool/tests"),
+        ("sql", "tests/sql"),
+        ("cluster", "tests/cluster"),
+        ("benchmarks", "benchmarks"),
+    ):
+        if any((ROOT / folder).rglob("test_*.py")):
+            found[name] = ([*pytest, folder], "--junitxml")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build", help="the CMake build folder")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", help="one suite only")
+    options = parser.parse_args()
+    total = Result()
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (command, report_option) in suites(options).items():
+            if options.only not in (None, name):
+                continue
+            print(f"\n==== {name} tests", flush=True)
+            report = Path(folder) / f"{name}.xml"
+            began = time.monotonic()
+            code = subprocess.run([*command, report_option, str(report)], cwd=ROOT, check=False)
+            result = read_report(report, code.returncode)
+            total.passed += result.passed
+            total.skipped += result.skipped
+            total.failed += result.failed + result.broken
+            broken = f"; the suite itself ended with code {code.returncode}" if result.broken else ""
+            lines.append(
+                f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
+                f"in {time.monotonic() - began:.0f} s{broken}"
+            )
+    print("\n" + "\n".join(lines))
+    print(f"total: {total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
