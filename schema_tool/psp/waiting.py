@@ -13,7 +13,9 @@ class WaitTimeout(RuntimeError):
     """The condition did not hold before the deadline."""
 
 
-def wait_until(what: str, look: Callable[[], T], timeout_s: float, interval_s: float = POLL_INTERVAL_S) -> T:
+def wait_until(
+    what: str, look: Callable[[], T | None], timeout_s: float, interval_s: float = POLL_INTERVAL_S
+) -> T:
     """Calls `look` until it returns something true, and returns that.
 
     `look` is always called at least once. Its exceptions are not caught: a condition that cannot be

@@ -1,5 +1,368 @@
 """`psp cluster`: local clusters on throw-away PostgreSQL servers."""
 
-import typer
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
-app = typer.Typer(no_args_is_help=True, help="Local clusters on throw-away PostgreSQL servers.")
+import psycopg
+import typer
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from psp.cluster import growth, state, status, verify
+from psp.cluster.local import PRIMARY, LocalCluster, Options, Part, Zone
+from psp.cluster.pgserver import find_bin_dir
+from psp.output import PspError, console, fail, print_json
+from psp.paths import NotFound
+from psp.waiting import WaitTimeout, wait_until
+
+WATCH_INTERVAL_S = 1.0
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="""Local clusters: a primary and any number of semi-primaries (SPs) on this machine.
+
+The PostgreSQL servers are throw-away: made by `up`, open to everybody on this machine, removed by `down`.
+""",
+)
+
+Name = Annotated[str, typer.Option("--name", help="The cluster's name; several can run at once.")]
+Dir = Annotated[
+    Path | None, typer.Option("--dir", help="The cluster's folder. [default: /var/tmp/psp-UID/NAME]")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Node = Annotated[str, typer.Argument(help="`primary`, or an SP's name.")]
+PartOption = Annotated[
+    str | None, typer.Option("--part", help="daemon, postgres or relay. [default: all of it]")
+]
+
+
+@contextmanager
+def _errors_shown() -> Iterator[None]:
+    """Shows what a user can do something about in a line or two; a bug keeps its trace."""
+    try:
+        yield
+    except (PspError, NotFound, WaitTimeout, psycopg.Error, OSError) as error:
+        fail(str(error).strip(), getattr(error, "hint", None))
+
+
+def _directory(name: str, directory: Path | None) -> Path:
+    return (directory or state.default_directory(name)).resolve()
+
+
+@contextmanager
+def _opened(name: str, directory: Path | None, exclusive: bool = False) -> Iterator[LocalCluster]:
+    with _errors_shown():
+        folder = _directory(name, directory)
+        if exclusive:
+            with state.locked(folder):
+                yield LocalCluster.open(folder, console.print)
+        else:
+            yield LocalCluster.open(folder, console.print)
+
+
+def _parse_zone(text: str) -> Zone:
+    name, equals, rtt = text.partition("=")
+    try:
+        rtt_ms = float(rtt) if equals else 0.0
+    except ValueError:
+        rtt_ms = -1.0
+    if not name or not 0 <= rtt_ms <= 10_000:
+        raise PspError(f"--zone {text}: not NAME=ROUND_TRIP_MS", "for example: --zone tokyo=190")
+    return Zone(name, rtt_ms)
+
+
+def _parse_settings(texts: list[str]) -> dict[str, str]:
+    settings = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.replace(".", "").replace("_", "").isalnum():
+            raise PspError(f"--pg-conf {text}: not key=value", "for example: --pg-conf work_mem=64MB")
+        settings[key] = value
+    return settings
+
+
+@app.command()
+def up(
+    name: Name = "demo",
+    sps: Annotated[int, typer.Option(min=1, max=64, help="How many SPs: sp1, sp2 and so on.")] = 3,
+    zone: Annotated[
+        list[str] | None, typer.Option(help="An SP in a zone, NAME=ROUND_TRIP_MS; once for each SP.")
+    ] = None,
+    directory: Dir = None,
+    db: Annotated[str, typer.Option(help="The name of the SPs' database.")] = "app",
+    schema: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="SQL to run at the first SP before it is adopted."),
+    ] = None,
+    port_base: Annotated[
+        int | None, typer.Option(min=1024, max=65000, help="Take free ports from here on.")
+    ] = None,
+    pg_conf: Annotated[
+        list[str] | None, typer.Option("--pg-conf", help="key=value for every PostgreSQL server.")
+    ] = None,
+    no_relay: Annotated[
+        bool, typer.Option("--no-relay", help="No simulated distance, whatever the zones say.")
+    ] = False,
+) -> None:
+    """Makes and starts a cluster, or starts one again that was stopped with its data kept.
+
+    [bold]Examples[/]
+
+        psp cluster up                                    # three SPs, no distance\n
+        psp cluster up --zone lisbon=30 --zone tokyo=190  # two, 30 and 190 ms away\n
+        psp cluster up --schema tables.sql                # under psp at once\n
+        psp cluster up --pg-conf shared_buffers=1GB
+    """
+    with _errors_shown():
+        folder = _directory(name, directory)
+        with state.locked(folder):
+            found = state.load(folder)
+            if found is not None and found.complete:
+                _resume(LocalCluster(found, console.print))
+                return
+            zones = [_parse_zone(text) for text in zone or [f"sp{n + 1}=0" for n in range(sps)]]
+            options = Options(
+                name=name, directory=folder, database=db, port_base=port_base, relay=not no_relay,
+                pg_settings=_parse_settings(pg_conf or []),
+            )  # fmt: skip
+            cluster = LocalCluster.create(zones, options, console.print)
+            if schema is not None:
+                _adopt_with_schema(cluster, schema)
+        _print_next_steps(cluster)
+
+
+def _resume(cluster: LocalCluster) -> None:
+    if all(cluster.is_running(node.name, "postgres") for node in cluster.state.nodes):
+        raise PspError(
+            f"cluster {cluster.state.name} is up already",
+            "psp cluster status shows it, psp cluster down removes it, --name gives another one a name",
+        )
+    console.print(f"Starting cluster {cluster.state.name} again, with its data")
+    cluster.resume()
+    _print_next_steps(cluster)
+
+
+def _adopt_with_schema(cluster: LocalCluster, schema: Path) -> None:
+    try:
+        cluster.load_schema(schema)
+        with _join_progress() as progress:
+            growth.adopt(cluster, progress)
+    except BaseException:
+        cluster.down()
+        raise
+
+
+@contextmanager
+def _join_progress() -> Iterator[growth.JoinProgress]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(f"{name}: rows copied from the primary", total=total)
+            bars.update(tasks[name], completed=done, total=max(done, total))
+
+        yield show
+
+
+def _print_next_steps(cluster: LocalCluster) -> None:
+    console.print(status.render(status.gather(cluster)))
+    option = _cluster_option(cluster)
+    if all(cluster.state.node(sp.name).adopted for sp in cluster.sps):
+        console.print(f"\nUp. Connect to any SP:  psp cluster psql {cluster.sps[-1].name}{option}")
+        return
+    first = cluster.sps[0].name
+    console.print(
+        f"\nThe databases are empty and plain. Next:\n"
+        f"  psp cluster psql {first}{option}    # make tables, load rows\n"
+        f"  psp cluster adopt{option}       # put them under psp, at every SP"
+    )
+
+
+def _cluster_option(cluster: LocalCluster) -> str:
+    """What must be added to a command so that it finds this cluster."""
+    if cluster.state.directory == _directory("demo", None):
+        return ""
+    if cluster.state.directory == _directory(cluster.state.name, None):
+        return f" --name {shlex.quote(cluster.state.name)}"
+    return f" --dir {shlex.quote(str(cluster.state.directory))}"
+
+
+@app.command()
+def adopt(
+    name: Name = "demo",
+    directory: Dir = None,
+    add_keys: Annotated[
+        bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid key column.")
+    ] = False,
+) -> None:
+    """Puts the first SP's database under psp as it is; the other SPs then join with a copy of it.
+
+    [bold]Example[/]
+
+        psp cluster up && psp cluster psql sp1 -c 'CREATE TABLE t (id int PRIMARY KEY, v text)'\n
+        psp cluster adopt
+    """
+    with _opened(name, directory, exclusive=True) as cluster, _join_progress() as progress:
+        growth.adopt(cluster, progress, add_keys)
+    console.print("Every SP is under psp; applications may write at any of them.")
+
+
+@app.command()
+def join(
+    sp_name: Annotated[str, typer.Argument(metavar="NAME", help="The new SP's name.")],
+    zone: Annotated[str, typer.Option(help="Its zone, ZONE=ROUND_TRIP_MS.")] = "",
+    name: Name = "demo",
+    directory: Dir = None,
+) -> None:
+    """Adds an SP to a running cluster: it copies the database from the primary while the others commit.
+
+    [bold]Example[/]
+
+        psp cluster join sydney --zone australia=280
+    """
+    with _opened(name, directory, exclusive=True) as cluster, _join_progress() as progress:
+        place = _parse_zone(zone) if zone else Zone(sp_name)
+        sp = growth.join(cluster, Zone(sp_name, place.rtt_ms), progress)
+    console.print(f"{sp.name} is up: {sp.dsn}")
+
+
+@app.command("status")
+def show_status(
+    name: Name = "demo",
+    directory: Dir = None,
+    json: Json = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show again each second, until Ctrl-C.")] = False,
+) -> None:
+    """Shows for each SP: state, watermark, lag, commits and aborts per second, round trip to the primary.
+
+    [bold]States[/]: streaming (all is well), joining, recovering, disconnected, stopped, failed, as the
+    daemon says; plain (not under psp yet), daemon down, postgres down, link cut, silent (no report comes).
+    """
+    with _opened(name, directory) as cluster:
+        if watch:
+            _watch(lambda: status.render(status.gather(cluster)))
+        elif json:
+            print_json(status.gather(cluster))
+        else:
+            console.print(status.render(status.gather(cluster)))
+
+
+def _watch(draw: Callable[[], Any]) -> None:
+    with Live(draw(), console=console, auto_refresh=False) as live:
+
+        def again() -> bool:
+            live.update(draw(), refresh=True)
+            return False
+
+        try:
+            wait_until("Ctrl-C", again, timeout_s=float("inf"), interval_s=WATCH_INTERVAL_S)
+        except KeyboardInterrupt:
+            return
+
+
+@app.command("verify")
+def run_verify(
+    name: Name = "demo",
+    directory: Dir = None,
+    json: Json = False,
+    timeout_s: Annotated[float, typer.Option(help="How long the streams may take to drain.")] = 60,
+) -> None:
+    """Compares the rows of all SPs and the primary by checksums; writers should pause.
+
+    Leaves with code 1 if anything differs.
+    """
+    with _opened(name, directory) as cluster:
+        result = verify.verify(cluster, timeout_s)
+        if json:
+            print_json(result.as_dict())
+        else:
+            console.print(verify.render(result))
+    if not result.consistent:
+        raise typer.Exit(1)
+
+
+@app.command()
+def down(
+    name: Name = "demo",
+    directory: Dir = None,
+    keep_data: Annotated[bool, typer.Option("--keep-data", help="`up` starts it again as it was.")] = False,
+) -> None:
+    """Stops the cluster and removes it, data and all; cleans up after an interrupted `up`, too."""
+    with _opened(name, directory, exclusive=True) as cluster:
+        cluster.down(keep_data)
+        console.print(f"Cluster {cluster.state.name} is {'stopped' if keep_data else 'removed'}.")
+
+
+@app.command("stop-node")
+def stop_node(
+    node: Node,
+    part: PartOption = None,
+    crash: Annotated[
+        bool, typer.Option("--crash", help="SIGKILL, and no checkpoint for PostgreSQL.")
+    ] = False,
+    name: Name = "demo",
+    directory: Dir = None,
+) -> None:
+    """Stops a node, or only its daemon, its PostgreSQL, or its link to the primary (relay).
+
+    [bold]Examples[/]
+
+        psp cluster stop-node tokyo                    # all of it, gracefully\n
+        psp cluster stop-node primary --part daemon --crash\n
+        psp cluster stop-node tokyo --part relay       # cuts the link
+    """
+    with _opened(name, directory, exclusive=True) as cluster:
+        cluster.state.node(node)
+        chosen = _parse_part(part)
+        for process in ("daemon", "relay"):
+            if crash and chosen in (None, process) and cluster.is_running(node, process):
+                cluster.kill(node, process)
+        cluster.stop(node, chosen, "immediate" if crash else "fast")
+
+
+@app.command("start-node")
+def start_node(node: Node, part: PartOption = None, name: Name = "demo", directory: Dir = None) -> None:
+    """Starts a stopped node again, or one part of it."""
+    with _opened(name, directory, exclusive=True) as cluster:
+        cluster.start(node, _parse_part(part))
+
+
+def _parse_part(text: str | None) -> Part | None:
+    for part in ("daemon", "postgres", "relay"):
+        if text == part:
+            return part
+    if text is not None:
+        raise PspError(f"--part {text}: not daemon, postgres or relay")
+    return None
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def psql(
+    context: typer.Context,
+    node: Node,
+    superuser: Annotated[bool, typer.Option("--superuser", help="As psp rather than as app.")] = False,
+    name: Name = "demo",
+    directory: Dir = None,
+) -> None:
+    """Opens psql at a node, as the application's role; what psp does not know is passed on to psql.
+
+    [bold]Examples[/]
+
+        psp cluster psql sp1\n
+        psp cluster psql sp2 -c 'SELECT * FROM psp.status'\n
+        psp cluster psql primary                       # the primary's own database
+    """
+    with _opened(name, directory) as cluster:
+        if node == PRIMARY:
+            dsn = cluster.primary_dsn
+        else:
+            dsn = cluster.sp(node).admin_dsn if superuser else cluster.sp(node).dsn
+        program = str(find_bin_dir() / "psql")
+        os.execv(program, [program, dsn, *context.args])

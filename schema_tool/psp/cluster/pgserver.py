@@ -40,7 +40,7 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
 
 
 def find_bin_dir() -> Path:
-    """The folder with initdb and pg_ctl of PostgreSQL 15 or later: PATH and pg_config first, then Debian's."""
+    """The folder with initdb and pg_ctl of PostgreSQL 15 or later: pg_config's first, then Debian's."""
     candidates = []
     pg_config = shutil.which("pg_config")
     if pg_config:
@@ -159,11 +159,13 @@ class PgServer:
         """
         if not self.is_running():
             return False
-        self._run("pg_ctl", "stop", "-w", "-t", str(START_TIMEOUT_S), "-s", "-m", mode, "-D", str(self.data_dir))
+        self._run(
+            "pg_ctl", "stop", "-w", "-t", str(START_TIMEOUT_S), "-s", "-m", mode, "-D", str(self.data_dir)
+        )
         return True
 
     def is_running(self) -> bool:
-        """Whether a server runs on this very data folder (a stale pid file of a reused pid does not count)."""
+        """Whether a server runs on this very data folder (a reused pid does not count)."""
         pid = self.pid()
         if pid is None:
             return False
@@ -214,9 +216,9 @@ class PgServer:
                 stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, cwd="/", check=False, **identity,
             ).returncode  # fmt: skip
         if code != 0:
-            hint = f"the servers run as user {account.pw_name}, who must be able to reach {self.folder}"
+            hint = f"the servers run as {account.pw_name}, who must reach that folder" if account else None
             text = output.read_text(errors="replace").strip()
-            raise PspError(f"{program} failed for {self.folder}:\n{text}", hint if account else None)
+            raise PspError(f"{program} failed for {self.folder}:\n{text}", hint)
 
     def _log_tail(self, lines: int = 15) -> str:
         if not self.log.exists():

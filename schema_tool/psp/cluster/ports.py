@@ -1,4 +1,4 @@
-"""TCP ports that are free now. Below the kernel's ephemeral range, so that no outgoing connection takes them."""
+"""TCP ports that are free now, below those that the kernel gives to outgoing connections."""
 
 import random
 import socket

@@ -37,7 +37,8 @@ class ProcessName:
 def start(name: ProcessName, command: list[str], log: Path, ready_timeout_s: float) -> int:
     """Starts `command` in a session of its own and returns its pid once it has printed `ready`.
 
-    stderr is appended to `log`. Raises PspError with the log's end if the process ends or says nothing in time.
+    stderr is appended to `log`. Raises PspError with the log's end
+    if the process ends or says nothing in time.
     """
     running = find(name)
     if running is not None:
