@@ -20,7 +20,17 @@ DAEMONS = ("psp-primary", "psp-semi-primary")
 
 
 def documents() -> list[Path]:
-    folders = ("", "docs/", "proto/", "deploy/", "benchmarks/", "schema_tool/", "semi_primary/", "primary/", "sql/")
+    folders = (
+        "",
+        "docs/",
+        "proto/",
+        "deploy/",
+        "benchmarks/",
+        "schema_tool/",
+        "semi_primary/",
+        "primary/",
+        "sql/",
+    )
     return sorted({p for folder in folders for p in (ROOT / folder).glob("**/*.md" if folder else "*.md")})
 
 
@@ -35,7 +45,9 @@ def check_make_targets() -> Iterator[str]:
     targets = set(re.findall(r"^([a-z%-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for document in documents():
         for name in MAKE.findall(document.read_text(encoding="utf-8")):
-            known = name in targets or (name.startswith("bench-") and (ROOT / "benchmarks" / name[6:]).is_dir())
+            known = name in targets or (
+                name.startswith("bench-") and (ROOT / "benchmarks" / name[6:]).is_dir()
+            )
             if not known:
                 yield f"{document.relative_to(ROOT)}: `make {name}` is no target of the Makefile"
 
@@ -53,7 +65,9 @@ def check_settings(build: Path) -> Iterator[str]:
         if not binary.exists():
             yield f"{binary} is not there. Remedy: make build"
             continue
-        sample = subprocess.run([binary, "--print-sample-config"], capture_output=True, text=True, check=True).stdout
+        sample = subprocess.run(
+            [binary, "--print-sample-config"], capture_output=True, text=True, check=True
+        ).stdout
         real, written = set(SAMPLE_KEY.findall(sample)), documented_settings(text, daemon)
         for key in sorted(real - written):
             yield f"docs/operating.md: {daemon} has the setting {key}, which its table lacks"

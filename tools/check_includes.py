@@ -76,7 +76,9 @@ def read_targets() -> tuple[dict[str, list[Path]], dict[str, list[str]]]:
         for target, words in commands(text, "add_library"):
             sources[target] = [folder / word for word in words if word.endswith(".cc")]
         for target, words in commands(text, "target_link_libraries"):
-            links.setdefault(target, []).extend(w for w in words if w not in ("PUBLIC", "PRIVATE", "INTERFACE"))
+            links.setdefault(target, []).extend(
+                w for w in words if w not in ("PUBLIC", "PRIVATE", "INTERFACE")
+            )
     return sources, links
 
 

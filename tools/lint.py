@@ -49,7 +49,12 @@ def ruff(options: argparse.Namespace) -> bool:
 def mypy(_: argparse.Namespace) -> bool:
     """Remedy: give the value the type it has; no Any without a reason beside it."""
     # One run for each folder that is a root of imports of its own.
-    roots = {"schema_tool": ["schema_tool/psp"], "tools": ["tools"], "tests": ["tests"], "benchmarks": ["benchmarks"]}
+    roots = {
+        "schema_tool": ["schema_tool/psp"],
+        "tools": ["tools"],
+        "tests": ["tests"],
+        "benchmarks": ["benchmarks"],
+    }
     passed = True
     for folder in python_folders():
         if any((ROOT / folder).rglob("*.py")):
@@ -88,7 +93,9 @@ def tidy(options: argparse.Namespace) -> bool:
     files = [p for p in cpp_files() if p.suffix == ".cc" and not is_test(p) and str(ROOT / p) in compiled]
     waiting = [p for p in files if passed.get(str(p)) != fingerprint(p, common)]
     with ThreadPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(lambda path: run(["clang-tidy", "--quiet", "-p", str(build), str(path)]), waiting))
+        results = list(
+            pool.map(lambda path: run(["clang-tidy", "--quiet", "-p", str(build), str(path)]), waiting)
+        )
     passed |= {str(p): fingerprint(p, common) for p, ok in zip(waiting, results, strict=True) if ok}
     stamp.write_text(json.dumps(passed))
     return all(results)

@@ -41,7 +41,16 @@ def suites(options: argparse.Namespace) -> dict[str, tuple[list[str], str]]:
     """Name -> (command, option that names the JUnit report)."""
     build = str(Path(options.build).resolve())
     ctest = ["ctest", "--test-dir", build, "--output-on-failure", "-j", str(options.jobs), "--no-tests=error"]
-    pytest = [sys.executable, "-m", "pytest", "-q", "-c", "schema_tool/pyproject.toml", "--rootdir", str(ROOT)]
+    pytest = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        "schema_tool/pyproject.toml",
+        "--rootdir",
+        str(ROOT),
+    ]
     found = {"unit": (ctest, "--output-junit")}
     for name, folder in (
         ("psp command", "schema_tool/tests"),
