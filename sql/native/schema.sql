@@ -46,7 +46,8 @@ CREATE UNLOGGED TABLE psp.commit_intent (
 ) WITH (fillfactor = 50);
 
 -- One row for each statement and operation. payload is a concatenation of entries:
---   op 'i' (row is as in image): record_send(ROW(columns…)) for each row; the key columns are taken from it as they are
+--   op 'i' (row is as in image): n (1 byte), n places (2 bytes each, big endian, from 0) of the key's columns in the
+--                                image, record_send(ROW(columns…)) for each row
 --   op 'u' (the same, where keys are normalised): record_send(ROW(key bytea, image bytea)) for each row
 --   op 'd' (row is gone):        record_send(ROW(key bytea)) for each row
 --   op 'g' (guard taken):        record_send(ROW(key bytea)) for each value; table_id is the guard's id
