@@ -20,11 +20,22 @@ CREATE TABLE psp.tables (
     table_name  text NOT NULL,
     -- [{"name", "type": format_type, "encoding": "binary"|"text"}] in image order, generated columns left out
     columns     jsonb NOT NULL,
-    -- [{"name", "type", "normalise": "none"|"numeric"|"float"}] in key order
+    -- [{"name", "type", "normalise": "none"|"numeric"|"float"|"text"|"base"}] in key order. type: of the normalised value
+    -- (a domain's base type); of an enum the enum's, whose binary form is the label, like text's
     key_columns jsonb NOT NULL,
     -- [{"guard_id", "index": name, "columns": text for messages}]
     guards      jsonb NOT NULL DEFAULT '[]',
     UNIQUE (schema_name, table_name)
+);
+
+-- The strides of sequences: this SP draws base + increment * (sp_id + slots * n), stride = increment * slots.
+CREATE TABLE psp.sequences (
+    schema_name   text NOT NULL,
+    sequence_name text NOT NULL,
+    base          bigint NOT NULL,     -- where the sequence stood at adoption
+    increment     bigint NOT NULL,     -- what it was before, and is again after release
+    stride        bigint NOT NULL,
+    PRIMARY KEY (schema_name, sequence_name)
 );
 
 -- W and, for own commits above W, their proof of being in. Both change in the transaction whose effects they tell.

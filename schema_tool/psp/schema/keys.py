@@ -73,31 +73,35 @@ def key_column_type(database: Database, member: IndexColumn) -> str:
     return found.base_name
 
 
-def key_expression(database: Database, member: IndexColumn, *, guard: bool = False) -> str:
-    """SQL for the normalised value of an index column; column names are bare."""
-    value = member.definition
-    match normalisation(database, member, guard=guard):
+def normalised(how: Normalisation, value: str, type_name: str) -> str:
+    """SQL that normalises `value`, for all that a primary key can have."""
+    match how:
         case "numeric":
             return f"pg_catalog.trim_scale({value}::pg_catalog.numeric)"
         case "float":
-            name = "pg_catalog." + ("float4" if _is_real(database, member) else "float8")
-            # -0 becomes 0, and every NaN the same NaN
-            return f"CASE WHEN {value} = 'NaN'::{name} THEN 'NaN'::{name} ELSE {value} + 0::{name} END"
+            name = "pg_catalog.float4" if type_name == "real" else "pg_catalog.float8"
+            # -0 becomes 0, and every NaN the same NaN.
+            return (
+                f"CASE WHEN {value} OPERATOR(pg_catalog.=) 'NaN'::{name} THEN 'NaN'::{name} "
+                f"ELSE {value} OPERATOR(pg_catalog.+) 0::{name} END"
+            )
         case "text":
             return f"{value}::pg_catalog.text"
         case "base":
-            return f"{value}::{key_column_type(database, member)}"
-        case "hash":
-            collate = f" COLLATE {member.collation}" if member.collation else ""
-            return f"{member.hash_function}({value}{collate}, 0)"
-        case "constant":
-            return f"CASE WHEN {value} IS NOT NULL THEN 0 END"
-        case "none":
+            return f"{value}::{type_name}"
+        case _:
             return value
 
 
-def _is_real(database: Database, member: IndexColumn) -> bool:
-    return database.plain_type(member.type_oid).name == "real"
+def guard_expression(database: Database, member: IndexColumn) -> str:
+    """SQL for an index column's value in a guard key; column names are bare."""
+    how, value = normalisation(database, member, guard=True), member.definition
+    if how == "hash":
+        collate = f" COLLATE {member.collation}" if member.collation else ""
+        return f"{member.hash_function}({value}{collate}, 0)"
+    if how == "constant":
+        return f"CASE WHEN {value} IS NOT NULL THEN 0 END"
+    return normalised(how, value, key_column_type(database, member))
 
 
 def quote(name: str) -> str:

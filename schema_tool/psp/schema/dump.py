@@ -1,0 +1,68 @@
+"""The application's schema as plain SQL, for semi-primaries that join later: pg_dump, made self-contained."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from psp.output import PspError
+
+LOCK_WAIT_MS = 5000
+_RESTRICT = re.compile(r"^\\(un)?restrict .*\n", re.MULTILINE)  # psql commands, not SQL
+
+
+def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
+    """The schema's DDL; roles that own something or are granted something are created where they are missing.
+
+    pg_dump has a session of its own: nothing uncommitted of `connection` is in the dump.
+    """
+    settings = conninfo_to_dict(dsn)
+    environment = {**os.environ, "PGCLIENTENCODING": "UTF8"}
+    password = settings.pop("password", None)
+    if password:
+        environment["PGPASSWORD"] = str(password)  # not on the command line, which everybody may read
+    command = [
+        str(_pg_dump()), "--schema-only", "--no-publications", "--no-subscriptions", "--no-tablespaces",
+        "--exclude-schema=psp", f"--lock-wait-timeout={LOCK_WAIT_MS}", "-d", make_conninfo("", **settings),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False)
+    if done.returncode != 0:
+        raise PspError(f"pg_dump failed: {done.stderr.strip()}")
+    return _roles(connection) + _RESTRICT.sub("", done.stdout, count=2)
+
+
+def _pg_dump() -> Path:
+    found = shutil.which("pg_dump")
+    if found:
+        return Path(found)
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_dump"))
+    if not installed:
+        raise PspError("pg_dump is not installed", "sudo apt-get install -y postgresql-client")
+    return installed[-1]
+
+
+def _roles(connection: psycopg.Connection[Any]) -> str:
+    rows = connection.execute(
+        """SELECT DISTINCT r.rolname::text FROM pg_catalog.pg_roles r
+           LEFT JOIN pg_catalog.pg_shdepend s ON s.refclassid = 'pg_catalog.pg_authid'::regclass
+                AND s.refobjid = r.oid
+                AND s.dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+           WHERE (s.refobjid IS NOT NULL OR r.oid = 10) AND r.rolname !~ '^pg_' ORDER BY 1"""
+    ).fetchall()
+    statement = sql.SQL(
+        "DO $psp$ DECLARE r text; BEGIN\n"
+        "    FOREACH r IN ARRAY ARRAY[{}]::text[] LOOP\n"
+        "        IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = r) THEN\n"
+        "            EXECUTE format('CREATE ROLE %I', r);\n"
+        "        END IF;\n"
+        "    END LOOP;\nEND $psp$;\n"
+    ).format(sql.SQL(", ").join(sql.Literal(name) for (name,) in rows))
+    return statement.as_string(connection)

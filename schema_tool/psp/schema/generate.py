@@ -1,0 +1,201 @@
+"""Makes psp's SQL for a database: the contexts of the templates, and the rows of psp.tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+
+from psp.paths import sql_dir
+from psp.schema.keys import guard_expression, key_column_type, normalisation, normalised, quote
+from psp.schema.model import Database, ForeignKey, Index, Table
+
+CAPTURE_TEMPLATE = "capture.sql.j2"
+FIRST_FILES = ("schema.sql", "hook.sql.j2")
+LAST_FILES = ("grants.sql",)
+GUARD_FILE = "ddl_guard.sql"  # refuses schema changes, ours too: after everything else
+
+TEXT_SETTINGS = """
+SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO, MDY'; SET LOCAL intervalstyle = 'postgres';
+SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'; SET LOCAL lc_monetary = 'C';
+SET LOCAL search_path = pg_catalog, pg_temp
+"""
+"""What the text forms of values depend on, as the capture functions have it."""
+
+
+@dataclass(frozen=True)
+class CapturedTable:
+    """A table with its numbers. `row` is its row in psp.tables, `context` what the capture template takes."""
+
+    table: Table
+    table_id: int
+    guard_ids: Mapping[str, int]  # by index name
+    row: Mapping[str, Any]
+    context: Mapping[str, Any]
+
+
+def number_tables(database: Database) -> list[CapturedTable]:
+    """Numbers tables and guards from 1, in one space."""
+    result, next_id = [], 1
+    for table in database.captured_tables:
+        guards = {index.name: next_id + n for n, index in enumerate(table.guarded_indexes, start=1)}
+        result.append(captured(database, table, next_id, guards))
+        next_id += 1 + len(guards)
+    return result
+
+
+def captured(
+    database: Database, table: Table, table_id: int, guard_ids: Mapping[str, int]
+) -> CapturedTable:
+    """A table under the numbers that the cluster has given it."""
+    row = {
+        "table_id": table_id,
+        "schema_name": table.schema,
+        "table_name": table.name,
+        "columns": [
+            {"name": c.name, "type": c.type_name, "encoding": database.encoding(c.type_oid)}
+            for c in table.image_columns
+        ],
+        "key_columns": _key_columns(database, table),
+        "guards": [
+            {"guard_id": guard_ids[index.name], "index": index.name, "columns": _guard_label(index)}
+            for index in table.guarded_indexes
+        ],
+    }
+    return CapturedTable(table, table_id, guard_ids, row, _context(database, table, row, guard_ids))
+
+
+def _key_columns(database: Database, table: Table) -> list[dict[str, str]]:
+    key = table.primary_key
+    assert key is not None, f"{table.label} has no primary key; rules.check was not asked"
+    result = []
+    for member in key.columns:
+        column = table.column(member.number)
+        how = normalisation(database, member)
+        if how == "none" and column.generated:
+            how = "base"  # it is not in the image, so the daemon cannot take it from there
+        result.append({"name": column.name, "type": key_column_type(database, member), "normalise": how})
+    return result
+
+
+def _guard_label(index: Index) -> str:
+    return ", ".join(member.definition for member in index.columns)
+
+
+def _context(
+    database: Database, table: Table, row: Mapping[str, Any], guard_ids: Mapping[str, int]
+) -> dict[str, Any]:
+    context = {
+        **row,
+        "relations": [{"schema": r.schema, "name": r.name, "kind": r.kind} for r in table.relations],
+        "guards": [_guard(database, table, index, guard_ids[index.name]) for index in table.guarded_indexes],
+        "partitioned": table.kind == "p",
+        "careful": is_careful(table),
+    }
+    return {**context, "quote": _dollar_quote(repr(context))}
+
+
+def _guard(database: Database, table: Table, index: Index, guard_id: int) -> dict[str, Any]:
+    return {
+        "guard_id": guard_id,
+        "expressions": [guard_expression(database, member) for member in index.columns],
+        "raw_columns": [table.column(number).name for number in index.referenced],
+        "predicate": index.predicate,
+        "nulls_not_distinct": index.nulls_not_distinct,
+    }
+
+
+def is_careful(table: Table) -> bool:
+    """Whether statements may nest or report a row twice: own triggers, foreign key actions, computed keys."""
+
+    def acts(key: ForeignKey) -> bool:
+        return key.has_action
+
+    key = table.primary_key
+    computed = key is not None and any(table.column(member.number).generated for member in key.columns)
+    return bool(table.triggers) or any(map(acts, table.foreign_keys)) or computed
+
+
+def _dollar_quote(text: str) -> str:
+    """A dollar quote that does not stand in `text`."""
+    tag = "psp"
+    while f"${tag}$" in text:
+        tag += "_"
+    return f"${tag}$"
+
+
+# ---- templates --------------------------------------------------------------------------------------------
+
+
+def _normalised_filter(column: Mapping[str, Any], value: str) -> str:
+    return normalised(column["normalise"], value, column["type"])
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(sql_dir("native")),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # SQL: names go through `ident`
+    )
+    environment.filters["ident"] = quote
+    environment.filters["normalised"] = _normalised_filter
+    return environment
+
+
+def native_sql(tables: Iterable[CapturedTable], dblink_schema: str) -> list[str]:
+    """All of psp's SQL for a semi-primary but the guard against schema changes, in the order to run it.
+
+    `dblink_schema`: quoted, the schema that has the dblink extension.
+    """
+    environment = _environment()
+    capture = environment.get_template(CAPTURE_TEMPLATE)
+    named = {CAPTURE_TEMPLATE, GUARD_FILE, *FIRST_FILES, *LAST_FILES}
+    others = [name for name in sorted(environment.list_templates()) if name not in named]
+    result = [environment.get_template(name).render(dblink=dblink_schema) for name in (*FIRST_FILES, *others)]
+    result += [capture.render(captured_table.context) for captured_table in tables]
+    result += [environment.get_template(name).render(dblink=dblink_schema) for name in LAST_FILES]
+    return result
+
+
+def guard_sql() -> str:
+    """The event triggers that refuse schema changes."""
+    return _environment().get_template(GUARD_FILE).render()
+
+
+# ---- copying ----------------------------------------------------------------------------------------------
+
+
+def row_query(captured_table: CapturedTable) -> str:
+    """SELECT of a table's rows as rows of the primary's psp.data, made by the macros of the capture functions."""
+    module = _macros(captured_table)
+    target = f"{quote(captured_table.table.schema)}.{quote(captured_table.table.name)}"
+    return (
+        f"SELECT {captured_table.table_id}::int4, {module.key('r')}, 0::int8, 0::int4, false, {module.image('r')} "
+        f"FROM {target} r"
+    )
+
+
+def guard_queries(captured_table: CapturedTable) -> list[str]:
+    """SELECTs of a table's guard keys as rows of the primary's psp.data.
+
+    DISTINCT: two rows may have the same guard (a hash, a normalised value), the primary has one row for it.
+    """
+    target = f"{quote(captured_table.table.schema)}.{quote(captured_table.table.name)}"
+    result = []
+    for guard in captured_table.context["guards"]:
+        conditions = [f"({guard['predicate']})"] if guard["predicate"] else []
+        if not guard["nulls_not_distinct"]:
+            conditions += [f"({expression}) IS NOT NULL" for expression in guard["expressions"]]
+        key = f"pg_catalog.record_send(ROW({', '.join(guard['expressions'])}))"
+        result.append(
+            f"SELECT DISTINCT {guard['guard_id']}::int4, {key}, 0::int8, 0::int4, false, NULL::bytea FROM {target}"
+            + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+        )
+    return result
+
+
+def _macros(captured_table: CapturedTable) -> Any:
+    return _environment().get_template(CAPTURE_TEMPLATE).make_module(dict(captured_table.context))

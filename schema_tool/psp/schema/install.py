@@ -1,0 +1,109 @@
+"""What adoption and joining share: psp's schema, the capture of each table and strided sequences at a semi-primary.
+
+Everything runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, LiteralString, cast
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from psp.schema.generate import CapturedTable, guard_sql, native_sql
+from psp.schema.model import Sequence
+
+DBLINK_SCHEMA = "psp"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who the semi-primary is."""
+
+    cluster_id: str
+    sp_id: int
+    name: str
+    slots: int
+    joining: bool
+
+    @property
+    def watermark(self) -> int:
+        return -1 if self.joining else 0
+
+
+@dataclass(frozen=True)
+class Stride:
+    """A sequence's place: SP number s draws base + increment * (s + slots * n)."""
+
+    schema: str
+    name: str
+    base: int
+    increment: int
+
+
+def run_script(connection: psycopg.Connection[Any], script: str) -> None:
+    """Runs SQL of our own making (files, templates, a stored dump), any number of statements."""
+    connection.execute(sql.SQL(cast(LiteralString, script)))
+
+
+def install(
+    connection: psycopg.Connection[Any],
+    identity: Identity,
+    tables: Iterable[CapturedTable],
+    strides: Iterable[Stride],
+    dblink_schema: str | None,
+) -> None:
+    """Creates psp and puts capture on the tables. `dblink_schema`: quoted, where the extension is already."""
+    tables = list(tables)
+    connection.execute("SET LOCAL client_min_messages = warning")
+    connection.execute("SET LOCAL search_path = ''")  # so that nothing of the user's is found by a bare name
+    connection.execute("CREATE SCHEMA psp")
+    if dblink_schema is None:
+        connection.execute("CREATE EXTENSION dblink SCHEMA psp")
+    for script in native_sql(tables, dblink_schema or DBLINK_SCHEMA):
+        run_script(connection, script)
+    connection.execute(
+        "INSERT INTO psp.identity (cluster_id, sp_id, name, token, hook_conninfo, joining) "
+        "VALUES (%s, %s, %s, %s, '', %s)",
+        (identity.cluster_id, identity.sp_id, identity.name, secrets.token_hex(16), identity.joining),
+    )
+    connection.execute("INSERT INTO psp.watermark (watermark) VALUES (%s)", (identity.watermark,))
+    store_tables(connection, tables)
+    for stride in strides:
+        _stride(connection, stride, identity)
+    run_script(connection, guard_sql())
+
+
+def store_tables(connection: psycopg.Connection[Any], tables: Iterable[CapturedTable]) -> None:
+    """psp.tables, the same at the primary and at every semi-primary."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO psp.tables (table_id, schema_name, table_name, columns, key_columns, guards) "
+            "VALUES (%(table_id)s, %(schema_name)s, %(table_name)s, %(columns)s, %(key_columns)s, %(guards)s)",
+            [{k: Jsonb(v) if isinstance(v, list) else v for k, v in t.row.items()} for t in tables],
+        )
+
+
+def strides_of(sequences: Iterable[Sequence]) -> list[Stride]:
+    """Where the sequences stand now."""
+    return [Stride(s.schema, s.name, s.base, s.increment) for s in sequences]
+
+
+def _stride(connection: psycopg.Connection[Any], stride: Stride, identity: Identity) -> None:
+    step = stride.increment * identity.slots
+    connection.execute(
+        sql.SQL("ALTER SEQUENCE {} INCREMENT BY {} RESTART WITH {}").format(
+            sql.Identifier(stride.schema, stride.name),
+            sql.Literal(step),
+            sql.Literal(stride.base + stride.increment * identity.sp_id),
+        )
+    )
+    connection.execute(
+        "INSERT INTO psp.sequences (schema_name, sequence_name, base, increment, stride) "
+        "VALUES (%s, %s, %s, %s, %s)",
+        (stride.schema, stride.name, stride.base, stride.increment, step),
+    )

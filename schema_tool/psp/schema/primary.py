@@ -1,0 +1,103 @@
+"""The primary's database: created, read and written by the schema tool. The daemon does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from psp.output import PspError
+from psp.paths import sql_dir
+from psp.schema.install import Stride, run_script
+
+SLOTS = 64
+FIRST_FILE = "schema.sql"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    cluster_id: str
+    slots: int
+    state: str  # empty, adopting, adopted
+    mode: str
+    schema_ddl: str | None
+
+
+def init_primary(dsn: str, slots: int = SLOTS) -> None:
+    """Creates the psp schema of a primary. PspError if there is one already."""
+    if slots < 1:
+        raise PspError(f"{slots} slots: a cluster needs at least one")
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute("SELECT to_regnamespace('psp') IS NOT NULL").fetchone()
+        if row is not None and row[0]:
+            raise PspError("the database has a schema psp already", "use an empty database for the primary")
+        folder = sql_dir("primary")
+        others = sorted(p.name for p in folder.glob("*.sql") if p.name != FIRST_FILE)
+        for name in (FIRST_FILE, *others):
+            run_script(connection, (folder / name).read_text())
+        connection.execute("UPDATE psp.cluster SET slots = %s", (slots,))
+
+
+def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> Cluster:
+    """The primary's one row; with `lock` nobody else adopts or joins until the transaction's end."""
+    row = connection.execute("SELECT to_regclass('psp.replication_log') IS NOT NULL").fetchone()
+    if row is None or not row[0]:
+        raise PspError("the primary's database is not prepared", "psp primary init DSN")
+    if lock:
+        connection.execute("SET LOCAL lock_timeout = '5s'")
+        try:
+            connection.execute("SELECT FROM psp.cluster FOR UPDATE")
+        except psycopg.errors.LockNotAvailable as error:
+            raise PspError("another psp command is changing the cluster", "try again when it is done") from error
+    found = connection.execute("SELECT cluster_id::text, slots, state, mode, schema_ddl FROM psp.cluster").fetchone()
+    assert found is not None
+    return Cluster(*found)
+
+
+def wipe(connection: psycopg.Connection[Any]) -> None:
+    """Forgets an adoption that was not finished."""
+    connection.execute(
+        "TRUNCATE psp.semi_primaries, psp.tables, psp.sequences, psp.data, psp.tx_log, psp.replication_log "
+        "RESTART IDENTITY"
+    )
+    connection.execute("UPDATE psp.log_start SET truncated_t = 0")
+
+
+def register(connection: psycopg.Connection[Any], name: str, zone: str, acked_t: int) -> int:
+    """A new semi-primary's number. acked_t: what it has, -1 if it has yet to copy everything."""
+    try:
+        row = connection.execute(
+            "INSERT INTO psp.semi_primaries (name, zone, acked_t) VALUES (%s, %s, %s) RETURNING sp_id",
+            (name, zone, acked_t),
+        ).fetchone()
+    except psycopg.errors.UniqueViolation as error:
+        raise PspError(
+            f"the cluster has a semi-primary named {name} already", "choose another --name, or release that one"
+        ) from error
+    assert row is not None
+    return int(row[0])
+
+
+def mark_released(connection: psycopg.Connection[Any], sp_id: int) -> bool:
+    """The semi-primary is gone for good; its number is not used again. Returns whether it was there."""
+    done = connection.execute(
+        "UPDATE psp.semi_primaries SET released_at = now() WHERE sp_id = %s AND released_at IS NULL", (sp_id,)
+    )
+    return done.rowcount == 1
+
+
+def store_strides(connection: psycopg.Connection[Any], strides: Iterable[Stride]) -> None:
+    """Where each sequence stood at adoption."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO psp.sequences (schema_name, sequence_name, base, increment) VALUES (%s, %s, %s, %s)",
+            [(s.schema, s.name, s.base, s.increment) for s in strides],
+        )
+
+
+def read_strides(connection: psycopg.Connection[Any]) -> list[Stride]:
+    """As stored."""
+    rows = connection.execute("SELECT schema_name, sequence_name, base, increment FROM psp.sequences").fetchall()
+    return [Stride(*row) for row in rows]
