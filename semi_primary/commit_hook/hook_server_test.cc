@@ -1,0 +1,129 @@
+// The server with real libpq clients.
+#include "semi_primary/commit_hook/hook_server.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <asio.hpp>
+#include <cstdlib>
+#include <pqxx/pqxx>
+
+namespace psp {
+namespace {
+
+class HookServerTest : public ::testing::Test {
+ protected:
+  HookServerTest() {
+    char name[] = "/tmp/psp_hook_XXXXXX";
+    directory_ = ::mkdtemp(name);
+    options_.address = {directory_, "", 5999};
+    options_.token = "secret";
+    options_.write_set_bytes_max = 1 << 20;
+    options_.connections_max = 300;
+  }
+  ~HookServerTest() override {
+    server_.reset();
+    ::rmdir(directory_.c_str());
+  }
+
+  void Start() {
+    server_ = std::make_unique<HookServer>(
+        options_, HookServer::Handlers{[this](HookConnectionId id, const HookRequest& request) {
+                                         if (std::holds_alternative<CommitRequest>(request))
+                                           return server_->Reply(id, reply_);
+                                         server_->Reply(id, OutcomeReply{true});
+                                       },
+                                       [](HookConnectionId) {}});
+    const auto started = server_->Start();
+    ASSERT_TRUE(started.ok()) << started.error();
+  }
+  std::string Conninfo(const std::string& password = "secret") const {
+    return options_.address.Conninfo() + " user=psp dbname=psp password=" + password;
+  }
+  static std::string Ask(pqxx::connection& connection, const std::string& query) {
+    pqxx::nontransaction tx(connection);
+    return tx.exec1(query)[0].as<std::string>();
+  }
+
+  std::string directory_;
+  HookServer::Options options_;
+  HookReply reply_ = CommittedReply{42};
+  std::unique_ptr<HookServer> server_;
+};
+
+const std::string kTx = "00112233-4455-6677-8899-aabbccddeeff";
+
+TEST_F(HookServerTest, LibpqCommits) {
+  Start();
+  pqxx::connection connection(Conninfo());
+  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
+  EXPECT_EQ(Ask(connection, "commit secret " + kTx + " 1 10 - "), "42");
+  EXPECT_EQ(Ask(connection, "outcome secret " + kTx), "committed");
+}
+
+TEST_F(HookServerTest, ErrorsReachLibpq) {
+  reply_ = UserError{"40001", "conflict", "somewhere", "retry"};
+  Start();
+  pqxx::connection connection(Conninfo());
+  EXPECT_THROW(Ask(connection, "commit secret " + kTx + " 1 10 - "), pqxx::serialization_failure);
+  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
+}
+
+TEST_F(HookServerTest, TooLargeWriteSetReachesLibpqAsAnError) {
+  Start();
+  pqxx::connection connection(Conninfo());
+  try {
+    Ask(connection, "commit secret " + kTx + " 1 10 - " + std::string(40 << 20, '0'));
+    FAIL();
+  } catch (const pqxx::sql_error& error) {
+    EXPECT_EQ(error.sqlstate(), "54000");
+  }
+  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
+}
+
+TEST_F(HookServerTest, WrongPassword) {
+  Start();
+  EXPECT_THROW(pqxx::connection{Conninfo("guess")}, pqxx::broken_connection);
+}
+
+TEST_F(HookServerTest, ManyIdleConnectionsAndOneTooMany) {
+  Start();
+  std::vector<std::unique_ptr<pqxx::connection>> connections;
+  for (int i = 0; i < 300; ++i) connections.push_back(std::make_unique<pqxx::connection>(Conninfo()));
+  EXPECT_EQ(Ask(*connections.back(), "ping secret"), "ok");
+  EXPECT_THROW(pqxx::connection{Conninfo()}, pqxx::broken_connection);
+  EXPECT_EQ(Ask(*connections.front(), "ping secret"), "ok");
+}
+
+TEST_F(HookServerTest, SocketOfALivingServerIsNotRemoved) {
+  Start();
+  HookServer other(options_, {});
+  EXPECT_FALSE(other.Start().ok());
+  pqxx::connection connection(Conninfo());
+  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
+}
+
+TEST_F(HookServerTest, StaleSocketIsRemoved) {
+  const std::string path = options_.address.SocketPath();
+  {
+    asio::io_context io;
+    const asio::local::stream_protocol::acceptor dead(io, asio::local::stream_protocol::endpoint(path));
+  }
+  ASSERT_EQ(::access(path.c_str(), F_OK), 0);
+  Start();
+  pqxx::connection connection(Conninfo());
+  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
+}
+
+TEST(ListenAddressTest, Parses) {
+  EXPECT_EQ(ParseListenAddress("unix:/run/psp/.s.PGSQL.77")->SocketPath(), "/run/psp/.s.PGSQL.77");
+  EXPECT_EQ(ParseListenAddress("127.0.0.1:77")->Conninfo(),
+            "host='127.0.0.1' port=77 sslmode=disable gssencmode=disable");
+  for (const char* text : {"", "unix:", "unix:relative/.s.PGSQL.1", "unix:/x/.s.PGSQL.", "0.0.0.0:5",
+                           "localhost:5", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:x", "127.0.0.1:99999"}) {
+    EXPECT_FALSE(ParseListenAddress(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace psp

@@ -1,0 +1,31 @@
+// Where the commit hook's server listens, and how a backend finds it there. Pure but for its check of a
+// socket file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/result.h"
+
+namespace psp {
+
+struct ListenAddress {
+  std::string directory;  // of the unix socket; empty: TCP on `host`
+  std::string host;       // a loopback address
+  std::uint16_t port = 0;
+
+  // The socket file, named as libpq looks for it.
+  std::string SocketPath() const { return directory + "/.s.PGSQL." + std::to_string(port); }
+  // Where to connect, in libpq's form; the hook adds user, database and password.
+  std::string Conninfo() const;
+};
+
+// Reads `unix:/dir/.s.PGSQL.PORT` or `127.0.0.1:PORT`. The error says what is wrong.
+Result<ListenAddress, std::string> ParseListenAddress(std::string_view text);
+
+// Removes the socket file of a server that is no more. The error tells that somebody listens there, or why
+// the file cannot be removed; a file that is not there is no error.
+Result<Done, std::string> RemoveStaleSocket(const std::string& path);
+
+}  // namespace psp

@@ -1,0 +1,206 @@
+#include "semi_primary/commit_hook/protocol.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/pg_binary.h"
+#include "semi_primary/commit_hook/wire.h"
+
+namespace psp {
+namespace {
+
+constexpr std::size_t kStartupBytesMax = 10000;  // PostgreSQL's own limit
+constexpr std::size_t kSmallMessageBytesMax = 16384;
+constexpr std::size_t kRequestHeadBytesMax = 65536;  // everything in a commit request but the write-set
+constexpr std::size_t kBusyBytesMax = 65536;         // what a client may send while it waits for a reply
+constexpr std::size_t kIdleBufferBytes = 4096;
+
+UserError Malformed(std::string what) { return {"08P01", "malformed message: " + std::move(what), "", ""}; }
+
+// The text of a body that must be one zero-terminated string.
+std::optional<std::string_view> OneString(std::string_view body) {
+  if (body.empty() || body.find('\0') != body.size() - 1) return std::nullopt;
+  return body.substr(0, body.size() - 1);
+}
+
+}  // namespace
+
+void HookProtocol::Feed(std::string_view bytes) {
+  if (closed()) return;
+  if (discard_bytes_ > 0) {
+    const std::size_t dropped = std::min(discard_bytes_, bytes.size());
+    bytes.remove_prefix(dropped);
+    discard_bytes_ -= dropped;
+    if (discard_bytes_ > 0) return;
+    EndDiscard();
+  }
+  input_.append(bytes);
+  if (state_ == State::kBusy && input_.size() - consumed_ > kBusyBytesMax) {
+    Fail(Malformed("requests must be sent one at a time"));
+    return;
+  }
+  Advance();
+}
+
+void HookProtocol::Advance() {
+  bool more = true;
+  while (more && state_ != State::kClosed && state_ != State::kBusy && discarded_message_ == 0) {
+    more = state_ == State::kStartup ? TakeStartup() : TakeMessage();
+  }
+  if (state_ == State::kClosed) consumed_ = input_.size();
+  input_.erase(0, consumed_);
+  consumed_ = 0;
+  if (input_.empty() && input_.capacity() > kIdleBufferBytes) std::string().swap(input_);
+}
+
+bool HookProtocol::TakeStartup() {
+  const std::string_view rest = std::string_view(input_).substr(consumed_);
+  if (rest.size() < 2 * wire::kLengthBytes) return false;
+  const std::size_t length = wire::LoadUint32(rest);
+  if (length < 2 * wire::kLengthBytes || length > kStartupBytesMax) {
+    Fail(Malformed("the startup packet's length"));
+    return false;
+  }
+  if (rest.size() < length) return false;
+  consumed_ += length;
+  const std::uint32_t code = wire::LoadUint32(rest.substr(wire::kLengthBytes));
+  if (code == wire::kSslRequest || code == wire::kGssEncRequest) {
+    output_.push_back('N');
+  } else if (code == wire::kCancelRequest) {
+    state_ = State::kClosed;
+  } else if (code >> 16 == wire::kProtocol3 >> 16) {
+    wire::AppendAskPassword(&output_);
+    state_ = State::kPassword;
+  } else {
+    Fail(Malformed("an unknown protocol version"));
+  }
+  return true;
+}
+
+bool HookProtocol::TakeMessage() {
+  const std::string_view rest = std::string_view(input_).substr(consumed_);
+  if (rest.size() < wire::kHeaderBytes) return false;
+  const char type = rest[0];
+  const std::size_t length = wire::LoadUint32(rest.substr(1));
+  if (length < wire::kLengthBytes || length > INT32_MAX) {
+    Fail(Malformed("a message's length"));
+    return false;
+  }
+  const bool is_query = type == 'Q' && state_ == State::kReady;
+  const std::size_t bytes_max =
+      is_query ? 2 * options_.write_set_bytes_max + kRequestHeadBytesMax : kSmallMessageBytesMax;
+  if (length > bytes_max) {
+    if (is_query) {
+      BeginDiscard(1 + length);
+    } else {
+      Fail(Malformed("a message of a wrong type or length"));
+    }
+    return true;
+  }
+  if (rest.size() < 1 + length) return false;
+  consumed_ += 1 + length;
+  const std::string_view body = rest.substr(wire::kHeaderBytes, length - wire::kLengthBytes);
+  if (type == 'X') {
+    state_ = State::kClosed;
+  } else if (state_ == State::kPassword && type == 'p') {
+    Password(body);
+  } else if (is_query) {
+    Query(body);
+  } else {
+    Fail({"0A000", "only simple queries are understood here", "", ""});
+  }
+  return true;
+}
+
+void HookProtocol::Password(std::string_view body) {
+  const auto password = OneString(body);
+  if (!password) {
+    Fail(Malformed("the password"));
+  } else if (!EqualInConstantTime(*password, options_.token)) {
+    Fail({"28P01", "the token is wrong", "", "The token stands in psp.identity of the daemon's database."});
+  } else {
+    wire::AppendAuthenticationOk(&output_);
+    // No DateStyle or IntervalStyle: dblink would copy them into the session that commits.
+    wire::AppendParameterStatus(&output_, "server_version", "15.0 (psp)");
+    wire::AppendParameterStatus(&output_, "server_encoding", "UTF8");
+    wire::AppendParameterStatus(&output_, "client_encoding", "UTF8");
+    wire::AppendParameterStatus(&output_, "standard_conforming_strings", "on");
+    wire::AppendParameterStatus(&output_, "integer_datetimes", "on");
+    Ready();
+  }
+}
+
+void HookProtocol::Query(std::string_view body) {
+  const auto line = OneString(body);
+  if (!line) return Fail(Malformed("a query that is not one string"));
+  auto request = ParseRequest(*line, options_.token, options_.write_set_bytes_max);
+  if (!request) {
+    if (request.error().sqlstate == "08P01" || request.error().sqlstate == "28P01")
+      return Fail(request.error());
+    wire::AppendError(&output_, "ERROR", request.error());
+    return Ready();
+  }
+  if (std::holds_alternative<SetRequest>(*request)) {
+    wire::AppendCommandComplete(&output_, "SET");
+  } else if (std::holds_alternative<EmptyRequest>(*request)) {
+    wire::AppendEmptyQueryResponse(&output_);
+  } else if (std::holds_alternative<PingRequest>(*request)) {
+    wire::AppendOneValue(&output_, "ping", kOidText, "ok");
+  } else {
+    request_ = std::move(*request);
+    state_ = State::kBusy;
+    return;
+  }
+  Ready();
+}
+
+void HookProtocol::BeginDiscard(std::size_t message_bytes) {
+  discarded_message_ = message_bytes;
+  const std::size_t here = std::min(message_bytes, input_.size() - consumed_);
+  consumed_ += here;
+  discard_bytes_ = message_bytes - here;
+  if (discard_bytes_ == 0) EndDiscard();
+}
+
+void HookProtocol::EndDiscard() {
+  const std::size_t write_set_bytes = discarded_message_ / 2;
+  discarded_message_ = 0;
+  wire::AppendError(&output_, "ERROR", WriteSetTooLarge(write_set_bytes, options_.write_set_bytes_max));
+  Ready();
+}
+
+void HookProtocol::Ready() {
+  state_ = State::kReady;
+  wire::AppendReadyForQuery(&output_);
+}
+
+void HookProtocol::Fail(const UserError& error) {
+  problem_ = error.message;
+  Refuse(error);
+}
+
+void HookProtocol::Refuse(const UserError& error) {
+  if (closed()) return;
+  wire::AppendError(&output_, "FATAL", error);
+  state_ = State::kClosed;
+}
+
+std::optional<HookRequest> HookProtocol::TakeRequest() { return std::exchange(request_, std::nullopt); }
+
+void HookProtocol::ReplyValue(std::string_view column, std::uint32_t type_oid, std::string_view value) {
+  if (state_ != State::kBusy) return;
+  wire::AppendOneValue(&output_, column, type_oid, value);
+  Ready();
+  Advance();
+}
+
+void HookProtocol::ReplyError(const UserError& error) {
+  if (state_ != State::kBusy) return;
+  wire::AppendError(&output_, "ERROR", error);
+  Ready();
+  Advance();
+}
+
+std::string HookProtocol::TakeOutput() { return std::exchange(output_, {}); }
+
+}  // namespace psp

@@ -1,0 +1,74 @@
+// One backend's connection to the commit hook, without the socket: bytes in, requests and bytes out. Pure.
+//
+// Life: startup, password, then requests one at a time. Whatever is malformed gets an ErrorResponse and ends
+// this connection only. A write-set that is too large is read to its end, thrown away and answered, because a
+// client that is still sending would not see an answer before the connection's end.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/user_error.h"
+#include "semi_primary/commit_hook/request.h"
+
+namespace psp {
+
+class HookProtocol {
+ public:
+  struct Options {
+    std::string token;
+    std::size_t write_set_bytes_max = 0;
+  };
+
+  // `options` must outlive this.
+  explicit HookProtocol(const Options& options) : options_(options) {}
+
+  // Takes what the client sent. Afterwards look at TakeRequest, TakeOutput, closed and problem.
+  void Feed(std::string_view bytes);
+
+  // The request that now waits for a reply: commit or outcome. The others are answered here.
+  std::optional<HookRequest> TakeRequest();
+
+  // Answers the waiting request, then goes on with what was fed meanwhile.
+  void ReplyValue(std::string_view column, std::uint32_t type_oid, std::string_view value);
+  void ReplyError(const UserError& error);
+  // Tells the client why the connection ends, and ends it (too many connections, shutdown, password too
+  // late).
+  void Refuse(const UserError& error);
+
+  // What must be sent to the client, once.
+  std::string TakeOutput();
+
+  bool closed() const { return state_ == State::kClosed; }
+  bool authenticated() const { return state_ == State::kReady || state_ == State::kBusy; }
+  // What the client did wrong; empty: nothing. For the log.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  enum class State { kStartup, kPassword, kReady, kBusy, kClosed };
+
+  void Advance();
+  // Each takes one message from the front of input_; false when more bytes are needed.
+  bool TakeStartup();
+  bool TakeMessage();
+  void Password(std::string_view body);
+  void Query(std::string_view body);
+  void BeginDiscard(std::size_t message_bytes);
+  void EndDiscard();
+  void Ready();
+  void Fail(const UserError& error);
+
+  const Options& options_;
+  State state_ = State::kStartup;
+  std::string input_;
+  std::size_t consumed_ = 0;           // bytes at the front of input_ that are dealt with
+  std::size_t discard_bytes_ = 0;      // of an oversized message, still to come
+  std::size_t discarded_message_ = 0;  // its size; 0: none is being discarded
+  std::string output_;
+  std::string problem_;
+  std::optional<HookRequest> request_;
+};
+
+}  // namespace psp

@@ -1,0 +1,172 @@
+#include "semi_primary/commit_hook/protocol.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/pg_binary.h"
+#include "semi_primary/commit_hook/wire.h"
+
+namespace psp {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Startup(std::uint32_t code, std::string_view parameters = "") {
+  std::string out;
+  AppendInt32(&out, static_cast<std::int32_t>(8 + parameters.size()));
+  AppendInt32(&out, static_cast<std::int32_t>(code));
+  return out.append(parameters);
+}
+
+std::string Message(char type, std::string_view text) {
+  std::string out(1, type);
+  AppendInt32(&out, static_cast<std::int32_t>(4 + text.size() + 1));
+  return out.append(text).append(1, '\0');
+}
+
+// The types of the messages in `output`, such as "RSSSSSZ".
+std::string Types(std::string_view output) {
+  std::string types;
+  while (output.size() >= wire::kHeaderBytes) {
+    types.push_back(output[0]);
+    output.remove_prefix(1 + wire::LoadUint32(output.substr(1)));
+  }
+  return types;
+}
+
+class HookProtocolTest : public ::testing::Test {
+ protected:
+  std::string Send(std::string_view bytes) {
+    protocol_.Feed(bytes);
+    return protocol_.TakeOutput();
+  }
+  void LogIn() {
+    Send(Startup(wire::kProtocol3, std::string_view("user\0psp\0\0", 10)));
+    ASSERT_EQ(Types(Send(Message('p', "secret"))), "RSSSSSZ");
+  }
+  static std::string Outcome() { return Message('Q', "outcome secret 00112233-4455-6677-8899-aabbccddeeff"); }
+
+  const HookProtocol::Options options_{"secret", 100};
+  HookProtocol protocol_{options_};
+};
+
+TEST_F(HookProtocolTest, Login) {
+  EXPECT_EQ(Send(Startup(wire::kSslRequest)), "N");
+  EXPECT_EQ(Send(Startup(wire::kGssEncRequest)), "N");
+  EXPECT_FALSE(protocol_.authenticated());
+  LogIn();
+  EXPECT_TRUE(protocol_.authenticated());
+}
+
+TEST_F(HookProtocolTest, ByteByByte) {
+  std::string output;
+  const std::string all = Startup(wire::kProtocol3) + Message('p', "secret") + Message('Q', "ping secret");
+  for (const char byte : all) output += Send({&byte, 1});
+  EXPECT_EQ(Types(output), "RRSSSSSZTDCZ");
+}
+
+TEST_F(HookProtocolTest, AllAtOnce) {
+  EXPECT_EQ(Types(Send(Startup(wire::kProtocol3) + Message('p', "secret") + Message('Q', "ping secret"))),
+            "RRSSSSSZTDCZ");
+}
+
+TEST_F(HookProtocolTest, WrongPasswordEndsTheConnection) {
+  Send(Startup(wire::kProtocol3));
+  EXPECT_THAT(Send(Message('p', "guess")), HasSubstr("28P01"));
+  EXPECT_TRUE(protocol_.closed());
+}
+
+TEST_F(HookProtocolTest, CancelRequestIsIgnored) {
+  EXPECT_EQ(Send(Startup(wire::kCancelRequest, "12345678")), "");
+  EXPECT_TRUE(protocol_.closed());
+}
+
+TEST_F(HookProtocolTest, MalformedStartup) {
+  EXPECT_THAT(Send(std::string(8, '\xff')), HasSubstr("08P01"));
+  EXPECT_TRUE(protocol_.closed());
+}
+
+TEST_F(HookProtocolTest, OldProtocolVersion) {
+  EXPECT_THAT(Send(Startup(2 << 16)), HasSubstr("08P01"));
+  EXPECT_TRUE(protocol_.closed());
+}
+
+TEST_F(HookProtocolTest, SetAndEmptyAndUnknownQueriesGoOn) {
+  LogIn();
+  EXPECT_EQ(Types(Send(Message('Q', "SET datestyle = ISO"))), "CZ");
+  EXPECT_EQ(Types(Send(Message('Q', ""))), "IZ");
+  EXPECT_EQ(Types(Send(Message('Q', "SELECT 1"))), "EZ");
+  EXPECT_FALSE(protocol_.closed());
+  Send(Message('X', ""));
+  EXPECT_TRUE(protocol_.closed());
+}
+
+TEST_F(HookProtocolTest, RequestAndReply) {
+  LogIn();
+  EXPECT_EQ(Send(Outcome()), "");
+  ASSERT_TRUE(protocol_.TakeRequest().has_value());
+  EXPECT_FALSE(protocol_.TakeRequest().has_value());
+  protocol_.ReplyValue("outcome", kOidText, "committed");
+  EXPECT_EQ(Types(protocol_.TakeOutput()), "TDCZ");
+  Send(Outcome());
+  protocol_.ReplyError({"40001", "conflict", "detail", "hint"});
+  const std::string error = protocol_.TakeOutput();
+  EXPECT_EQ(Types(error), "EZ");
+  for (const char* part : {"C40001", "Mconflict", "Ddetail", "Hhint", "SERROR", "VERROR"})
+    EXPECT_THAT(error, HasSubstr(part));
+}
+
+TEST_F(HookProtocolTest, ReplyWithoutARequestIsIgnored) {
+  LogIn();
+  protocol_.ReplyError({"40001", "conflict", "", ""});
+  EXPECT_EQ(protocol_.TakeOutput(), "");
+}
+
+TEST_F(HookProtocolTest, SendingMuchWhileWaitingEndsTheConnection) {
+  LogIn();
+  Send(Outcome());
+  EXPECT_THAT(Send(std::string(70000, 'Q')), HasSubstr("08P01"));
+  EXPECT_TRUE(protocol_.closed());
+}
+
+TEST_F(HookProtocolTest, TooLargeWriteSetIsReadToItsEndAndAnswered) {
+  LogIn();
+  const std::string message = Message('Q', "commit secret " + std::string(100000, '0'));
+  std::string output;
+  for (std::size_t at = 0; at < message.size(); at += 1000)
+    output += Send(std::string_view(message).substr(at, 1000));
+  EXPECT_EQ(Types(output), "EZ");
+  EXPECT_THAT(output, HasSubstr("54000"));
+  EXPECT_THAT(output, HasSubstr("write_set_bytes_max"));
+  EXPECT_EQ(Types(Send(message + Message('Q', "ping secret"))), "EZTDCZ");
+}
+
+TEST_F(HookProtocolTest, MalformedMessagesEndTheConnection) {
+  const std::string too_short_length("Q\0\0\0\3", 5);
+  const std::string huge_parse("P\x7f\0\0\0", 5);
+  const std::string not_terminated("Q\0\0\0\5x", 6);
+  for (const std::string& bytes :
+       {too_short_length, huge_parse, not_terminated, Message('P', "parse"),
+        Message('Q', std::string("ping\0secret", 11)), Message('Q', "ping guess")}) {
+    HookProtocol protocol(options_);
+    protocol.Feed(Startup(wire::kProtocol3) + Message('p', "secret"));
+    protocol.TakeOutput();
+    protocol.Feed(bytes);
+    EXPECT_TRUE(protocol.closed());
+    EXPECT_EQ(Types(protocol.TakeOutput()), "E");
+    EXPECT_FALSE(protocol.problem().empty());
+  }
+}
+
+TEST_F(HookProtocolTest, TruncatedAtEveryByteIsOnlyIncomplete) {
+  const std::string all = Startup(wire::kProtocol3) + Message('p', "secret") + Outcome();
+  for (std::size_t size = 0; size < all.size(); ++size) {
+    HookProtocol protocol(options_);
+    protocol.Feed(std::string_view(all).substr(0, size));
+    EXPECT_FALSE(protocol.closed());
+    EXPECT_FALSE(protocol.TakeRequest().has_value());
+  }
+}
+
+}  // namespace
+}  // namespace psp
