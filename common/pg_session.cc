@@ -21,15 +21,6 @@ bool IsConnectionState(std::string_view sqlstate) {
   return sqlstate.starts_with("08") || sqlstate == "57P01" || sqlstate == "57P02" || sqlstate == "57P03";
 }
 
-// Waits for the time to pass; true when stop was requested.
-bool WaitOrStop(std::stop_token stop, std::int64_t wait_ms) {
-  std::mutex mutex;
-  std::condition_variable_any nothing;
-  std::unique_lock lock(mutex);
-  nothing.wait_for(lock, stop, std::chrono::milliseconds(wait_ms), [] { return false; });
-  return stop.stop_requested();
-}
-
 // libpqxx would silently connect again and so lose settings and locks. Its way to forbid that is deprecated
 // because newer versions never do it.
 void ForbidSilentReconnect(pqxx::connection& connection) {
@@ -130,6 +121,14 @@ PgResult<bool> TerminateBackend(PgSession& session, int pid, const std::string& 
         pid, backend_start, timeout.count());
     return gone.empty() || gone[0][0].as<bool>();
   });
+}
+
+bool WaitOrStop(std::stop_token stop, std::int64_t wait_ms) {
+  std::mutex mutex;
+  std::condition_variable_any nothing;
+  std::unique_lock lock(mutex);
+  nothing.wait_for(lock, stop, std::chrono::milliseconds(wait_ms), [] { return false; });
+  return stop.stop_requested();
 }
 
 }  // namespace psp

@@ -142,4 +142,7 @@ class PgSession {
 PgResult<bool> TerminateBackend(PgSession& session, int pid, const std::string& backend_start,
                                 std::chrono::milliseconds timeout);
 
+// Waits for the time to pass or for the request to stop; true when stop was requested.
+bool WaitOrStop(std::stop_token stop, std::int64_t wait_ms);
+
 }  // namespace psp

@@ -62,9 +62,14 @@ ALTER TABLE psp.data ALTER COLUMN image SET STORAGE EXTENDED;
 CREATE TABLE psp.tx_log (
     tx_id      uuid PRIMARY KEY,
     sp_id      integer NOT NULL,
-    global_t   bigint,                             -- null: aborted
+    global_t   bigint,                             -- null: aborted, because of a conflict or for a reason
     reason     text,
-    decided_at timestamptz NOT NULL DEFAULT now()
+    decided_at timestamptz NOT NULL DEFAULT now(),
+    -- the key that it lost on and that key's writer, to give a repeated request the very same answer
+    lost_table_id integer,
+    lost_key      bytea,
+    winner_t      bigint,
+    winner_sp_id  integer
 );
 CREATE INDEX tx_log_decided_at ON psp.tx_log USING brin (decided_at);
 

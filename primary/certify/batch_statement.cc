@@ -1,0 +1,128 @@
+#include "primary/certify/batch_statement.h"
+
+#include <algorithm>
+
+#include "common/pg_binary.h"
+#include "embedded/certify_sql.h"
+
+namespace psp {
+namespace {
+
+constexpr const char* kStatement = "certify_batch";
+
+struct BatchRow {
+  std::int32_t item = 0;  // from 1 on
+  RowKeyView key;
+  const proto::Row* row = nullptr;  // null: only looked up
+};
+
+// The rows of all transactions in key order: the statement then walks the index from left to right.
+std::vector<BatchRow> RowsInKeyOrder(const Batch& batch) {
+  std::vector<BatchRow> rows;
+  std::int32_t number = 0;
+  for (const BatchItem& item : batch.items) {
+    ++number;
+    if (item.lost_on) rows.push_back({number, *item.lost_on, nullptr});
+    if (item.global_t == 0) continue;
+    for (const proto::Row& row : item.request->rows.rows()) {
+      rows.push_back({number, RowKeyView(row.table_id(), row.key()), &row});
+    }
+  }
+  std::sort(rows.begin(), rows.end(), [](const BatchRow& a, const BatchRow& b) { return a.key < b.key; });
+  return rows;
+}
+
+// The statement's parameters $1 to $14, one array each.
+class Parameters {
+ public:
+  explicit Parameters(const Batch& batch) {
+    for (const BatchItem& item : batch.items) AddItem(item);
+    for (const BatchRow& row : RowsInKeyOrder(batch)) AddRow(row);
+  }
+
+  pqxx::result Run(pqxx::nontransaction& tx) {
+    std::vector<pqxx::binarystring> values;
+    for (ArrayWriter* array :
+         {&tx_id_, &sp_id_, &global_t_, &watermark_, &seen_from_, &seen_to_, &seen_, &reason_, &write_set_,
+          &row_item_, &row_table_, &row_key_, &row_deleted_, &row_image_}) {
+      values.push_back(Binary(array->Finish()));
+    }
+    return tx.exec_prepared(kStatement, pqxx::prepare::make_dynamic_params(values));
+  }
+
+ private:
+  void AddItem(const BatchItem& item) {
+    const CertifyRequest& request = *item.request;
+    tx_id_.AddUuid(request.tx_id);
+    sp_id_.AddInt4(static_cast<std::int32_t>(request.sp_id));
+    global_t_.AddInt8(item.global_t);
+    watermark_.AddInt8(request.watermark);
+    seen_from_.AddInt4(static_cast<std::int32_t>(seen_.size() + 1));
+    for (const GlobalT t : request.seen) seen_.AddInt8(t);
+    seen_to_.AddInt4(static_cast<std::int32_t>(seen_.size()));
+    if (item.global_t > 0) {
+      reason_.AddNull();
+      write_set_.Add(std::string_view(request.write_set));
+    } else {
+      reason_.Add(std::string_view(item.abort_reason));
+      write_set_.AddNull();
+    }
+  }
+
+  void AddRow(const BatchRow& row) {
+    row_item_.AddInt4(row.item);
+    row_table_.AddInt4(static_cast<std::int32_t>(row.key.table_id));
+    row_key_.Add(row.key.key);
+    const bool has_image = row.row != nullptr && row.row->has_image();
+    row_deleted_.AddBool(row.row != nullptr && row.row->deleted());
+    row_image_.Add(has_image ? std::optional<std::string_view>(row.row->image()) : std::nullopt);
+  }
+
+  ArrayWriter tx_id_{kOidUuid}, sp_id_{kOidInt4}, global_t_{kOidInt8}, watermark_{kOidInt8},
+      seen_from_{kOidInt4}, seen_to_{kOidInt4}, seen_{kOidInt8}, reason_{kOidText}, write_set_{kOidBytea};
+  ArrayWriter row_item_{kOidInt4}, row_table_{kOidInt4}, row_key_{kOidBytea}, row_deleted_{kOidBool},
+      row_image_{kOidBytea};
+};
+
+// i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id
+Verdict ReadVerdict(const pqxx::row& row) {
+  Verdict verdict;
+  verdict.global_t = row[1].as<GlobalT>(0);
+  verdict.reason = row[2].as<std::string>("");
+  if (!row[3].is_null()) {
+    verdict.lost_key = LostKey{row[3].as<std::uint32_t>(), DecodeByteaText(row[4].c_str()).value_or(""),
+                               row[5].as<GlobalT>(), row[6].as<SpId>()};
+  }
+  return verdict;
+}
+
+}  // namespace
+
+std::vector<std::string> BatchSessionSettings() {
+  return {"SET synchronous_commit = on",
+          "SET plan_cache_mode = force_generic_plan",
+          "SET enable_seqscan = off",
+          "SET enable_bitmapscan = off",
+          "SET enable_hashjoin = off",
+          "SET enable_mergejoin = off",
+          "SET jit = off",
+          "SET work_mem = '64MB'"};
+}
+
+void PrepareBatchStatement(PgSession& session) {
+  session.Prepare(kStatement, std::string(sql::kCertifyBatch));
+}
+
+PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch) {
+  std::vector<Verdict> verdicts;
+  for (const BatchItem& item : batch.items)
+    verdicts.push_back({item.global_t, std::nullopt, item.abort_reason});
+  Parameters parameters(batch);
+  const PgResult<pqxx::result> rows =
+      session.Autocommit([&](pqxx::nontransaction& tx) { return parameters.Run(tx); });
+  if (!rows.ok()) return rows.error();
+  for (const pqxx::row& row : rows.value()) verdicts.at(row[0].as<std::size_t>() - 1) = ReadVerdict(row);
+  return verdicts;
+}
+
+}  // namespace psp

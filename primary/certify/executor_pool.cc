@@ -1,0 +1,131 @@
+#include "primary/certify/executor_pool.h"
+
+#include <chrono>
+#include <utility>
+
+#include "common/log.h"
+#include "primary/certify/batch_statement.h"
+#include "primary/certify/fence.h"
+
+namespace psp {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTerminateWait{5000};
+constexpr std::int64_t kTroubleWaitMs = 500;  // between attempts while PostgreSQL refuses everything
+
+// An error of what is in the transaction: the same again whenever it is tried. Anything else (disk full, out
+// of memory, a missing right) may pass, and deciding "aborted" because of it would be wrong.
+bool IsTheTransactionsOwn(const PgError& error) {
+  return error.sqlstate.starts_with("22") || error.sqlstate.starts_with("23") ||
+         error.sqlstate.starts_with("54");
+}
+
+// The transaction again, now only to be recorded as aborted.
+Batch Refused(const BatchItem& item, const PgError& error) {
+  BatchItem refused{item.request, 0, "refused by the primary's PostgreSQL: " + error.message, std::nullopt};
+  return {0, {std::move(refused)}};
+}
+
+}  // namespace
+
+ExecutorPool::ExecutorPool(Options options, std::function<void()> on_usurped)
+    : options_(std::move(options)),
+      on_usurped_(std::move(on_usurped)),
+      batches_(options_.executors),
+      results_(options_.executors) {
+  for (std::size_t i = 0; i < options_.executors; ++i) {
+    threads_.emplace_back([this](std::stop_token stop) { Work(std::move(stop)); });
+  }
+}
+
+ExecutorPool::~ExecutorPool() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  results_.Close();
+}
+
+void ExecutorPool::Submit(Batch batch) {
+  ++busy_;
+  batches_.Push(std::move(batch));
+}
+
+std::vector<BatchResult> ExecutorPool::TakeResults() {
+  std::vector<BatchResult> results = results_.TakeAll();
+  busy_ -= results.size();
+  return results;
+}
+
+void ExecutorPool::Work(std::stop_token stop) {
+  PgSession session({.conninfo = options_.database,
+                     .application_name = "psp-primary executor",
+                     .settings = BatchSessionSettings()});
+  PrepareBatchStatement(session);
+  if (!Connect(session, stop)) return;
+  while (auto batch = batches_.Pop(stop)) {
+    std::vector<Verdict> verdicts = Decide(session, *batch, stop);
+    if (verdicts.empty()) return;
+    results_.Push({batch->batch_id, std::move(verdicts)});
+  }
+}
+
+bool ExecutorPool::Connect(PgSession& session, std::stop_token stop) {
+  while (session.ConnectUntilStopped(stop)) {
+    const PgResult<bool> ours = JoinFence(session, options_.epoch);
+    if (ours.ok() && *ours) return true;
+    if (ours.ok()) {
+      on_usurped_();
+      return false;
+    }
+  }
+  return false;
+}
+
+std::vector<Verdict> ExecutorPool::Decide(PgSession& session, const Batch& batch, std::stop_token stop) {
+  LogOnce logged;
+  while (!stop.stop_requested()) {
+    PgResult<std::vector<Verdict>> verdicts = RunBatch(session, batch);
+    if (verdicts.ok()) return std::move(verdicts.value());
+    const PgError& error = verdicts.error();
+    if (logged.First(error.sqlstate)) spdlog::warn("a batch failed: {} {}", error.sqlstate, error.message);
+    switch (error.reaction) {
+      case PgReaction::kRetry:
+        break;
+      case PgReaction::kAbort:
+        if (IsTheTransactionsOwn(error)) {
+          if (batch.items.size() > 1) return DecideEachAlone(session, batch, stop);
+          if (batch.items[0].global_t > 0) return Decide(session, Refused(batch.items[0], error), stop);
+        }
+        if (WaitOrStop(stop, kTroubleWaitMs)) return {};
+        break;
+      case PgReaction::kReconnect:
+      case PgReaction::kInDoubt: {
+        // The old backend may still be at work on the batch. Once it is gone, running the batch again finds
+        // in psp.tx_log what it did.
+        const int pid = session.backend_pid();
+        const std::string start = session.backend_start();
+        bool gone = false;
+        while (!gone) {
+          if (!Connect(session, stop)) return {};
+          const PgResult<bool> ended = TerminateBackend(session, pid, start, kTerminateWait);
+          gone = ended.ok() && *ended;
+        }
+        break;
+      }
+    }
+  }
+  return {};
+}
+
+std::vector<Verdict> ExecutorPool::DecideEachAlone(PgSession& session, const Batch& batch,
+                                                   std::stop_token stop) {
+  std::vector<Verdict> all;
+  for (const BatchItem& item : batch.items) {
+    std::vector<Verdict> one = Decide(session, Batch{batch.batch_id, {item}}, stop);
+    if (one.empty()) return {};
+    all.push_back(std::move(one[0]));
+  }
+  return all;
+}
+
+}  // namespace psp

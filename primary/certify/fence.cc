@@ -1,0 +1,31 @@
+#include "primary/certify/fence.h"
+
+namespace psp {
+namespace {
+
+// Advisory locks of psp in its own database: (class, number).
+constexpr int kLockClass = 0x707370;  // "psp"
+constexpr int kDecidersLock = 2;
+
+}  // namespace
+
+PgResult<bool> JoinFence(PgSession& session, Epoch epoch) {
+  return session.Autocommit([&](pqxx::nontransaction& tx) {
+    tx.exec_params("SELECT pg_advisory_lock_shared($1, $2)", kLockClass, kDecidersLock);
+    return tx.exec1("SELECT epoch FROM psp.cluster")[0].as<Epoch>() == epoch;
+  });
+}
+
+PgResult<Done> RaiseFence(PgSession& session) {
+  return session.Autocommit([&](pqxx::nontransaction& tx) {
+    tx.exec_params(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks"
+        " WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND pid <> pg_backend_pid()"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        kLockClass, kDecidersLock);
+    tx.exec_params("SELECT pg_advisory_lock($1, $2)", kLockClass, kDecidersLock);
+    tx.exec_params("SELECT pg_advisory_unlock($1, $2)", kLockClass, kDecidersLock);
+  });
+}
+
+}  // namespace psp

@@ -1,0 +1,169 @@
+#include "primary/certify/scheduler.h"
+
+#include <algorithm>
+#include <cassert>
+#include <unordered_set>
+#include <utility>
+
+namespace psp {
+namespace {
+
+bool NamesAKeyTwice(const proto::WriteSet& rows) {
+  std::unordered_set<RowKeyView, RowKeyHash, RowKeyEqual> seen;
+  seen.reserve(static_cast<std::size_t>(rows.rows_size()));
+  for (const proto::Row& row : rows.rows()) {
+    if (!seen.emplace(row.table_id(), row.key()).second) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Scheduler::Certify(CertifyRequest request) {
+  const auto in_flight = entries_.find(request.tx_id);
+  if (in_flight != entries_.end()) {
+    in_flight->second->asked_to_certify = true;
+    return;
+  }
+  if (request.refusal.empty() && NamesAKeyTwice(request.rows)) {
+    request.refusal = "malformed write-set: a key is named twice";
+  }
+  Entry* entry = AddEntry(std::move(request));
+  entry->asked_to_certify = true;
+  entry->abort_reason = entry->request->refusal;
+  if (entry->abort_reason.empty()) TakeKeys(entry);
+  if (entry->keys_waited_for == 0) ready_.push_back(entry);
+}
+
+void Scheduler::RequestOutcome(const TxId& tx_id, SpId sp_id) {
+  const auto in_flight = entries_.find(tx_id);
+  if (in_flight != entries_.end()) {
+    in_flight->second->asked_for_outcome = true;
+    return;
+  }
+  CertifyRequest nothing;
+  nothing.tx_id = tx_id;
+  nothing.sp_id = sp_id;
+  Entry* entry = AddEntry(std::move(nothing));
+  entry->asked_for_outcome = true;
+  entry->abort_reason = "its outcome was asked for before it was certified";
+  ready_.push_back(entry);
+}
+
+Scheduler::Entry* Scheduler::AddEntry(CertifyRequest request) {
+  auto entry = std::make_unique<Entry>();
+  bytes_ += request.write_set.size();
+  entry->request = std::make_shared<const CertifyRequest>(std::move(request));
+  Entry* added = entry.get();
+  entries_.emplace(added->request->tx_id, std::move(entry));
+  return added;
+}
+
+void Scheduler::TakeKeys(Entry* entry) {
+  for (const proto::Row& row : entry->request->rows.rows()) {
+    const RowKeyView view(row.table_id(), row.key());
+    auto found = keys_.find(view);
+    if (found == keys_.end()) found = keys_.emplace(RowKey{row.table_id(), row.key()}, KeyQueue{}).first;
+    KeyQueue& queue = found->second;
+    if (queue.holder == nullptr) {
+      queue.holder = entry;
+    } else {
+      queue.waiting.push_back(entry);
+      ++entry->keys_waited_for;
+    }
+  }
+}
+
+void Scheduler::LeaveKeys(Entry* entry) {
+  for (const proto::Row& row : entry->request->rows.rows()) {
+    const auto found = keys_.find(RowKeyView(row.table_id(), row.key()));
+    assert(found != keys_.end());
+    KeyQueue& queue = found->second;
+    if (queue.holder != entry) {
+      std::erase(queue.waiting, entry);
+    } else if (queue.waiting.empty()) {
+      keys_.erase(found);
+    } else {
+      queue.holder = queue.waiting.front();
+      queue.waiting.erase(queue.waiting.begin());
+      const bool has_lost = !queue.holder->abort_reason.empty();
+      if (--queue.holder->keys_waited_for == 0 && !has_lost) ready_.push_back(queue.holder);
+    }
+  }
+}
+
+std::vector<Scheduler::Entry*> Scheduler::LosersAgainst(Entry* winner) {
+  std::vector<Entry*> losers;
+  for (const proto::Row& row : winner->request->rows.rows()) {
+    const auto found = keys_.find(RowKeyView(row.table_id(), row.key()));
+    for (Entry* waiting : found->second.waiting) {
+      if (!waiting->abort_reason.empty()) continue;
+      waiting->abort_reason = "conflict with a transaction that was certified while it waited";
+      waiting->lost_on = found->first;
+      losers.push_back(waiting);
+    }
+  }
+  return losers;
+}
+
+void Scheduler::Release(Entry* entry, bool committed_now) {
+  if (entry->request->refusal.empty() && entry->abort_reason.empty()) {
+    // Whoever waited arrived before this decision existed, so it cannot have seen it: if this one committed,
+    // the others have lost. They need no keys for that, but still go through a batch, since the same tx id
+    // may have been decided long ago (a repeated request).
+    const std::vector<Entry*> losers = committed_now ? LosersAgainst(entry) : std::vector<Entry*>{};
+    for (Entry* loser : losers) LeaveKeys(loser);
+    for (Entry* loser : losers) ready_.push_back(loser);
+    LeaveKeys(entry);
+  }
+  bytes_ -= entry->request->write_set.size();
+  const TxId tx_id = entry->request->tx_id;  // a copy: erasing ends what it lives in
+  entries_.erase(tx_id);
+}
+
+std::optional<Batch> Scheduler::NextBatch() {
+  if (ready_.empty()) return std::nullopt;
+  Batch batch{++last_batch_id_, {}};
+  std::size_t batch_bytes = 0;
+  while (!ready_.empty() && batch.items.size() < limits_.batch_transactions_max) {
+    Entry* entry = ready_.front();
+    const std::size_t entry_bytes = entry->abort_reason.empty() ? entry->request->write_set.size() : 0;
+    if (!batch.items.empty() && batch_bytes + entry_bytes > limits_.batch_bytes_max) break;
+    batch_bytes += entry_bytes;
+    ready_.pop_front();
+    const GlobalT global_t = entry->abort_reason.empty() ? ++last_t_ : 0;
+    batch.items.push_back({entry->request, global_t, entry->abort_reason, entry->lost_on});
+  }
+  open_batches_.push_back({batch.batch_id, false, batch.items, {}});
+  return batch;
+}
+
+Scheduler::Decided Scheduler::Conclude(const BatchItem& item, const Verdict& verdict, OpenBatch* batch) {
+  Entry* entry = entries_.at(item.request->tx_id).get();
+  // Another number than the one given now: it was decided by an earlier request, and published then.
+  const bool committed_now = item.global_t > 0 && verdict.global_t == item.global_t;
+  if (committed_now) batch->committed.push_back({item.global_t, item.request});
+  Decided decided{item.request->tx_id, item.request->sp_id, entry->asked_to_certify, entry->asked_for_outcome,
+                  verdict};
+  Release(entry, committed_now);
+  return decided;
+}
+
+Scheduler::Finished Scheduler::Finish(const BatchResult& result) {
+  const auto batch = std::find_if(open_batches_.begin(), open_batches_.end(),
+                                  [&](const OpenBatch& open) { return open.batch_id == result.batch_id; });
+  assert(batch != open_batches_.end() && batch->items.size() == result.verdicts.size());
+  Finished finished;
+  for (std::size_t i = 0; i < batch->items.size(); ++i) {
+    finished.decided.push_back(Conclude(batch->items[i], result.verdicts[i], &*batch));
+  }
+  batch->finished = true;
+  while (!open_batches_.empty() && open_batches_.front().finished) {
+    auto& committed = open_batches_.front().committed;
+    std::move(committed.begin(), committed.end(), std::back_inserter(finished.committed));
+    open_batches_.pop_front();
+  }
+  return finished;
+}
+
+}  // namespace psp

@@ -1,0 +1,108 @@
+// Who may be certified now: the thesis's pre-certification, without sockets, threads or SQL.
+//
+// A transaction holds all its keys from the moment it arrives until its decision is durable; whoever comes
+// later for one of them waits in order of arrival. So transactions in flight never share a key, batches may
+// run side by side, and psp.data is up to date for every key of a batch that is dispatched.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "primary/certify/types.h"
+
+namespace psp {
+
+// Pure; one thread.
+class Scheduler {
+ public:
+  struct Limits {
+    std::size_t batch_transactions_max = 256;
+    std::size_t batch_bytes_max = 64 << 20;  // of write-sets; a single larger one is a batch of its own
+  };
+
+  // A decision for whoever asked. A repeated request gives the decision that was made the first time.
+  struct Decided {
+    TxId tx_id;
+    SpId sp_id = 0;
+    bool asked_to_certify = false;
+    bool asked_for_outcome = false;
+    Verdict verdict;
+  };
+
+  // A transaction to publish, in order of global_t.
+  struct Committed {
+    GlobalT global_t = 0;
+    std::shared_ptr<const CertifyRequest> request;
+  };
+
+  struct Finished {
+    std::vector<Decided> decided;      // at once, in any order
+    std::vector<Committed> committed;  // whatever has become publishable: may come from earlier batches
+  };
+
+  // Numbers are given from last_t + 1 on.
+  Scheduler(Limits limits, GlobalT last_t) : limits_(limits), last_t_(last_t) {}
+
+  // Takes the request; one whose tx id is in flight already is dropped, and its answer comes with the other
+  // one's. A write-set that names a key twice becomes a refusal.
+  void Certify(CertifyRequest request);
+
+  // Asks for a definite outcome: that of the transaction if it was ever certified, else it is recorded as
+  // aborted.
+  void RequestOutcome(const TxId& tx_id, SpId sp_id);
+
+  // What is ready, oldest first; nothing when nothing is. To be called when an executor is free.
+  std::optional<Batch> NextBatch();
+
+  // Takes the decisions of a dispatched batch.
+  Finished Finish(const BatchResult& result);
+
+  // Nothing waits and nothing is in flight.
+  bool idle() const { return entries_.empty(); }
+  std::size_t transactions() const { return entries_.size(); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Entry {
+    std::shared_ptr<const CertifyRequest> request;
+    bool asked_to_certify = false;
+    bool asked_for_outcome = false;
+    std::size_t keys_waited_for = 0;
+    std::string abort_reason;
+    std::optional<RowKey> lost_on;
+  };
+  struct KeyQueue {
+    Entry* holder = nullptr;
+    std::vector<Entry*> waiting;  // in order of arrival
+  };
+  struct OpenBatch {
+    std::uint64_t batch_id = 0;
+    bool finished = false;
+    std::vector<BatchItem> items;
+    std::vector<Committed> committed;
+  };
+  using Keys = std::unordered_map<RowKey, KeyQueue, RowKeyHash, RowKeyEqual>;
+
+  Entry* AddEntry(CertifyRequest request);
+  void TakeKeys(Entry* entry);
+  void LeaveKeys(Entry* entry);
+  std::vector<Entry*> LosersAgainst(Entry* winner);
+  void Release(Entry* entry, bool committed_now);
+  Decided Conclude(const BatchItem& item, const Verdict& verdict, OpenBatch* batch);
+
+  const Limits limits_;
+  GlobalT last_t_;
+  std::uint64_t last_batch_id_ = 0;
+  std::size_t bytes_ = 0;
+  std::unordered_map<TxId, std::unique_ptr<Entry>> entries_;
+  Keys keys_;
+  std::deque<Entry*> ready_;
+  std::deque<OpenBatch> open_batches_;  // in order of their ranges
+};
+
+}  // namespace psp

@@ -1,0 +1,235 @@
+#include "primary/certify/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace psp {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TxId Id(int number) {
+  std::string bytes(TxId::kSize, '\0');
+  bytes[0] = static_cast<char>(number);
+  return *TxId::FromBytes(bytes);
+}
+
+CertifyRequest Request(int number, const std::vector<std::string>& keys, std::size_t bytes = 10) {
+  CertifyRequest request;
+  request.tx_id = Id(number);
+  request.sp_id = 1;
+  request.write_set = std::string(bytes, 'x');
+  for (const std::string& key : keys) {
+    proto::Row* row = request.rows.add_rows();
+    row->set_table_id(1);
+    row->set_key(key);
+  }
+  return request;
+}
+
+std::vector<TxId> Ids(const std::optional<Batch>& batch) {
+  std::vector<TxId> ids;
+  if (batch) {
+    for (const BatchItem& item : batch->items) ids.push_back(item.request->tx_id);
+  }
+  return ids;
+}
+
+// Everything that may commit commits.
+BatchResult Success(const Batch& batch) {
+  BatchResult result{batch.batch_id, {}};
+  for (const BatchItem& item : batch.items) result.verdicts.push_back({item.global_t, {}, item.abort_reason});
+  return result;
+}
+
+BatchResult AllLose(const Batch& batch) {
+  BatchResult result{batch.batch_id, {}};
+  for (std::size_t i = 0; i < batch.items.size(); ++i)
+    result.verdicts.push_back({0, LostKey{1, "k", 5, 2}, ""});
+  return result;
+}
+
+std::vector<GlobalT> Numbers(const std::vector<Scheduler::Committed>& committed) {
+  std::vector<GlobalT> numbers;
+  for (const auto& one : committed) numbers.push_back(one.global_t);
+  return numbers;
+}
+
+TEST(Scheduler, DisjointTransactionsShareABatchAndGetNumbersInOrder) {
+  Scheduler scheduler({}, 100);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.Certify(Request(2, {"b"}));
+  const auto batch = scheduler.NextBatch();
+  EXPECT_THAT(Ids(batch), ElementsAre(Id(1), Id(2)));
+  EXPECT_EQ(batch->items[0].global_t, 101);
+  EXPECT_EQ(batch->items[1].global_t, 102);
+  EXPECT_FALSE(scheduler.NextBatch());
+  const auto finished = scheduler.Finish(Success(*batch));
+  EXPECT_THAT(Numbers(finished.committed), ElementsAre(101, 102));
+  EXPECT_EQ(finished.decided.size(), 2U);
+  EXPECT_TRUE(scheduler.idle());
+  EXPECT_EQ(scheduler.bytes(), 0U);
+}
+
+TEST(Scheduler, WaitsForAKeyInFlightAndProceedsWhenTheHolderAborts) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.Certify(Request(2, {"a", "b"}));
+  const auto first = scheduler.NextBatch();
+  EXPECT_THAT(Ids(first), ElementsAre(Id(1)));
+  EXPECT_FALSE(scheduler.NextBatch());
+  scheduler.Finish(AllLose(*first));
+  const auto second = scheduler.NextBatch();
+  EXPECT_THAT(Ids(second), ElementsAre(Id(2)));
+  EXPECT_GT(second->items[0].global_t, 0);
+}
+
+TEST(Scheduler, WaiterLosesWhenTheHolderCommits) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.Certify(Request(2, {"a", "b"}));
+  scheduler.Certify(Request(3, {"b"}));  // waits behind 2
+  const auto first = scheduler.NextBatch();
+  EXPECT_THAT(Ids(first), ElementsAre(Id(1)));
+  scheduler.Finish(Success(*first));
+  const auto second = scheduler.NextBatch();
+  ASSERT_THAT(Ids(second), testing::UnorderedElementsAre(Id(2), Id(3)));
+  for (const BatchItem& item : second->items) {
+    const bool is_loser = item.request->tx_id == Id(2);
+    EXPECT_EQ(item.global_t == 0, is_loser);
+    EXPECT_EQ(item.abort_reason.empty(), !is_loser);
+    if (is_loser) {
+      EXPECT_EQ(item.lost_on, (RowKey{1, "a"}));
+    }
+  }
+  const auto finished = scheduler.Finish(Success(*second));
+  EXPECT_EQ(finished.committed.size(), 1U);
+  EXPECT_TRUE(scheduler.idle());
+}
+
+TEST(Scheduler, AllWaitersOfACommittedHolderLose) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"a", "b"}));
+  for (int i = 2; i <= 5; ++i) scheduler.Certify(Request(i, {"a", "b"}));
+  const auto first = scheduler.NextBatch();
+  scheduler.Finish(Success(*first));
+  const auto losers = scheduler.NextBatch();
+  ASSERT_EQ(losers->items.size(), 4U);
+  for (const BatchItem& item : losers->items) EXPECT_EQ(item.global_t, 0);
+  EXPECT_THAT(scheduler.Finish(Success(*losers)).committed, IsEmpty());
+  EXPECT_TRUE(scheduler.idle());
+  // The keys are free again.
+  scheduler.Certify(Request(9, {"a", "b"}));
+  EXPECT_GT(scheduler.NextBatch()->items[0].global_t, 0);
+}
+
+TEST(Scheduler, WaitersGoInOrderOfArrival) {
+  Scheduler scheduler({}, 0);
+  for (int i = 1; i <= 3; ++i) scheduler.Certify(Request(i, {"a"}));
+  for (int i = 1; i <= 3; ++i) {
+    const auto batch = scheduler.NextBatch();
+    EXPECT_THAT(Ids(batch), ElementsAre(Id(i)));
+    scheduler.Finish(AllLose(*batch));
+  }
+  EXPECT_TRUE(scheduler.idle());
+}
+
+TEST(Scheduler, PublishesInOrderOfRanges) {
+  Scheduler scheduler({.batch_transactions_max = 1}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.Certify(Request(2, {"b"}));
+  const auto first = scheduler.NextBatch();
+  const auto second = scheduler.NextBatch();
+  const auto early = scheduler.Finish(Success(*second));
+  EXPECT_EQ(early.decided.size(), 1U);  // told at once
+  EXPECT_THAT(early.committed, IsEmpty());
+  EXPECT_THAT(Numbers(scheduler.Finish(Success(*first)).committed), ElementsAre(1, 2));
+}
+
+TEST(Scheduler, BatchesHaveBounds) {
+  Scheduler scheduler({.batch_transactions_max = 2, .batch_bytes_max = 100}, 0);
+  scheduler.Certify(Request(1, {"a"}, 500));  // larger than the bound: alone
+  scheduler.Certify(Request(2, {"b"}, 60));
+  scheduler.Certify(Request(3, {"c"}, 60));
+  scheduler.Certify(Request(4, {"d"}, 1));
+  scheduler.Certify(Request(5, {"e"}, 1));
+  EXPECT_EQ(scheduler.bytes(), 622U);
+  EXPECT_THAT(Ids(scheduler.NextBatch()), ElementsAre(Id(1)));
+  EXPECT_THAT(Ids(scheduler.NextBatch()), ElementsAre(Id(2)));
+  EXPECT_THAT(Ids(scheduler.NextBatch()), ElementsAre(Id(3), Id(4)));
+  EXPECT_THAT(Ids(scheduler.NextBatch()), ElementsAre(Id(5)));
+}
+
+TEST(Scheduler, DuplicateInFlightIsDropped) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.Certify(Request(1, {"a"}));
+  EXPECT_EQ(scheduler.transactions(), 1U);
+  const auto batch = scheduler.NextBatch();
+  scheduler.Certify(Request(1, {"a"}));
+  EXPECT_EQ(scheduler.Finish(Success(*batch)).decided.size(), 1U);
+  EXPECT_TRUE(scheduler.idle());
+}
+
+TEST(Scheduler, RepeatedRequestNeitherPublishesAgainNorMakesOthersLose) {
+  Scheduler scheduler({}, 50);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.Certify(Request(2, {"a"}));
+  const auto batch = scheduler.NextBatch();
+  const auto finished = scheduler.Finish({batch->batch_id, {Verdict{7, {}, ""}}});  // decided long ago
+  EXPECT_EQ(finished.decided[0].verdict.global_t, 7);
+  EXPECT_THAT(finished.committed, IsEmpty());
+  EXPECT_GT(scheduler.NextBatch()->items[0].global_t, 0);
+}
+
+TEST(Scheduler, OutcomeOfOneInFlightComesWithItsDecision) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.RequestOutcome(Id(1), 1);
+  const auto batch = scheduler.NextBatch();
+  EXPECT_EQ(batch->items.size(), 1U);
+  const auto finished = scheduler.Finish(Success(*batch));
+  ASSERT_EQ(finished.decided.size(), 1U);
+  EXPECT_TRUE(finished.decided[0].asked_to_certify);
+  EXPECT_TRUE(finished.decided[0].asked_for_outcome);
+  EXPECT_EQ(finished.decided[0].verdict.global_t, 1);
+}
+
+TEST(Scheduler, OutcomeOfAnUnknownOneAbortsItAndALateRequestGetsThat) {
+  Scheduler scheduler({}, 0);
+  scheduler.RequestOutcome(Id(1), 1);
+  scheduler.Certify(Request(1, {"a"}));
+  const auto batch = scheduler.NextBatch();
+  ASSERT_EQ(batch->items.size(), 1U);
+  EXPECT_EQ(batch->items[0].global_t, 0);
+  const auto finished = scheduler.Finish(Success(*batch));
+  EXPECT_TRUE(finished.decided[0].asked_to_certify);
+  EXPECT_TRUE(finished.decided[0].asked_for_outcome);
+  EXPECT_EQ(finished.decided[0].verdict.global_t, 0);
+  EXPECT_THAT(finished.committed, IsEmpty());
+}
+
+TEST(Scheduler, RefusedAndMalformedRequestsAreRecordedWithoutKeys) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  CertifyRequest refused = Request(2, {"a"});
+  refused.refusal = "too large";
+  scheduler.Certify(std::move(refused));
+  scheduler.Certify(Request(3, {"b", "b"}));
+  const auto batch = scheduler.NextBatch();
+  ASSERT_EQ(batch->items.size(), 3U);
+  EXPECT_EQ(batch->items[1].abort_reason, "too large");
+  EXPECT_EQ(batch->items[2].abort_reason, "malformed write-set: a key is named twice");
+  EXPECT_EQ(scheduler.Finish(Success(*batch)).committed.size(), 1U);
+  EXPECT_TRUE(scheduler.idle());
+}
+
+TEST(Scheduler, TransactionWithoutRowsCommits) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {}));
+  EXPECT_EQ(scheduler.Finish(Success(*scheduler.NextBatch())).committed.size(), 1U);
+}
+
+}  // namespace
+}  // namespace psp

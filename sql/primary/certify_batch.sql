@@ -1,0 +1,62 @@
+-- Certifies one batch: one statement, one transaction, one fsync. Run by an executor with force_generic_plan and
+-- without sequential scans, hash and merge joins: every access to a table is by its primary key.
+--
+-- Transactions, i = 1, 2, …:
+--   $1 uuid[] tx_id   $2 int4[] sp_id   $3 int8[] global_t (if it commits)   $4 int8[] watermark
+--   $5 int4[], $6 int4[] where its seen numbers begin and end in   $7 int8[] seen
+--   $8 text[] reason: not null: it must not commit   $9 bytea[] write_set as it goes into the log
+-- Their rows, in the order of (table_id, key), no key twice in the batch among those that may commit:
+--   $10 int4[] i   $11 int4[] table_id   $12 bytea[] key   $13 bool[] deleted   $14 bytea[] image
+--
+-- Returns one row for each transaction that was decided before (with that decision) or that lost (with the key it
+-- lost on). All others have committed, or aborted for the reason they came with.
+WITH known AS MATERIALIZED (
+    SELECT t.i, l.global_t, l.reason, l.lost_table_id, l.lost_key, l.winner_t, l.winner_sp_id
+    FROM unnest($1::uuid[]) WITH ORDINALITY AS t (tx_id, i)
+    JOIN psp.tx_log AS l ON l.tx_id = t.tx_id
+), lost AS MATERIALIZED (
+    -- The rule: the key's last writer is neither below the watermark nor seen.
+    SELECT DISTINCT ON (r.i) r.i::int8 AS i, r.table_id, r.key, d.global_t AS winner_t, d.sp_id AS winner_sp_id
+    FROM unnest($10::int4[], $11::int4[], $12::bytea[]) AS r (i, table_id, key)
+    JOIN psp.data AS d ON d.table_id = r.table_id AND d.key = r.key
+    WHERE d.global_t > ($4::int8[])[r.i]
+      AND d.global_t <> ALL (($7::int8[])[($5::int4[])[r.i]:($6::int4[])[r.i]])
+), out AS MATERIALIZED (
+    SELECT i FROM known
+    UNION ALL
+    SELECT i FROM lost
+    UNION ALL
+    SELECT i FROM unnest($8::text[]) WITH ORDINALITY AS t (reason, i) WHERE reason IS NOT NULL
+), stored AS (
+    INSERT INTO psp.data AS d (table_id, key, global_t, sp_id, deleted, image)
+    SELECT r.table_id, r.key, ($3::int8[])[r.i], ($2::int4[])[r.i], r.deleted, r.image
+    FROM unnest($10::int4[], $11::int4[], $12::bytea[], $13::bool[], $14::bytea[])
+         AS r (i, table_id, key, deleted, image)
+    WHERE r.i NOT IN (SELECT i FROM out)
+    ON CONFLICT (table_id, key) DO UPDATE
+    SET global_t = excluded.global_t, sp_id = excluded.sp_id, deleted = excluded.deleted, image = excluded.image
+), published AS (
+    INSERT INTO psp.replication_log (global_t, tx_id, sp_id, write_set)
+    SELECT t.global_t, t.tx_id, t.sp_id, t.write_set
+    FROM unnest($3::int8[], $1::uuid[], $2::int4[], $9::bytea[])
+         WITH ORDINALITY AS t (global_t, tx_id, sp_id, write_set, i)
+    WHERE t.i NOT IN (SELECT i FROM out)
+), logged AS (
+    INSERT INTO psp.tx_log (tx_id, sp_id, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id)
+    SELECT t.tx_id, t.sp_id, t.global_t, NULL, NULL, NULL, NULL, NULL
+    FROM unnest($1::uuid[], $2::int4[], $3::int8[]) WITH ORDINALITY AS t (tx_id, sp_id, global_t, i)
+    WHERE t.i NOT IN (SELECT i FROM out)
+    UNION ALL
+    SELECT ($1::uuid[])[l.i], ($2::int4[])[l.i], NULL, NULL, l.table_id, l.key, l.winner_t, l.winner_sp_id
+    FROM lost AS l
+    WHERE l.i NOT IN (SELECT i FROM known)
+    UNION ALL
+    SELECT t.tx_id, t.sp_id, NULL, t.reason, NULL, NULL, NULL, NULL
+    FROM unnest($1::uuid[], $2::int4[], $8::text[]) WITH ORDINALITY AS t (tx_id, sp_id, reason, i)
+    WHERE t.reason IS NOT NULL
+      AND t.i NOT IN (SELECT i FROM known)
+      AND t.i NOT IN (SELECT i FROM lost)
+)
+SELECT i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id FROM known
+UNION ALL
+SELECT i, NULL, NULL, table_id, key, winner_t, winner_sp_id FROM lost WHERE i NOT IN (SELECT i FROM known)
