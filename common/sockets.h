@@ -45,6 +45,11 @@ class RouterSocket {
   // The same for a message that is serialised already.
   SendOutcome SendBytes(std::string_view route, std::string_view bytes);
 
+  // When the socket is closed, what was sent before still gets this long to leave (0 unless called).
+  void LingerOnClose(std::int64_t linger_ms) {
+    socket_.set(zmq::sockopt::linger, static_cast<int>(linger_ms));
+  }
+
   std::uint64_t malformed_total() const { return malformed_total_; }
   // The real endpoint when bound to port 0.
   std::string last_endpoint() const { return socket_.get(zmq::sockopt::last_endpoint); }
@@ -66,6 +71,11 @@ class DealerSocket {
   // kUnreachable: there is no connection just now, and the message was dropped.
   SendOutcome Send(const google::protobuf::MessageLite& message);
   SendOutcome SendBytes(std::string_view bytes);
+
+  // When the socket is closed, what was sent before still gets this long to leave (0 unless called).
+  void LingerOnClose(std::int64_t linger_ms) {
+    socket_.set(zmq::sockopt::linger, static_cast<int>(linger_ms));
+  }
 
   // Drops the connection and everything queued, in both directions, and begins anew.
   void Reconnect();

@@ -1,0 +1,88 @@
+// Who is there: which SP talks over which route, and which may not.
+//
+// Pure: time is an argument (monotonic microseconds), answers are values. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.h"
+#include "proto/psp.pb.h"
+
+namespace psp {
+
+// A row of psp.semi_primaries.
+struct RegisteredSp {
+  SpId sp_id = 0;
+  std::string name;
+  bool released = false;
+  GlobalT acked_t = -1;  // -1: has not joined yet
+};
+
+class Connections {
+ public:
+  struct Settings {
+    std::string cluster_id;  // 16 bytes
+    Epoch epoch = 0;
+    std::int64_t heartbeat_timeout_us = 3'000'000;
+  };
+
+  // What to say to a Hello.
+  struct HelloAnswer {
+    enum class Kind {
+      kWelcome,
+      kRefused,
+      kAskRegistry,  // the number is unknown here: read psp.semi_primaries again, then call Hello again
+    };
+    Kind kind = Kind::kRefused;
+    proto::Refused refused;
+  };
+
+  explicit Connections(Settings settings) : settings_(std::move(settings)) {}
+
+  void SetRegistry(std::vector<RegisteredSp> registry);
+  const std::map<SpId, RegisteredSp>& registry() const { return registry_; }
+
+  // `truncated_t`: where the log begins. `registry_is_fresh`: it was read after this Hello came, so that a
+  // number that is not in it does not exist. With kWelcome, `route` is the SP's from now on.
+  HelloAnswer Hello(std::string_view route, const proto::Hello& hello, GlobalT truncated_t,
+                    bool registry_is_fresh, std::int64_t now_us);
+
+  // For every other message: the SP that sent it, heard now. Nothing: an unknown route or another epoch; then
+  // the message must change nothing, and Welcome{say_hello} is the answer.
+  std::optional<SpId> Heard(std::string_view route, Epoch epoch, std::int64_t now_us);
+
+  // The SP leaves; its place is free at once.
+  void Goodbye(SpId sp_id);
+
+  // Removes and returns those that were not heard for the timeout.
+  std::vector<SpId> Expire(std::int64_t now_us);
+
+  // Removes those that were released while connected, and returns them.
+  std::vector<SpId> RemoveReleased();
+
+  // Where to send to it, and which daemon it is; nothing when it is not connected.
+  const std::string* RouteOf(SpId sp_id) const;
+  std::uint64_t IncarnationOf(SpId sp_id) const;
+
+ private:
+  struct Peer {
+    std::string route;
+    std::uint64_t incarnation = 0;
+    std::int64_t heard_us = 0;
+  };
+
+  std::optional<proto::Refused> Objection(const proto::Hello& hello, GlobalT truncated_t,
+                                          std::int64_t now_us) const;
+
+  const Settings settings_;
+  std::map<SpId, RegisteredSp> registry_;
+  std::map<SpId, Peer> peers_;
+  std::map<std::string, SpId, std::less<>> by_route_;
+};
+
+}  // namespace psp

@@ -1,0 +1,119 @@
+#include "primary/connections/connections.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace psp {
+namespace {
+
+using Kind = Connections::HelloAnswer::Kind;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::int64_t kTimeoutUs = 1000;
+const std::string kCluster(16, 'c');
+
+class ConnectionsTest : public testing::Test {
+ protected:
+  ConnectionsTest() {
+    connections_.SetRegistry({{1, "lisbon", false, 10}, {2, "tokyo", false, -1}, {3, "gone", true, 5}});
+  }
+
+  static proto::Hello Hello(SpId sp_id, const std::string& name, std::uint64_t incarnation = 1,
+                            GlobalT watermark = 10) {
+    proto::Hello hello;
+    hello.set_cluster_id(kCluster);
+    hello.set_sp_id(sp_id);
+    hello.set_name(name);
+    hello.set_incarnation(incarnation);
+    hello.set_watermark(watermark);
+    hello.set_protocol_version(kProtocolVersion);
+    return hello;
+  }
+
+  Connections::HelloAnswer Say(const std::string& route, const proto::Hello& hello, std::int64_t now_us = 0,
+                               GlobalT truncated_t = 0, bool fresh = true) {
+    return connections_.Hello(route, hello, truncated_t, fresh, now_us);
+  }
+
+  void ExpectRefused(const proto::Hello& hello, proto::Refused::Reason reason, GlobalT truncated_t = 0) {
+    const auto answer = Say("x", hello, 0, truncated_t);
+    EXPECT_EQ(answer.kind, Kind::kRefused);
+    EXPECT_EQ(answer.refused.reason(), reason);
+    EXPECT_FALSE(answer.refused.message().empty());
+    EXPECT_EQ(connections_.Heard("x", 7, 0), std::nullopt);
+  }
+
+  Connections connections_{{kCluster, 7, kTimeoutUs}};
+};
+
+TEST_F(ConnectionsTest, WelcomedSpIsHeardOverItsRouteInItsEpochOnly) {
+  EXPECT_EQ(connections_.Heard("a", 7, 0), std::nullopt);
+  EXPECT_EQ(Say("a", Hello(1, "lisbon")).kind, Kind::kWelcome);
+  EXPECT_EQ(connections_.Heard("a", 7, 0), SpId{1});
+  EXPECT_EQ(connections_.Heard("a", 6, 0), std::nullopt);
+  EXPECT_EQ(connections_.Heard("b", 7, 0), std::nullopt);
+  ASSERT_NE(connections_.RouteOf(1), nullptr);
+  EXPECT_EQ(*connections_.RouteOf(1), "a");
+}
+
+TEST_F(ConnectionsTest, RefusesWhoDoesNotBelongHere) {
+  auto foreign = Hello(1, "lisbon");
+  foreign.set_cluster_id("other");
+  ExpectRefused(foreign, proto::Refused::WRONG_CLUSTER);
+  ExpectRefused(Hello(9, "new"), proto::Refused::UNKNOWN_SP);
+  ExpectRefused(Hello(3, "gone"), proto::Refused::UNKNOWN_SP);
+  ExpectRefused(Hello(1, "porto"), proto::Refused::NAME_MISMATCH);
+  auto old = Hello(1, "lisbon");
+  old.set_protocol_version(kProtocolVersion + 1);
+  ExpectRefused(old, proto::Refused::PROTOCOL_VERSION);
+}
+
+TEST_F(ConnectionsTest, AsksForTheRegistryBeforeRefusingANewNumber) {
+  EXPECT_EQ(Say("a", Hello(9, "new"), 0, 0, false).kind, Kind::kAskRegistry);
+  connections_.SetRegistry({{9, "new", false, -1}});
+  EXPECT_EQ(Say("a", Hello(9, "new"), 0, 0, true).kind, Kind::kWelcome);
+}
+
+TEST_F(ConnectionsTest, TruncatedLogStopsAllButJoiners) {
+  ExpectRefused(Hello(1, "lisbon", 1, 19), proto::Refused::LOG_TRUNCATED, 20);
+  EXPECT_EQ(Say("a", Hello(1, "lisbon", 1, 20), 0, 20).kind, Kind::kWelcome);
+  EXPECT_EQ(Say("b", Hello(2, "tokyo", 1, 0), 0, 20).kind, Kind::kWelcome);
+}
+
+TEST_F(ConnectionsTest, SecondDaemonOfOneSpIsRefusedUntilTheFirstIsSilent) {
+  Say("a", Hello(1, "lisbon", 1), 0);
+  connections_.Heard("a", 7, 500);
+  const auto answer = Say("b", Hello(1, "lisbon", 2), 1499);
+  EXPECT_EQ(answer.refused.reason(), proto::Refused::DUPLICATE_SP);
+  EXPECT_EQ(connections_.Heard("a", 7, 500), SpId{1});  // not disturbed
+  EXPECT_EQ(Say("b", Hello(1, "lisbon", 2), 1500).kind, Kind::kWelcome);
+  EXPECT_EQ(connections_.Heard("a", 7, 1500), std::nullopt);
+}
+
+TEST_F(ConnectionsTest, TheSameDaemonMayComeOverANewRoute) {
+  Say("a", Hello(1, "lisbon", 1), 0);
+  EXPECT_EQ(Say("b", Hello(1, "lisbon", 1), 1).kind, Kind::kWelcome);
+  EXPECT_EQ(*connections_.RouteOf(1), "b");
+  EXPECT_EQ(connections_.Heard("a", 7, 1), std::nullopt);
+}
+
+TEST_F(ConnectionsTest, GoodbyeFreesThePlaceAtOnce) {
+  Say("a", Hello(1, "lisbon", 1), 0);
+  connections_.Goodbye(1);
+  EXPECT_EQ(connections_.RouteOf(1), nullptr);
+  EXPECT_EQ(Say("b", Hello(1, "lisbon", 2), 1).kind, Kind::kWelcome);
+}
+
+TEST_F(ConnectionsTest, SilentAndReleasedOnesAreRemoved) {
+  Say("a", Hello(1, "lisbon"), 0);
+  Say("b", Hello(2, "tokyo"), 600);
+  EXPECT_THAT(connections_.Expire(999), IsEmpty());
+  EXPECT_THAT(connections_.Expire(1000), ElementsAre(1));
+  EXPECT_EQ(connections_.Heard("a", 7, 1000), std::nullopt);
+  connections_.SetRegistry({{2, "tokyo", true, 0}});
+  EXPECT_THAT(connections_.RemoveReleased(), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace psp

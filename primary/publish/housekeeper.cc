@@ -1,0 +1,108 @@
+#include "primary/publish/housekeeper.h"
+
+#include "common/log.h"
+#include "common/pg_binary.h"
+#include "embedded/publish_sql.h"
+
+namespace psp {
+namespace {
+
+constexpr std::size_t kQueueItems = 16;
+constexpr std::int64_t kTroubleWaitMs = 500;
+
+void WriteAcks(pqxx::transaction_base& tx, const std::map<SpId, GlobalT>& acks) {
+  if (acks.empty()) return;
+  ArrayWriter sp_ids(kOidInt4);
+  ArrayWriter acked(kOidInt8);
+  for (const auto& [sp_id, acked_t] : acks) {
+    sp_ids.AddInt4(static_cast<std::int32_t>(sp_id));
+    acked.AddInt8(acked_t);
+  }
+  tx.exec_params(std::string(sql::kAcknowledge), Binary(sp_ids.Finish()), Binary(acked.Finish()));
+}
+
+}  // namespace
+
+std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx) {
+  std::vector<RegistryRow> registry;
+  for (const pqxx::row& row : tx.exec(std::string(sql::kRegistry))) {
+    registry.push_back(
+        {row[0].as<SpId>(), row[1].as<std::string>(), row[2].as<bool>(), row[3].as<GlobalT>()});
+  }
+  return registry;
+}
+
+std::unordered_set<std::uint32_t> ReadTableIds(pqxx::transaction_base& tx) {
+  std::unordered_set<std::uint32_t> ids;
+  for (const pqxx::row& row : tx.exec(std::string(sql::kCatalog))) ids.insert(row[0].as<std::uint32_t>());
+  return ids;
+}
+
+Housekeeper::Housekeeper(std::unique_ptr<PgSession> session, Connect connect, std::int64_t tx_log_retention_s,
+                         std::function<void()> on_usurped)
+    : connect_(std::move(connect)),
+      tx_log_retention_s_(tx_log_retention_s),
+      on_usurped_(std::move(on_usurped)),
+      work_(kQueueItems),
+      reports_(kQueueItems),
+      session_(std::move(session)),
+      thread_([this](std::stop_token stop) { Run(std::move(stop)); }) {}
+
+Housekeeper::~Housekeeper() {
+  thread_.request_stop();
+  reports_.Close();
+}
+
+bool Housekeeper::EnsureConnected(std::stop_token stop) {
+  while (!session_->connected()) {
+    if (!session_->ConnectUntilStopped(stop)) return false;
+    const PgResult<Done> locked = connect_(*session_);
+    if (locked.ok()) break;
+    session_->Close();
+    if (locked.error().reaction == PgReaction::kAbort) {
+      spdlog::error("{}", locked.error().message);
+      on_usurped_();
+      return false;
+    }
+  }
+  return true;
+}
+
+void Housekeeper::Run(std::stop_token stop) {
+  LogOnce logged;
+  while (auto work = work_.Pop(stop)) {
+    bool done = false;
+    while (!done && !stop.stop_requested()) {
+      if (!EnsureConnected(stop)) return;
+      PgResult<HouseReport> report = Do(*work);
+      done = report.ok();
+      if (done) {
+        reports_.Push(std::move(report.value()));
+        continue;
+      }
+      const PgError& error = report.error();
+      if (logged.First(error.message))
+        spdlog::warn("housekeeping failed: {} {}", error.sqlstate, error.message);
+      if (WaitOrStop(stop, kTroubleWaitMs)) return;
+    }
+  }
+}
+
+PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
+  return session_->Transaction([&](pqxx::work& tx) {
+    HouseReport report;
+    report.number = work.number;
+    WriteAcks(tx, work.acks);
+    if (work.purge_tx_log) tx.exec_params(std::string(sql::kPurgeTxLog), tx_log_retention_s_);
+    if (work.truncate_log) {
+      const std::string limit = std::to_string(work.joiners_need_after.value_or(0));
+      tx.exec_params(std::string(sql::kTruncateLog), work.joiners_need_after ? limit.c_str() : nullptr);
+    }
+    report.truncated_t = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>();
+    report.registry = ReadRegistry(tx);
+    report.table_ids = ReadTableIds(tx);
+    return report;
+  });
+}
+
+}  // namespace psp

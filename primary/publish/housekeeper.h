@@ -1,0 +1,81 @@
+// Keeps the books: acknowledgements, the log's beginning, old decisions, and what the psp command registers
+// with SQL while the daemon runs. Holds the lock that makes this daemon the database's only one.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/pg_session.h"
+#include "common/queue.h"
+
+namespace psp {
+
+struct RegistryRow {
+  SpId sp_id = 0;
+  std::string name;
+  bool released = false;
+  GlobalT acked_t = -1;
+};
+
+struct HouseWork {
+  std::uint64_t number = 0;      // comes back in the report
+  std::map<SpId, GlobalT> acks;  // to write down, before anything is removed
+  std::optional<GlobalT> joiners_need_after;
+  bool truncate_log = false;
+  bool purge_tx_log = false;
+};
+
+struct HouseReport {
+  std::uint64_t number = 0;
+  std::vector<RegistryRow> registry;            // read after the work was given
+  std::unordered_set<std::uint32_t> table_ids;  // tables and guards
+  GlobalT truncated_t = 0;
+};
+
+// TrySubmit and TakeReports belong to the main thread.
+class Housekeeper {
+ public:
+  // `connect` makes a session connected that holds the database's lock and still has our epoch: kAbort when
+  // another daemon has it. It is called at the start and whenever the session was lost.
+  using Connect = std::function<PgResult<Done>(PgSession&)>;
+
+  // Takes over a connected session; `on_usurped` is called from this object's thread when another daemon has
+  // the lock.
+  Housekeeper(std::unique_ptr<PgSession> session, Connect connect, std::int64_t tx_log_retention_s,
+              std::function<void()> on_usurped);
+  ~Housekeeper();
+  Housekeeper(const Housekeeper&) = delete;
+  Housekeeper& operator=(const Housekeeper&) = delete;
+
+  // False, and nothing taken, when older work is still waiting: offer it again later.
+  bool TrySubmit(HouseWork& work) { return work_.TryPush(std::move(work)); }
+
+  int fd() const { return reports_.fd(); }
+  std::vector<HouseReport> TakeReports() { return reports_.TakeAll(); }
+
+ private:
+  void Run(std::stop_token stop);
+  bool EnsureConnected(std::stop_token stop);
+  PgResult<HouseReport> Do(const HouseWork& work);
+
+  const Connect connect_;
+  const std::int64_t tx_log_retention_s_;
+  const std::function<void()> on_usurped_;
+  BoundedQueue<HouseWork> work_;
+  Mailbox<HouseReport> reports_;
+  std::unique_ptr<PgSession> session_;  // the thread's
+  std::jthread thread_;                 // last: it uses all of the above
+};
+
+// What Do reads for its report, also read at the start.
+std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx);
+std::unordered_set<std::uint32_t> ReadTableIds(pqxx::transaction_base& tx);
+
+}  // namespace psp

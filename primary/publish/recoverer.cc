@@ -1,0 +1,101 @@
+#include "primary/publish/recoverer.h"
+
+#include <algorithm>
+
+#include "common/log.h"
+#include "common/pg_binary.h"
+#include "embedded/publish_sql.h"
+#include "proto/psp.pb.h"
+
+namespace psp {
+namespace {
+
+constexpr std::size_t kQueueItems = 4096;
+constexpr std::int64_t kTroubleWaitMs = 500;
+
+std::string_view Text(const pqxx::field& field) { return {field.c_str(), field.size()}; }
+
+std::string Bytes(const pqxx::field& field) { return DecodeByteaText(Text(field)).value_or(""); }
+
+}  // namespace
+
+Recoverer::Recoverer(std::string database, Epoch epoch)
+    : epoch_(epoch),
+      work_(kQueueItems),
+      results_(kQueueItems),
+      session_({.conninfo = std::move(database),
+                .application_name = "psp-primary recoverer",
+                .settings = {"SET plan_cache_mode = force_generic_plan", "SET enable_seqscan = off",
+                             "SET enable_bitmapscan = off", "SET jit = off"}}),
+      thread_([this](std::stop_token stop) { Run(std::move(stop)); }) {}
+
+Recoverer::~Recoverer() {
+  thread_.request_stop();
+  results_.Close();
+}
+
+void Recoverer::Run(std::stop_token stop) {
+  session_.Prepare("log_chunk", std::string(sql::kLogChunk));
+  session_.Prepare("table_chunk", std::string(sql::kTableChunk));
+  while (auto work = work_.Pop(stop)) {
+    bool done = false;
+    while (!done && !stop.stop_requested()) {
+      if (!session_.connected() && !session_.ConnectUntilStopped(stop)) return;
+      PgResult<RecovererResult> result = std::visit([this](const auto& one) { return Do(one); }, *work);
+      done = result.ok();
+      if (done) {
+        results_.Push(std::move(result.value()));
+      } else {
+        spdlog::warn("reading for a semi-primary failed: {} {}", result.error().sqlstate,
+                     result.error().message);
+        if (WaitOrStop(stop, kTroubleWaitMs)) return;
+      }
+    }
+  }
+}
+
+PgResult<RecovererResult> Recoverer::Do(const ReadLog& work) {
+  return session_.Autocommit([&](pqxx::nontransaction& tx) -> RecovererResult {
+    LogChunk chunk{work.sp_id, work.stream_id, false, work.upto_t, {}};
+    const pqxx::result rows = tx.exec_prepared("log_chunk", work.from_t, work.upto_t, work.bytes_max);
+    // Asked afterwards: it only grows, so a log that begins early enough now did so while it was read.
+    chunk.truncated = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>() > work.from_t;
+    for (const pqxx::row& row : rows) {
+      const TxId tx_id = TxId::FromText(Text(row[1])).value_or(TxId());
+      chunk.transactions.push_back(Encode(row[0].as<GlobalT>(), tx_id, row[2].as<SpId>(), 0, Bytes(row[3])));
+    }
+    if (!chunk.transactions.empty()) chunk.read_t = chunk.transactions.back()->global_t;
+    return chunk;
+  });
+}
+
+PgResult<RecovererResult> Recoverer::Do(const ReadTable& work) {
+  return session_.Autocommit([&](pqxx::nontransaction& tx) -> RecovererResult {
+    const pqxx::result rows = tx.exec_prepared("table_chunk", work.after.table_id, Binary(work.after.key),
+                                               work.snapshot_t, work.bytes_max);
+    proto::ToSemiPrimary message;
+    message.set_epoch(epoch_);
+    proto::SnapshotChunk* copy = message.mutable_snapshot_chunk();
+    for (const pqxx::row& row : rows) {
+      proto::Row* one = copy->add_rows();
+      one->set_table_id(row[0].as<std::uint32_t>());
+      one->set_key(Bytes(row[1]));
+      one->set_image(Bytes(row[2]));
+    }
+    TableChunk chunk{work.sp_id,  work.stream_id, {}, work.after, work.rows_done + copy->rows_size(),
+                     rows.empty()};
+    if (!rows.empty()) {
+      const proto::Row& last = copy->rows(copy->rows_size() - 1);
+      chunk.last_key = RowKey{last.table_id(), last.key()};
+    }
+    copy->set_snapshot_t(work.snapshot_t);
+    copy->set_rows_done(chunk.rows_done);
+    const auto estimate = tx.exec1(std::string(sql::kRowsTotal))[0].as<std::int64_t>();
+    copy->set_rows_total(chunk.last ? chunk.rows_done : std::max(estimate, chunk.rows_done));
+    copy->set_last(chunk.last);
+    chunk.message = message.SerializeAsString();
+    return chunk;
+  });
+}
+
+}  // namespace psp

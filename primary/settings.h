@@ -1,0 +1,32 @@
+// The primary's settings: declared once, in settings.cc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/config.h"
+
+namespace psp {
+
+struct PrimarySettings {
+  std::string database;
+  std::string listen;
+  std::int64_t executors = 0;
+  std::int64_t batch_transactions_max = 0;
+  std::int64_t batch_bytes_max = 0;
+  std::int64_t write_set_bytes_max = 0;
+  std::int64_t inflight_bytes_max = 0;
+  std::int64_t heartbeat_interval_ms = 0;
+  std::int64_t heartbeat_timeout_ms = 0;
+  std::int64_t replicate_bytes_max = 0;
+  std::int64_t stream_bytes_max = 0;
+  std::int64_t recent_bytes_max = 0;
+  std::int64_t log_truncation_interval_ms = 0;
+  std::int64_t tx_log_retention_s = 0;
+  std::string log_level;
+};
+
+// The declarations; `into` must outlive the returned object.
+Settings DeclarePrimarySettings(PrimarySettings* into);
+
+}  // namespace psp

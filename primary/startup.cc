@@ -1,0 +1,75 @@
+#include "primary/startup.h"
+
+#include "common/pg_binary.h"
+#include "embedded/startup_sql.h"
+#include "primary/certify/fence.h"
+
+namespace psp {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+constexpr const char* kTaken = "another psp-primary is serving this database";
+
+// The lock of the one daemon that serves the database; certify/fence.cc has the class's other one.
+bool TryLock(pqxx::transaction_base& tx) {
+  return tx.exec1("SELECT pg_try_advisory_lock(7369584, 1)")[0].as<bool>();
+}
+
+// Why the database cannot be served; empty when it can.
+std::string Objection(pqxx::transaction_base& tx) {
+  if (tx.exec1("SELECT to_regclass('psp.cluster') IS NULL OR to_regclass('psp.replication_log') IS NULL")[0]
+          .as<bool>()) {
+    return "this database is not a psp primary's: it has no schema psp of the primary (see psp cluster)";
+  }
+  const pqxx::row cluster = tx.exec1("SELECT schema_version, mode FROM psp.cluster");
+  if (cluster[0].as<int>() != kSchemaVersion) {
+    return "schema psp has version " + cluster[0].as<std::string>() + ", this daemon needs " +
+           std::to_string(kSchemaVersion);
+  }
+  if (tx.exec1("SELECT pg_is_in_recovery()")[0].as<bool>()) return "this PostgreSQL is a standby";
+  return TryLock(tx) ? "" : kTaken;
+}
+
+void ReadState(pqxx::transaction_base& tx, PrimaryState* state) {
+  const pqxx::row row = tx.exec1(std::string(sql::kState));
+  state->cluster_id = DecodeByteaText("\\x" + row[0].as<std::string>()).value_or("");
+  state->truncated_t = row[1].as<GlobalT>();
+  state->closed_t = row[2].as<GlobalT>();
+  state->registry = ReadRegistry(tx);
+  state->table_ids = ReadTableIds(tx);
+}
+
+}  // namespace
+
+Result<PrimaryState, std::string> TakeOver(const std::string& database) {
+  using Out = Result<PrimaryState, std::string>;
+  PrimaryState state;
+  state.session = std::make_unique<PgSession>(PgSession::Options{
+      .conninfo = database, .application_name = "psp-primary", .settings = {"SET synchronous_commit = on"}});
+  PgSession& session = *state.session;
+  if (const auto connected = session.Connect(); !connected.ok()) return Out(connected.error().message);
+  const auto objection = session.Autocommit([](pqxx::nontransaction& tx) { return Objection(tx); });
+  if (!objection.ok()) return Out(objection.error().message);
+  if (!objection->empty()) return Out(*objection);
+
+  const auto epoch = session.Transaction([](pqxx::work& tx) {
+    return tx.exec1("UPDATE psp.cluster SET epoch = epoch + 1 RETURNING epoch")[0].as<Epoch>();
+  });
+  if (!epoch.ok()) return Out("cannot begin a new epoch: " + epoch.error().message);
+  state.epoch = *epoch;
+  if (const auto fenced = RaiseFence(session); !fenced.ok()) return Out(fenced.error().message);
+  const auto read = session.Autocommit([&state](pqxx::nontransaction& tx) { ReadState(tx, &state); });
+  if (!read.ok()) return Out(read.error().message);
+  return Out(std::move(state));
+}
+
+PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch) {
+  const auto ours = session.Autocommit([&](pqxx::nontransaction& tx) {
+    return TryLock(tx) && tx.exec1("SELECT epoch FROM psp.cluster")[0].as<Epoch>() == epoch;
+  });
+  if (!ours.ok()) return ours.error();
+  if (!*ours) return PgError{PgReaction::kAbort, "", kTaken};
+  return Done{};
+}
+
+}  // namespace psp

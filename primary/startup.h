@@ -1,0 +1,33 @@
+// Takes the database over: checks that it is a primary's, locks it, and begins a new epoch.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/pg_session.h"
+#include "common/result.h"
+#include "primary/publish/housekeeper.h"
+
+namespace psp {
+
+struct PrimaryState {
+  std::unique_ptr<PgSession> session;  // holds the lock
+  std::string cluster_id;              // 16 bytes
+  Epoch epoch = 0;                     // this start's, durable
+  GlobalT closed_t = 0;
+  GlobalT truncated_t = 0;
+  std::vector<RegistryRow> registry;
+  std::unordered_set<std::uint32_t> table_ids;
+};
+
+// The error is a text for the operator. Nothing is changed when the database is refused. Afterwards no
+// session of an older daemon can decide anything (primary/certify/fence.h).
+Result<PrimaryState, std::string> TakeOver(const std::string& database);
+
+// Takes the lock again after the session was lost. kAbort: another daemon has it, or had it since.
+PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch);
+
+}  // namespace psp

@@ -1,0 +1,16 @@
+-- The next rows of the copy for a joining SP after the key ($1, $2): those that are as they were at snapshot $3, as
+-- many as have $4 bytes before the last one. Guards and deleted rows have no image. A row that was changed since is
+-- left out here and comes by the log; so the copy is a part of the state at the snapshot, whenever it is read.
+SELECT table_id, key, image
+FROM (
+    SELECT *, sum(octet_length(image)) OVER (ORDER BY table_id, key) - octet_length(image) AS bytes_before
+    FROM (
+        SELECT table_id, key, image
+        FROM psp.data
+        WHERE (table_id, key) > ($1::int4, $2::bytea) AND image IS NOT NULL AND NOT deleted AND global_t <= $3
+        ORDER BY table_id, key
+        LIMIT 8192
+    ) AS next
+) AS counted
+WHERE bytes_before < $4
+ORDER BY table_id, key
