@@ -117,6 +117,36 @@ TEST(AssembleWriteSetTest, InsideOneStatementAnUpsertBeatsADelete) {
   EXPECT_EQ(Show(Begin(1) + Upsert("a", "1") + Begin(1) + Delete("a")), "a gone");
 }
 
+std::string ImageEntry(std::string_view places, std::string_view first, std::string_view second) {
+  std::string entry(1, static_cast<char>(places.size()));
+  for (const char place : places) entry += {'\0', place};
+  AppendRecord(&entry, {{kOidText, first}, {kOidText, second}});
+  return entry;
+}
+
+TEST(AssembleWriteSetTest, KeysAreTakenOutOfImages) {
+  std::string key;
+  AppendRecord(&key, {{kOidText, "second"}, {kOidText, "first"}});
+  const auto write_set = AssembleWriteSet(
+      Chunk(7, 'i', 0,
+            ImageEntry({"\1\0", 2}, "first", "second") + ImageEntry({"\1\0", 2}, "other", "second")) +
+      Chunk(7, 'd', 0, Entry(key)));
+  ASSERT_TRUE(write_set.ok()) << write_set.error();
+  ASSERT_EQ(write_set->rows_size(), 2);
+  EXPECT_EQ(write_set->rows(0).key(), key);
+  EXPECT_TRUE(write_set->rows(0).deleted());
+  EXPECT_EQ(write_set->rows(1).image(), ImageEntry({"\1\0", 2}, "other", "second").substr(5));
+}
+
+TEST(AssembleWriteSetTest, MalformedKeyPlacesAreRefused) {
+  EXPECT_EQ(Show(Chunk(7, 'i', 0, ImageEntry("\2", "a", "b"))), "malformed");
+  EXPECT_EQ(Show(Chunk(7, 'i', 0, ImageEntry("", "a", "b"))), "malformed");
+  const std::string entry = ImageEntry("\1", "a", "b");
+  for (std::size_t size = 1; size < entry.size(); ++size) {
+    EXPECT_EQ(Show(Chunk(7, 'i', 0, entry.substr(0, size))), "malformed") << size;
+  }
+}
+
 TEST(AssembleWriteSetTest, MalformedChunksAreRefused) {
   EXPECT_EQ(Show("x"), "malformed");
   EXPECT_EQ(Show(Chunk(7, 'q', 1, Entry("a"))), "malformed");

@@ -1,0 +1,77 @@
+#include "semi_primary/submit/conflict_check.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace psp {
+namespace {
+
+RowKeyView KeyOf(const proto::Row& row) { return {row.table_id(), row.key()}; }
+RowKey Owned(const RowKeyView& view) { return {view.table_id, std::string(view.key)}; }
+
+}  // namespace
+
+bool SnapshotView::Has(GlobalT global_t) const {
+  return global_t <= watermark || std::binary_search(seen.begin(), seen.end(), global_t);
+}
+
+std::optional<ConflictWith> ConflictCheck::Add(const TxId& tx_id, const SnapshotView& snapshot,
+                                               const WriteSetPtr& write_set) {
+  for (const proto::Row& row : write_set->rows()) {
+    const auto writer = writers_.find(KeyOf(row));
+    if (writer != writers_.end() && !snapshot.Has(writer->second.global_t)) {
+      return ConflictWith{Owned(KeyOf(row)), writer->second.global_t, writer->second.sp_id};
+    }
+  }
+  waiting_.emplace(tx_id, Waiting{snapshot, write_set});
+  for (const proto::Row& row : write_set->rows()) waiting_keys_.emplace(KeyOf(row), tx_id);
+  return std::nullopt;
+}
+
+void ConflictCheck::Remove(const TxId& tx_id) {
+  const auto found = waiting_.find(tx_id);
+  if (found == waiting_.end()) return;
+  for (const proto::Row& row : found->second.write_set->rows()) {
+    auto [entry, end] = waiting_keys_.equal_range(KeyOf(row));
+    entry = std::find_if(entry, end, [&](const auto& pair) { return pair.second == tx_id; });
+    if (entry != end) waiting_keys_.erase(entry);
+  }
+  waiting_.erase(found);
+}
+
+std::vector<ConflictCheck::Doomed> ConflictCheck::Arrived(GlobalT global_t, SpId sp_id,
+                                                          const WriteSetPtr& write_set) {
+  std::vector<Doomed> doomed;
+  arrived_.push_back({global_t, write_set});
+  for (const proto::Row& row : write_set->rows()) {
+    const RowKeyView key = KeyOf(row);
+    writers_.erase(key);  // its view points into an older write-set
+    writers_.emplace(key, Writer{global_t, sp_id});
+    const std::size_t doomed_before = doomed.size();
+    const auto [begin, end] = waiting_keys_.equal_range(key);
+    for (auto entry = begin; entry != end; ++entry) {
+      if (waiting_.at(entry->second).snapshot.Has(global_t)) continue;
+      doomed.push_back({entry->second, {Owned(key), global_t, sp_id}});
+    }
+    for (std::size_t i = doomed_before; i < doomed.size(); ++i) Remove(doomed[i].tx_id);
+  }
+  return doomed;
+}
+
+void ConflictCheck::Applied(GlobalT watermark) {
+  while (!arrived_.empty() && arrived_.front().global_t <= watermark) {
+    const ArrivedTransaction& oldest = arrived_.front();
+    for (const proto::Row& row : oldest.write_set->rows()) {
+      const auto writer = writers_.find(KeyOf(row));
+      if (writer != writers_.end() && writer->second.global_t == oldest.global_t) writers_.erase(writer);
+    }
+    arrived_.pop_front();
+  }
+}
+
+void ConflictCheck::ForgetArrived() {
+  writers_.clear();
+  arrived_.clear();
+}
+
+}  // namespace psp

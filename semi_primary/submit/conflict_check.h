@@ -1,0 +1,79 @@
+// The semi-primary's own conflict check, both ways: a new commit against what has arrived and is not applied
+// yet, and an arriving write-set against the local transactions that wait for the primary. Pure; one thread.
+//
+// It only answers early what the primary would answer too: a remote transaction g whose key a local T wrote
+// without having g in its snapshot makes T lose, since g is certified already and T's own marker did not come
+// before it.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "common/ids.h"
+#include "proto/psp.pb.h"
+
+namespace psp {
+
+using WriteSetPtr = std::shared_ptr<const proto::WriteSet>;
+
+struct SnapshotView {
+  GlobalT watermark = 0;
+  std::vector<GlobalT> seen;  // ascending
+
+  bool Has(GlobalT global_t) const;
+};
+
+struct ConflictWith {
+  RowKey key;
+  GlobalT winner_t = 0;
+  SpId winner_sp = 0;
+};
+
+class ConflictCheck {
+ public:
+  // A local transaction begins to wait. The conflict with what has arrived, if there is one (then it is not
+  // added).
+  std::optional<ConflictWith> Add(const TxId& tx_id, const SnapshotView& snapshot,
+                                  const WriteSetPtr& write_set);
+  // It waits no more. Nothing happens when it is not known.
+  void Remove(const TxId& tx_id);
+
+  struct Doomed {
+    TxId tx_id;
+    ConflictWith conflict;
+  };
+  // A remote transaction arrived, in the order of global_t. Those it dooms are removed.
+  std::vector<Doomed> Arrived(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set);
+
+  // Everything <= watermark is applied and visible.
+  void Applied(GlobalT watermark);
+  // Forgets everything that has arrived: the stream begins anew.
+  void ForgetArrived();
+
+  std::size_t arrived_transactions() const { return arrived_.size(); }
+
+ private:
+  struct Writer {
+    GlobalT global_t = 0;
+    SpId sp_id = 0;
+  };
+  struct ArrivedTransaction {
+    GlobalT global_t = 0;
+    WriteSetPtr write_set;
+  };
+  struct Waiting {
+    SnapshotView snapshot;
+    WriteSetPtr write_set;
+  };
+
+  std::deque<ArrivedTransaction> arrived_;
+  // Views into the write-set of the very writer, so that it lives as long as the entry.
+  std::unordered_map<RowKeyView, Writer, RowKeyHash> writers_;
+  std::unordered_map<TxId, Waiting> waiting_;
+  std::unordered_multimap<RowKeyView, TxId, RowKeyHash> waiting_keys_;  // views into waiting_'s write-sets
+};
+
+}  // namespace psp

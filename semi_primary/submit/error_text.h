@@ -1,0 +1,34 @@
+// What an application reads when its transaction is lost. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/user_error.h"
+
+namespace psp {
+
+// What a table_id of a write-set stands for.
+struct KeyNames {
+  std::string schema_name;  // empty: the id is not known
+  std::string table_name;
+  std::vector<std::string> key_columns;
+  std::string index_name;  // not empty: the id is this unique index's guard
+};
+
+// Key values in readable form, such as `(id, name)=(5, ann)`: usual types as PostgreSQL shows them, others as
+// hex.
+std::string DescribeKey(const KeyNames& names, std::string_view key);
+
+// 40001 with PostgreSQL's own message.
+UserError ConflictError(const KeyNames& names, std::string_view key, std::string_view winner_name,
+                        GlobalT winner_t);
+
+// 08006: nothing was sent.
+UserError NotConnectedError();
+// 08007: sent, and no answer.
+UserError UnknownOutcomeError(const TxId& tx_id);
+
+}  // namespace psp

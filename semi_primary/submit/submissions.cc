@@ -1,0 +1,210 @@
+#include "semi_primary/submit/submissions.h"
+
+#include <algorithm>
+
+namespace psp {
+
+void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
+  if (stopped_)
+    return Refuse(submission.ticket,
+                  {"08006", "psp: the semi-primary daemon is stopping", "", "Nothing was sent."});
+  if (bytes_ + submission.write_set_bytes > options_.waiting_bytes_max && !entries_.empty()) {
+    return Refuse(submission.ticket, {"53200", "too many bytes of write-sets wait for the primary", "",
+                                      "Retry the transaction later."});
+  }
+  if (entries_.contains(submission.tx_id)) {
+    return Refuse(submission.ticket,
+                  {"55000", "a transaction with this tx id is being committed already", "", ""});
+  }
+  if (const auto conflict = check_.Add(submission.tx_id, submission.snapshot, submission.write_set)) {
+    return Refuse(submission.ticket, Lost(*conflict));
+  }
+  Entry& entry = entries_[submission.tx_id];
+  entry.submission = submission;
+  entry.since_us = now_us;
+  bytes_ += submission.write_set_bytes;
+  by_ticket_[submission.ticket] = submission.tx_id;
+  if (connected_) SendCertify(entry);
+}
+
+void Submissions::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us) {
+  const auto found = entries_.find(tx_id);
+  if (found != entries_.end() && found->second.state == State::kCommitted) {
+    replies_.push_back({ticket, Outcome{true}});
+    return;
+  }
+  questions_[ticket] = {tx_id, now_us};
+  if (connected_) SendOutcomeRequest(tx_id);
+}
+
+void Submissions::BackendGone(Ticket ticket) {
+  questions_.erase(ticket);
+  const auto waiter = by_ticket_.find(ticket);
+  if (waiter == by_ticket_.end()) return;
+  const auto found = entries_.find(waiter->second);
+  by_ticket_.erase(waiter);
+  found->second.submission.ticket = 0;
+  check_.Remove(found->first);
+  if (found->second.state == State::kUnsent) return Erase(found);
+  found->second.state = State::kAnswered;
+}
+
+void Submissions::OnConnected() {
+  connected_ = true;
+  for (auto& [tx_id, entry] : entries_) {
+    if (entry.state == State::kUnsent || entry.state == State::kWaiting) SendCertify(entry);
+    if (entry.state == State::kAnswered) SendOutcomeRequest(tx_id);
+  }
+  for (const auto& [ticket, question] : questions_) SendOutcomeRequest(question.tx_id);
+}
+
+void Submissions::OnDisconnected() {
+  connected_ = false;
+  messages_.clear();
+}
+
+void Submissions::OnDecision(const proto::Decision& decision) {
+  const auto tx_id = TxId::FromBytes(decision.tx_id());
+  const auto found = tx_id ? entries_.find(*tx_id) : entries_.end();
+  if (found == entries_.end() || found->second.state == State::kCommitted) return;
+  if (decision.has_global_t()) return SetCommitted(found, decision.global_t());
+  if (decision.has_conflict()) {
+    const proto::Conflict& conflict = decision.conflict();
+    Answer(found->second,
+           Lost({{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()}));
+  } else {
+    Answer(found->second, UserError{"40000", "the primary refused the transaction", decision.error(), ""});
+  }
+  Erase(found);
+}
+
+void Submissions::OnOutcomeReply(const TxId& tx_id, GlobalT global_t) {
+  for (auto question = questions_.begin(); question != questions_.end();) {
+    if (question->second.tx_id == tx_id) {
+      replies_.push_back({question->first, Outcome{global_t > 0}});
+      question = questions_.erase(question);
+    } else {
+      ++question;
+    }
+  }
+  const auto found = entries_.find(tx_id);
+  if (found == entries_.end() || found->second.state == State::kCommitted) return;
+  if (global_t > 0) return SetCommitted(found, global_t);
+  Answer(found->second,
+         UserError{"40000", "the transaction was made aborted by a question for its outcome", "", ""});
+  Erase(found);
+}
+
+void Submissions::OnOwnTransaction(const TxId& tx_id, GlobalT global_t) {
+  const auto found = entries_.find(tx_id);
+  if (found != entries_.end() && found->second.state != State::kCommitted) SetCommitted(found, global_t);
+}
+
+void Submissions::OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set) {
+  for (const ConflictCheck::Doomed& doomed : check_.Arrived(global_t, sp_id, write_set)) {
+    const auto found = entries_.find(doomed.tx_id);
+    const bool unsent = found->second.state == State::kUnsent;
+    Answer(found->second, Lost(doomed.conflict));
+    found->second.state = State::kAnswered;  // the primary will say the same
+    if (unsent) Erase(found);
+  }
+}
+
+void Submissions::OnApplied(GlobalT watermark) {
+  check_.Applied(watermark);
+  while (!committed_.empty() && committed_.begin()->first <= watermark) {
+    Erase(entries_.find(committed_.begin()->second));
+    committed_.erase(committed_.begin());
+  }
+}
+
+void Submissions::OnTime(std::int64_t now_us) {
+  std::vector<TxId> late;
+  for (const auto& [ticket, tx_id] : by_ticket_) {
+    const Entry& entry = entries_.at(tx_id);
+    const std::int64_t limit_us = entry.state == State::kUnsent
+                                      ? std::min(options_.disconnected_grace_us, options_.commit_timeout_us)
+                                      : options_.commit_timeout_us;
+    if (now_us - entry.since_us >= limit_us) late.push_back(tx_id);
+  }
+  for (const TxId& tx_id : late) {
+    const auto found = entries_.find(tx_id);
+    const bool unsent = found->second.state == State::kUnsent;
+    Answer(found->second, unsent ? NotConnectedError() : UnknownOutcomeError(tx_id));
+    found->second.state = State::kAnswered;
+    check_.Remove(tx_id);
+    if (unsent) Erase(found);
+  }
+  std::erase_if(questions_, [&](const auto& item) {
+    if (now_us - item.second.since_us < options_.commit_timeout_us) return false;
+    replies_.push_back(
+        {item.first, UserError{"08006", "psp: the primary has not answered", "", "Ask again later."}});
+    return true;
+  });
+}
+
+void Submissions::Stop() {
+  stopped_ = true;
+  std::vector<TxId> unsent;
+  for (const auto& [tx_id, entry] : entries_) {
+    if (entry.state == State::kUnsent) unsent.push_back(tx_id);
+  }
+  for (const TxId& tx_id : unsent) {
+    const auto found = entries_.find(tx_id);
+    Answer(found->second,
+           UserError{"08006", "psp: the semi-primary daemon is stopping", "", "Nothing was sent."});
+    Erase(found);
+  }
+}
+
+WriteSetPtr Submissions::WriteSetOf(const TxId& tx_id) const {
+  const auto found = entries_.find(tx_id);
+  return found == entries_.end() ? nullptr : found->second.submission.write_set;
+}
+
+void Submissions::SendCertify(Entry& entry) {
+  entry.state = State::kWaiting;
+  proto::Certify* certify = messages_.emplace_back().mutable_certify();
+  certify->set_tx_id(entry.submission.tx_id.ToBytes());
+  certify->mutable_snapshot()->set_watermark(entry.submission.snapshot.watermark);
+  const auto& seen = entry.submission.snapshot.seen;
+  certify->mutable_snapshot()->mutable_seen()->Add(seen.begin(), seen.end());
+  entry.submission.write_set->SerializeToString(certify->mutable_write_set());
+}
+
+void Submissions::SendOutcomeRequest(const TxId& tx_id) {
+  messages_.emplace_back().mutable_outcome_request()->set_tx_id(tx_id.ToBytes());
+}
+
+void Submissions::Answer(Entry& entry, std::variant<Committed, Outcome, UserError> answer) {
+  const Ticket ticket = std::exchange(entry.submission.ticket, 0);
+  if (ticket == 0) return;
+  by_ticket_.erase(ticket);
+  ++(std::holds_alternative<Committed>(answer) ? counters_.commits_total : counters_.aborts_total);
+  replies_.push_back({ticket, std::move(answer)});
+}
+
+void Submissions::Refuse(Ticket ticket, UserError error) {
+  ++counters_.aborts_total;
+  replies_.push_back({ticket, std::move(error)});
+}
+
+void Submissions::SetCommitted(Entries::iterator found, GlobalT global_t) {
+  check_.Remove(found->first);
+  Answer(found->second, Committed{global_t});
+  found->second.state = State::kCommitted;
+  committed_.emplace(global_t, found->first);
+}
+
+void Submissions::Erase(Entries::iterator found) {
+  check_.Remove(found->first);
+  bytes_ -= found->second.submission.write_set_bytes;
+  entries_.erase(found);
+}
+
+UserError Submissions::Lost(const ConflictWith& conflict) const {
+  return ConflictError(options_.names(conflict.key.table_id), conflict.key.key,
+                       options_.sp_name(conflict.winner_sp), conflict.winner_t);
+}
+
+}  // namespace psp

@@ -1,0 +1,139 @@
+// The life of the local transactions that are submitted to the primary. Pure; one thread; time comes in as an
+// argument.
+//
+//   unsent ──Welcome──▶ waiting ──Decision or own marker──▶ committed (backend told; kept until applied)
+//      │                   ├──conflict, error──▶ gone (backend told 40001 …)
+//      │                   └──doomed, too late, backend gone──▶ answered: its decision is still open
+//      └──grace over──▶ gone (08006: nothing was sent)
+//
+// Invariants
+// - Every submission gets exactly one reply, unless its backend has gone.
+// - 08006 only when nothing was sent to the primary; once sent, a missing answer is 08007.
+// - What may be committed keeps its write-set here until it is known to be aborted or to be applied: the
+// backend may
+//   have rolled back or died, and then the apply worker needs it.
+// - An own marker in the stream resolves its transaction before anything later in the stream is looked at, so
+// that a
+//   later writer that had it in its snapshot cannot doom it.
+// - Certify and OutcomeRequest may be sent twice; the primary's answer is the same.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "semi_primary/submit/conflict_check.h"
+#include "semi_primary/submit/error_text.h"
+
+namespace psp {
+
+using Ticket = std::uint64_t;  // names who waits for a reply
+
+struct Submission {
+  Ticket ticket = 0;
+  TxId tx_id;
+  SnapshotView snapshot;
+  WriteSetPtr write_set;
+  std::size_t write_set_bytes = 0;
+};
+
+class Submissions {
+ public:
+  struct Options {
+    std::int64_t commit_timeout_us = 10'000'000;
+    std::int64_t disconnected_grace_us = 1'000'000;  // how long a new commit waits for a lost primary
+    std::size_t waiting_bytes_max = std::size_t{1} << 30;
+    // Names for error texts.
+    std::function<KeyNames(std::uint32_t table_id)> names;
+    std::function<std::string(SpId)> sp_name;
+  };
+  struct Committed {
+    GlobalT global_t = 0;
+  };
+  struct Outcome {
+    bool committed = false;
+  };
+  struct Reply {
+    Ticket ticket = 0;
+    std::variant<Committed, Outcome, UserError> answer;
+  };
+  struct Counters {
+    std::uint64_t commits_total = 0;  // backends told committed
+    std::uint64_t aborts_total = 0;   // backends told anything else
+  };
+
+  explicit Submissions(Options options) : options_(std::move(options)) {}
+
+  // From backends.
+  void Submit(const Submission& submission, std::int64_t now_us);
+  void AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us);
+  void BackendGone(Ticket ticket);
+
+  // From the primary. OnTransaction: in stream order, own ones (markers or with rows) and remote ones alike.
+  void OnConnected();     // Welcome: everything that is open is sent (again)
+  void OnDisconnected();  // nothing is sent until OnConnected
+  void OnDecision(const proto::Decision& decision);
+  void OnOutcomeReply(const TxId& tx_id, GlobalT global_t);
+  void OnOwnTransaction(const TxId& tx_id, GlobalT global_t);
+  void OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set);
+
+  // From the apply worker.
+  void OnApplied(GlobalT watermark);
+  void OnStreamReset() { check_.ForgetArrived(); }
+
+  // Answers what has waited too long. Call it several times a second.
+  void OnTime(std::int64_t now_us);
+  // Refuses what was not sent; from now on every new submission is refused too.
+  void Stop();
+
+  // What to send to the backends and to the primary since the last call.
+  std::vector<Reply> TakeReplies() { return std::exchange(replies_, {}); }
+  std::vector<proto::ToPrimary> TakeMessages() { return std::exchange(messages_, {}); }
+
+  // An own transaction's rows; null when they are not (or no longer) known.
+  WriteSetPtr WriteSetOf(const TxId& tx_id) const;
+
+  // Backends that wait for an answer.
+  std::size_t waiting() const { return by_ticket_.size(); }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  enum class State { kUnsent, kWaiting, kAnswered, kCommitted };
+  struct Entry {
+    State state = State::kUnsent;
+    Submission submission;  // ticket 0: nobody waits any more
+    std::int64_t since_us = 0;
+  };
+  using Entries = std::unordered_map<TxId, Entry>;
+  struct Question {
+    TxId tx_id;
+    std::int64_t since_us = 0;
+  };
+
+  void SendCertify(Entry& entry);
+  void SendOutcomeRequest(const TxId& tx_id);
+  void Answer(Entry& entry, std::variant<Committed, Outcome, UserError> answer);
+  void Refuse(Ticket ticket, UserError error);
+  void SetCommitted(Entries::iterator found, GlobalT global_t);
+  void Erase(Entries::iterator found);
+  UserError Lost(const ConflictWith& conflict) const;
+
+  const Options options_;
+  ConflictCheck check_;
+  Entries entries_;
+  std::unordered_map<Ticket, TxId> by_ticket_;      // entries with a ticket
+  std::unordered_map<Ticket, Question> questions_;  // outcome requests
+  std::map<GlobalT, TxId> committed_;               // entries in kCommitted
+  std::size_t bytes_ = 0;                           // of all entries' write-sets
+  bool connected_ = false;
+  bool stopped_ = false;
+  std::vector<Reply> replies_;
+  std::vector<proto::ToPrimary> messages_;
+  Counters counters_;
+};
+
+}  // namespace psp

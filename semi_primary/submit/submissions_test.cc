@@ -1,0 +1,231 @@
+#include "semi_primary/submit/submissions.h"
+
+#include <gtest/gtest.h>
+
+namespace psp {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000;
+
+TxId Tx(char name) { return *TxId::FromBytes(std::string(16, name)); }
+
+WriteSetPtr Row(const std::string& key) {
+  auto write_set = std::make_shared<proto::WriteSet>();
+  proto::Row* row = write_set->add_rows();
+  row->set_table_id(1);
+  row->set_key(key);
+  return write_set;
+}
+
+class SubmissionsTest : public ::testing::Test {
+ protected:
+  void Submit(char name, Ticket ticket, const std::string& key, std::int64_t now_us = 0) {
+    submissions_.Submit({ticket, Tx(name), {10, {}}, Row(key), 100}, now_us);
+  }
+  void Commit(char name, GlobalT global_t) {
+    proto::Decision decision;
+    decision.set_tx_id(Tx(name).ToBytes());
+    decision.set_global_t(global_t);
+    submissions_.OnDecision(decision);
+  }
+  void Abort(char name) {
+    proto::Decision decision;
+    decision.set_tx_id(Tx(name).ToBytes());
+    decision.mutable_conflict()->set_winner_t(11);
+    submissions_.OnDecision(decision);
+  }
+  // "ticket:answer" of all replies, joined by spaces.
+  std::string Replies() {
+    std::string text;
+    for (const auto& reply : submissions_.TakeReplies()) {
+      text += (text.empty() ? "" : " ") + std::to_string(reply.ticket) + ":";
+      if (const auto* committed = std::get_if<Submissions::Committed>(&reply.answer)) {
+        text += std::to_string(committed->global_t);
+      } else if (const auto* outcome = std::get_if<Submissions::Outcome>(&reply.answer)) {
+        text += outcome->committed ? "committed" : "aborted";
+      } else {
+        text += std::get<UserError>(reply.answer).sqlstate;
+      }
+    }
+    return text;
+  }
+  // "certify x", "outcome x" of all messages.
+  std::string Sent() {
+    std::string text;
+    for (const auto& message : submissions_.TakeMessages()) {
+      text += text.empty() ? "" : " ";
+      text += message.has_certify() ? "certify " + message.certify().tx_id().substr(0, 1)
+                                    : "outcome " + message.outcome_request().tx_id().substr(0, 1);
+    }
+    return text;
+  }
+
+  Submissions submissions_{{.commit_timeout_us = 10 * kSecond,
+                            .disconnected_grace_us = kSecond,
+                            .waiting_bytes_max = 1000,
+                            .names = [](std::uint32_t) { return KeyNames{}; },
+                            .sp_name = [](SpId) { return std::string("sp2"); }}};
+};
+
+TEST_F(SubmissionsTest, Commits) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  EXPECT_EQ(Sent(), "certify a");
+  Commit('a', 12);
+  EXPECT_EQ(Replies(), "1:12");
+  Commit('a', 12);  // may come twice
+  EXPECT_EQ(Replies(), "");
+  EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
+  submissions_.OnApplied(12);
+  EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
+  EXPECT_EQ(submissions_.waiting(), 0U);
+}
+
+TEST_F(SubmissionsTest, AbortIsForgotten) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  Abort('a');
+  EXPECT_EQ(Replies(), "1:40001");
+  EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
+}
+
+TEST_F(SubmissionsTest, UnsentEndsWith08006AfterTheGrace) {
+  Submit('a', 1, "k");
+  submissions_.OnTime(kSecond - 1);
+  EXPECT_EQ(Replies(), "");
+  submissions_.OnTime(kSecond);
+  EXPECT_EQ(Replies(), "1:08006");
+  submissions_.OnConnected();
+  EXPECT_EQ(Sent(), "");
+}
+
+TEST_F(SubmissionsTest, UnsentIsSentWhenThePrimaryComesBackInTime) {
+  Submit('a', 1, "k");
+  submissions_.OnConnected();
+  EXPECT_EQ(Sent(), "certify a");
+}
+
+TEST_F(SubmissionsTest, SentWithoutAnswerIsUnknownAndItsWriteSetStays) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  submissions_.OnDisconnected();
+  submissions_.OnTime(10 * kSecond);
+  EXPECT_EQ(Replies(), "1:08007");
+  Sent();
+  submissions_.OnConnected();
+  EXPECT_EQ(Sent(), "outcome a");
+  submissions_.OnOutcomeReply(Tx('a'), 12);
+  EXPECT_EQ(Replies(), "");
+  EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
+  submissions_.OnApplied(12);
+  EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
+}
+
+TEST_F(SubmissionsTest, EverythingWaitingIsSentAgain) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  Sent();
+  submissions_.OnDisconnected();
+  submissions_.OnConnected();
+  EXPECT_EQ(Sent(), "certify a");
+}
+
+TEST_F(SubmissionsTest, ArrivingRemoteDoomsAtOnce) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  submissions_.OnRemoteTransaction(11, 2, Row("k"));
+  EXPECT_EQ(Replies(), "1:40001");
+  Abort('a');
+  EXPECT_EQ(Replies(), "");
+  EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
+}
+
+TEST_F(SubmissionsTest, NewCommitConflictsWithWhatArrived) {
+  submissions_.OnConnected();
+  submissions_.OnRemoteTransaction(11, 2, Row("k"));
+  Submit('a', 1, "k");
+  EXPECT_EQ(Replies(), "1:40001");
+  EXPECT_EQ(Sent(), "");
+  submissions_.OnApplied(11);
+  Submit('b', 2, "k");
+  EXPECT_EQ(Sent(), "certify b");
+}
+
+TEST_F(SubmissionsTest, OwnMarkerResolvesBeforeALaterWriterCanDoom) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  submissions_.OnOwnTransaction(Tx('a'), 11);
+  submissions_.OnRemoteTransaction(12, 2, Row("k"));
+  EXPECT_EQ(Replies(), "1:11");
+  Commit('a', 11);
+  EXPECT_EQ(Replies(), "");
+}
+
+TEST_F(SubmissionsTest, BackendThatDiesLeavesItsWriteSetUntilTheDecision) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  submissions_.BackendGone(1);
+  EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
+  Commit('a', 11);
+  EXPECT_EQ(Replies(), "");
+  EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
+  submissions_.OnApplied(11);
+  EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
+}
+
+TEST_F(SubmissionsTest, BackendThatDiesBeforeSendingLeavesNothing) {
+  Submit('a', 1, "k");
+  submissions_.BackendGone(1);
+  submissions_.OnConnected();
+  EXPECT_EQ(Sent(), "");
+}
+
+TEST_F(SubmissionsTest, OutcomeQuestions) {
+  submissions_.OnConnected();
+  submissions_.AskOutcome(5, Tx('x'), 0);
+  submissions_.AskOutcome(6, Tx('x'), 0);
+  EXPECT_EQ(Sent(), "outcome x outcome x");
+  submissions_.OnOutcomeReply(Tx('x'), 0);
+  EXPECT_EQ(Replies().size(), std::string("5:aborted 6:aborted").size());
+  submissions_.AskOutcome(7, Tx('y'), 0);
+  submissions_.OnTime(10 * kSecond);
+  EXPECT_EQ(Replies(), "7:08006");
+}
+
+TEST_F(SubmissionsTest, Bounds) {
+  submissions_.OnConnected();
+  for (Ticket ticket = 1; ticket <= 10; ++ticket)
+    Submit(static_cast<char>('a' + ticket), ticket, std::to_string(ticket));
+  EXPECT_EQ(Replies(), "");
+  Submit('z', 99, "z");
+  EXPECT_EQ(Replies(), "99:53200");
+  Commit('b', 11);
+  submissions_.OnApplied(11);
+  Replies();
+  Submit('z', 99, "z");
+  EXPECT_EQ(Replies(), "");
+  Submit('z', 100, "z");
+  EXPECT_EQ(Replies(), "100:53200");
+}
+
+TEST_F(SubmissionsTest, TwiceTheSameTxId) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  Submit('a', 2, "l");
+  EXPECT_EQ(Replies(), "2:55000");
+}
+
+TEST_F(SubmissionsTest, StopRefusesWhatWasNotSentAndWaitsForTheRest) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  submissions_.OnDisconnected();
+  Submit('b', 2, "l");
+  submissions_.Stop();
+  EXPECT_EQ(Replies(), "2:08006");
+  Submit('c', 3, "m");
+  EXPECT_EQ(Replies(), "3:08006");
+  EXPECT_EQ(submissions_.waiting(), 1U);
+}
+
+}  // namespace
+}  // namespace psp
