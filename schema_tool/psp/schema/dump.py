@@ -33,7 +33,9 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
         str(_pg_dump()), "--schema-only", "--no-publications", "--no-subscriptions", "--no-tablespaces",
         "--exclude-schema=psp", f"--lock-wait-timeout={LOCK_WAIT_MS}", "-d", make_conninfo("", **settings),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False
+    )
     if done.returncode != 0:
         raise PspError(f"pg_dump failed: {done.stderr.strip()}")
     return _roles(connection) + _RESTRICT.sub("", done.stdout, count=2)

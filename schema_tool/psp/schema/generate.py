@@ -46,9 +46,7 @@ def number_tables(database: Database) -> list[CapturedTable]:
     return result
 
 
-def captured(
-    database: Database, table: Table, table_id: int, guard_ids: Mapping[str, int]
-) -> CapturedTable:
+def captured(database: Database, table: Table, table_id: int, guard_ids: Mapping[str, int]) -> CapturedTable:
     """A table under the numbers that the cluster has given it."""
     row = {
         "table_id": table_id,
@@ -152,9 +150,7 @@ def native_sql(tables: Iterable[CapturedTable], dblink_schema: str) -> list[str]
     """
     environment = _environment()
     capture = environment.get_template(CAPTURE_TEMPLATE)
-    named = {CAPTURE_TEMPLATE, GUARD_FILE, *FIRST_FILES, *LAST_FILES}
-    others = [name for name in sorted(environment.list_templates()) if name not in named]
-    result = [environment.get_template(name).render(dblink=dblink_schema) for name in (*FIRST_FILES, *others)]
+    result = [environment.get_template(name).render(dblink=dblink_schema) for name in FIRST_FILES]
     result += [capture.render(captured_table.context) for captured_table in tables]
     result += [environment.get_template(name).render(dblink=dblink_schema) for name in LAST_FILES]
     return result

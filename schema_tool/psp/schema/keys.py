@@ -34,7 +34,9 @@ def normalisation(database: Database, member: IndexColumn, *, guard: bool = Fals
         return "numeric"
     if plain.name in ("real", "double precision"):
         return "float"
-    if member.equal_image and (plain.kind == "e" or (plain.name == "bpchar" and _is_unpadded(database, member))):
+    if member.equal_image and (
+        plain.kind == "e" or (plain.name == "bpchar" and _is_unpadded(database, member))
+    ):
         return "text"
     if member.equal_image and database.encoding(member.type_oid) == "binary":
         return "none" if plain.oid == member.type_oid else "base"

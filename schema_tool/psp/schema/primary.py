@@ -13,7 +13,7 @@ from psp.paths import sql_dir
 from psp.schema.install import Stride, run_script
 
 SLOTS = 64
-FIRST_FILE = "schema.sql"
+SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,7 @@ def init_primary(dsn: str, slots: int = SLOTS) -> None:
         row = connection.execute("SELECT to_regnamespace('psp') IS NOT NULL").fetchone()
         if row is not None and row[0]:
             raise PspError("the database has a schema psp already", "use an empty database for the primary")
-        folder = sql_dir("primary")
-        others = sorted(p.name for p in folder.glob("*.sql") if p.name != FIRST_FILE)
-        for name in (FIRST_FILE, *others):
-            run_script(connection, (folder / name).read_text())
+        run_script(connection, (sql_dir("primary") / SCHEMA_FILE).read_text())
         connection.execute("UPDATE psp.cluster SET slots = %s", (slots,))
 
 
@@ -50,8 +47,12 @@ def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> 
         try:
             connection.execute("SELECT FROM psp.cluster FOR UPDATE")
         except psycopg.errors.LockNotAvailable as error:
-            raise PspError("another psp command is changing the cluster", "try again when it is done") from error
-    found = connection.execute("SELECT cluster_id::text, slots, state, mode, schema_ddl FROM psp.cluster").fetchone()
+            raise PspError(
+                "another psp command is changing the cluster", "try again when it is done"
+            ) from error
+    found = connection.execute(
+        "SELECT cluster_id::text, slots, state, mode, schema_ddl FROM psp.cluster"
+    ).fetchone()
     assert found is not None
     return Cluster(*found)
 
@@ -74,7 +75,8 @@ def register(connection: psycopg.Connection[Any], name: str, zone: str, acked_t:
         ).fetchone()
     except psycopg.errors.UniqueViolation as error:
         raise PspError(
-            f"the cluster has a semi-primary named {name} already", "choose another --name, or release that one"
+            f"the cluster has a semi-primary named {name} already",
+            "choose another --name, or release that one",
         ) from error
     assert row is not None
     return int(row[0])
@@ -99,5 +101,7 @@ def store_strides(connection: psycopg.Connection[Any], strides: Iterable[Stride]
 
 def read_strides(connection: psycopg.Connection[Any]) -> list[Stride]:
     """As stored."""
-    rows = connection.execute("SELECT schema_name, sequence_name, base, increment FROM psp.sequences").fetchall()
+    rows = connection.execute(
+        "SELECT schema_name, sequence_name, base, increment FROM psp.sequences"
+    ).fetchall()
     return [Stride(*row) for row in rows]

@@ -84,7 +84,9 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
         yield Problem("note", f"materialized view {name}", "it is refreshed at each SP by itself")
     tables = database.captured_tables
     rows, size = sum(t.rows_estimate for t in tables), sum(t.bytes for t in tables)
-    yield Problem("note", where, f"{len(tables)} tables, about {rows:,} rows, {size / 2**20:,.1f} MiB to copy")
+    yield Problem(
+        "note", where, f"{len(tables)} tables, about {rows:,} rows, {size / 2**20:,.1f} MiB to copy"
+    )
 
 
 # ---- tables -----------------------------------------------------------------------------------------------
@@ -123,7 +125,9 @@ def _primary_key(database: Database, table: Table, add_keys: bool) -> Iterator[P
             column = table.column(member.number)
             yield Problem("error", f"column {table.label}.{column.name}", str(refused), refused.hint)
     if key.deferrable:
-        yield Problem("warning", where, "its primary key is deferrable: another server's rows cannot wait for it")
+        yield Problem(
+            "warning", where, "its primary key is deferrable: another server's rows cannot wait for it"
+        )
 
 
 def _column(database: Database, table: Table, column: Column) -> Iterator[Problem]:
@@ -136,7 +140,9 @@ def _column(database: Database, table: Table, column: Column) -> Iterator[Proble
             yield Problem("error", where, f"type {leaf.name} has no binary send and receive functions",
                           "change the column's type, for example to text")  # fmt: skip
         elif leaf.oid < FIRST_USER_OID and leaf.name in SERVER_LOCAL_TYPES:
-            yield Problem("warning", where, f"a value of type {leaf.name} may mean something at this server only")
+            yield Problem(
+                "warning", where, f"a value of type {leaf.name} may mean something at this server only"
+            )
 
 
 def _guard(database: Database, table: Table, index: Index) -> Iterator[Problem]:
@@ -199,5 +205,3 @@ def _sequence(sequence: Sequence, slots: int) -> Iterator[Problem]:
         yield Problem("error", where, f"its range is too small for {slots} servers", larger)
     elif left < SEQUENCE_VALUES_MIN:
         yield Problem("warning", where, f"only {left} values are left for each of {slots} servers", larger)
-
-

@@ -1,0 +1,211 @@
+"""Puts a live database under psp: the first semi-primary of a cluster.
+
+All in one go. The semi-primary's side is one transaction; the primary's is one that commits first, as `adopting`,
+and is marked `adopted` after the semi-primary has committed. Whatever is interrupted before leaves the database as
+it was, and the next run clears the primary; interrupted between the last two steps, the next run only marks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, LiteralString, Protocol, cast
+
+import psycopg
+from psycopg import sql
+
+from psp.output import PspError
+from psp.schema import locks, primary
+from psp.schema.catalog import read_database
+from psp.schema.dump import dump_schema
+from psp.schema.generate import TEXT_SETTINGS, CapturedTable, guard_queries, number_tables, row_query
+from psp.schema.install import Identity, install, run_script, store_tables, strides_of
+from psp.schema.keys import add_key_clause
+from psp.schema.model import Database, Table
+from psp.schema.rules import Problem, check, has_errors
+from psp.schema.server import read_facts
+
+LOCK_MODE = "SHARE ROW EXCLUSIVE"  # readers go on, writers wait
+COPY_CHUNK_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Options:
+    name: str
+    zone: str = ""
+    slots: int | None = None
+    add_keys: bool = False
+    lock_wait_s: float = 60.0
+
+
+class Progress(Protocol):
+    """What adoption tells while it works."""
+
+    def say(self, text: str) -> None:
+        """A step begins."""
+
+    def rows(self, table: str, done: int, total: int) -> None:
+        """`done` of about `total` rows of all tables are copied; `table` is being copied."""
+
+
+class RefusedError(PspError):
+    """The database cannot be adopted as it is."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        errors = [p for p in problems if p.severity == "error"]
+        super().__init__(
+            f"the database cannot be adopted: {len(errors)} errors", "psp schema check lists them"
+        )
+        self.problems = problems
+
+
+def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> int:
+    """Adopts the database; returns the semi-primary's number. PspError or psycopg.Error: nothing has changed."""
+    with psycopg.connect(dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
+        # The transactions end here and nowhere else: an exception rolls both back.
+        finished = _finish_interrupted(connection, primary_connection)
+        if finished is not None:
+            return finished
+        database = read_database(connection)
+        connection.rollback()
+        result: list[int] = []
+
+        def work() -> None:
+            result.append(_adopt(connection, primary_connection, dsn, options, progress))
+
+        tables = database.captured_tables
+        locks.retry_while_locked(connection, tables, LOCK_MODE, options.lock_wait_s, progress.say, work)
+        return result[-1]
+
+
+def _finish_interrupted(
+    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any]
+) -> int | None:
+    """The last step of an earlier run that was interrupted before it; None if there was no such run."""
+    cluster = primary.read_cluster(primary_connection, lock=True)
+    if cluster.state == "adopted":
+        raise PspError(
+            "the primary has adopted a database already", "psp cluster join adds a semi-primary to it"
+        )
+    found = None
+    if read_facts(connection).adopted:
+        found = connection.execute("SELECT cluster_id::text, sp_id FROM psp.identity").fetchone()
+    connection.rollback()
+    if found is None or found[0] != cluster.cluster_id or cluster.state != "adopting":
+        primary_connection.rollback()
+        return None
+    primary_connection.execute("UPDATE psp.cluster SET state = 'adopted'")
+    primary_connection.commit()
+    return int(found[1])
+
+
+def _adopt(
+    connection: psycopg.Connection[Any],
+    primary_connection: psycopg.Connection[Any],
+    dsn: str,
+    options: Options,
+    progress: Progress,
+) -> int:
+    cluster = primary.read_cluster(primary_connection, lock=True)
+    slots = options.slots or cluster.slots
+    run_script(connection, TEXT_SETTINGS)
+    progress.say("locking the tables: writers wait from here on, readers do not")
+    database = _lock_all(connection)
+    problems = check(database, read_facts(connection), slots, options.add_keys)
+    if has_errors(problems):
+        raise RefusedError(problems)
+    ddl = dump_schema(connection, dsn)
+    if options.add_keys:
+        database, added = _add_keys(connection, database)
+        ddl += added
+    tables = number_tables(database)
+
+    primary.wipe(primary_connection)
+    sp_id = primary.register(primary_connection, options.name, options.zone, acked_t=0)
+    strides = strides_of(database.sequences)
+    primary_connection.execute(
+        "UPDATE psp.cluster SET state = 'adopting', slots = %s, schema_ddl = %s", (slots, ddl)
+    )
+    store_tables(primary_connection, tables)
+    primary.store_strides(primary_connection, strides)
+
+    progress.say("installing the capture triggers")
+    facts = read_facts(connection)
+    identity = Identity(cluster.cluster_id, sp_id, options.name, slots, joining=False)
+    install(connection, identity, tables, strides, facts.dblink_schema)
+    _seed(connection, primary_connection, tables, progress)
+
+    primary_connection.commit()
+    connection.commit()
+    primary_connection.execute("UPDATE psp.cluster SET state = 'adopted'")
+    primary_connection.commit()
+    primary_connection.execute("ANALYZE psp.data")
+    primary_connection.commit()
+    return sp_id
+
+
+def _lock_all(connection: psycopg.Connection[Any]) -> Database:
+    """The catalog, with every captured table locked: what is read is what stays."""
+    before = read_database(connection)
+    locks.lock(connection, before.captured_tables, LOCK_MODE)
+    after = read_database(connection)
+    if {t.oid for t in before.captured_tables} != {t.oid for t in after.captured_tables}:
+        raise PspError("the schema is being changed by another session", "adopt again when it is done")
+    return after
+
+
+def _add_keys(connection: psycopg.Connection[Any], database: Database) -> tuple[Database, str]:
+    """Gives each table without a primary key its psp_key; returns the new catalog and the DDL that was run."""
+    statements = [
+        clause
+        for table in database.captured_tables
+        if table.primary_key is None and (clause := add_key_clause(table)) is not None
+    ]
+    for statement in statements:
+        run_script(connection, statement)
+    return read_database(connection), "".join(f"\n{statement};\n" for statement in statements)
+
+
+def _seed(
+    connection: psycopg.Connection[Any],
+    primary_connection: psycopg.Connection[Any],
+    tables: list[CapturedTable],
+    progress: Progress,
+) -> None:
+    """Copies all rows and guard keys to the primary."""
+    total = sum(_rows_about(t.table) for t in tables)
+    done = 0
+    for captured in tables:
+        for query in (row_query(captured), *guard_queries(captured)):
+            is_rows = query == row_query(captured)
+            for count in _copy(connection, primary_connection, query):
+                if is_rows:
+                    progress.rows(captured.table.label, done + count, max(total, done + count))
+            if is_rows:
+                done += count
+    progress.rows("", done, done)
+
+
+def _rows_about(table: Table) -> int:
+    """PostgreSQL's estimate; for tables it has never looked at, one that goes by their size."""
+    return table.rows_estimate or table.bytes // 100
+
+
+def _copy(
+    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any], query: str
+) -> Iterator[int]:
+    """Streams the query's rows into psp.data; yields the number of rows so far, at the end the exact one."""
+    out = sql.SQL("COPY ({}) TO STDOUT (FORMAT binary)").format(sql.SQL(cast(LiteralString, query)))
+    into = "COPY psp.data (table_id, key, global_t, sp_id, deleted, image) FROM STDIN (FORMAT binary)"
+    with connection.cursor() as source, primary_connection.cursor() as target:
+        with source.copy(out) as reader, target.copy(into) as writer:
+            chunk, messages = bytearray(), 0
+            for row in reader:  # one message for each row, and one more at each end
+                chunk += row
+                messages += 1
+                if len(chunk) >= COPY_CHUNK_BYTES:
+                    writer.write(bytes(chunk))
+                    chunk.clear()
+                    yield messages - 1
+            writer.write(bytes(chunk))
+        yield target.rowcount

@@ -1,0 +1,137 @@
+"""`psp schema`: check, adopt, release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import psycopg
+import typer
+from rich import progress as bars
+from rich.text import Text
+
+from psp.output import PspError, console, error_console, fail, print_json, table
+from psp.paths import NotFound
+from psp.schema import primary
+from psp.schema.adopt import Options, RefusedError, adopt
+from psp.schema.catalog import read_database
+from psp.schema.release import release
+from psp.schema.rules import Problem, check, has_errors
+from psp.schema.server import read_facts
+
+app = typer.Typer(no_args_is_help=True, help="Puts a database under psp, and takes it out again.")
+
+Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the database.")]
+LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait for locks on all tables.")]
+
+_COLORS = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Errors that people can do something about end the command with a message instead of a traceback."""
+    try:
+        yield
+    except RefusedError as error:
+        _print_problems(error.problems)
+        fail(str(error))
+    except (PspError, NotFound, psycopg.Error) as error:
+        fail(str(error).strip(), getattr(error, "hint", None))
+
+
+def _print_problems(problems: list[Problem]) -> None:
+    rows = [
+        (Text(p.severity, _COLORS[p.severity]), Text(p.object), Text(p.problem), Text(p.hint))
+        for p in problems
+    ]
+    shown = table(None, ("severity", "object", "problem", "hint"), [])
+    for row in rows:
+        shown.add_row(*row)
+    console.print(shown)
+
+
+@app.command("check")
+def check_command(
+    dsn: Dsn,
+    slots: Annotated[int, typer.Option(min=1, help="Most SPs there can ever be.")] = primary.SLOTS,
+    add_keys: Annotated[bool, typer.Option(help="As if adopted with --add-keys.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Lists everything that stands in the way of adoption, all at once. Changes nothing.
+
+    Exit code 1 if there is any error.
+    """
+    with _errors(), psycopg.connect(dsn) as connection:
+        connection.read_only = True
+        problems = check(read_database(connection), read_facts(connection), slots, add_keys)
+    if json:
+        print_json({"adoptable": not has_errors(problems), "problems": [p.as_dict() for p in problems]})
+    else:
+        _print_problems(problems)
+    if has_errors(problems):
+        raise typer.Exit(1)
+
+
+class _Bar:
+    """Progress on the terminal's stderr."""
+
+    def __init__(self, bar: bars.Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("copying rows to the primary", total=None, visible=False)
+
+    def say(self, text: str) -> None:
+        self._bar.console.print(Text(text))
+
+    def rows(self, table: str, done: int, total: int) -> None:
+        label = f"copying {table}" if table else "copied"
+        self._bar.update(self._task, description=label, completed=done, total=max(total, 1), visible=True)
+
+
+@app.command("adopt")
+def adopt_command(
+    dsn: Dsn,
+    primary_dsn: Annotated[str, typer.Option(help="The primary's database, made by psp primary init.")],
+    name: Annotated[str, typer.Option(help="The semi-primary's name in the cluster.")],
+    zone: Annotated[str, typer.Option(help="Where it is, for people.")] = "",
+    slots: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most SPs there can ever be; by default as psp primary init has set."),
+    ] = None,
+    add_keys: Annotated[
+        bool, typer.Option(help="Give tables without a primary key a uuid column psp_key.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    lock_wait: LockWait = 60.0,
+) -> None:
+    """Makes a live database the first semi-primary of a cluster, in place.
+
+    Either finishes or leaves the database as it was. Writers wait while it works; readers do not.
+    """
+    if not yes:
+        typer.confirm("Writers wait until all rows are copied to the primary. Go on?", abort=True, err=True)
+    options = Options(name, zone, slots, add_keys, lock_wait)
+    columns = (
+        bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.MofNCompleteColumn(),
+        bars.TimeRemainingColumn(),
+    )  # fmt: skip
+    with _errors(), bars.Progress(*columns, console=error_console) as bar:
+        sp_id = adopt(dsn, primary_dsn, options, _Bar(bar))
+    console.print(Text(f"{name} is semi-primary {sp_id}. Next: psp-semi-primary --config FILE"))
+
+
+@app.command("release")
+def release_command(
+    dsn: Dsn,
+    primary_dsn: Annotated[str | None, typer.Option(help="The primary's database, to be told.")] = None,
+    drop_keys: Annotated[bool, typer.Option(help="Drop the psp_key columns, too.")] = False,
+    force: Annotated[bool, typer.Option(help="Even if the daemon seems to be running.")] = False,
+    lock_wait: LockWait = 60.0,
+) -> None:
+    """Takes psp out of a database and leaves a plain one, with all its rows."""
+    with _errors():
+        release(
+            dsn, primary_dsn, drop_keys=drop_keys, force=force, lock_wait_s=lock_wait,
+            say=lambda text: error_console.print(Text(text)),
+        )  # fmt: skip
+    console.print("released: a plain database again")

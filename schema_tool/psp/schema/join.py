@@ -1,0 +1,89 @@
+"""Makes an empty database a new semi-primary of a cluster. Its daemon then copies the rows from the primary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+from psp.output import PspError
+from psp.schema import primary
+from psp.schema.catalog import read_database
+from psp.schema.generate import CapturedTable, captured
+from psp.schema.install import Identity, install, run_script
+from psp.schema.rules import check, has_errors
+from psp.schema.server import read_facts
+
+
+def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> int:
+    """Restores the cluster's schema, with capture and strided sequences; returns the new semi-primary's number.
+
+    The primary registers it first. PspError or psycopg.Error: the database is as empty as it was.
+    """
+    with psycopg.connect(sp_dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
+        cluster = primary.read_cluster(primary_connection, lock=True)
+        if cluster.state != "adopted" or cluster.schema_ddl is None:
+            raise PspError("the cluster has no adopted database yet", "psp schema adopt starts it with one")
+        _check_empty(connection)
+        sp_id = primary.register(primary_connection, name, zone, acked_t=-1)
+        if sp_id > cluster.slots:
+            raise PspError(
+                f"all {cluster.slots} slots of the cluster have been used",
+                "release every semi-primary and adopt again with more --slots",
+            )
+        run_script(connection, cluster.schema_ddl)
+        tables = _numbered_as_at_primary(connection, primary_connection)
+        identity = Identity(cluster.cluster_id, sp_id, name, cluster.slots, joining=True)
+        strides = primary.read_strides(primary_connection)
+        install(connection, identity, tables, strides, read_facts(connection).dblink_schema)
+        primary_connection.commit()
+        try:
+            connection.commit()
+        except BaseException:
+            primary.mark_released(primary_connection, sp_id)
+            primary_connection.commit()
+            raise
+        return sp_id
+
+
+def _check_empty(connection: psycopg.Connection[Any]) -> None:
+    facts, database = read_facts(connection), read_database(connection)
+    if facts.adopted:
+        raise PspError("the database is a semi-primary already", "join with an empty database")
+    if database.tables or database.sequences:
+        count = len(database.tables) + len(database.sequences)
+        raise PspError(
+            f"the database is not empty: it has {count} tables and sequences", "join with an empty database"
+        )
+    # Nothing is here yet, so these are the server's own errors: version, rights, encoding, dblink.
+    problems = check(database, facts, slots=1, add_keys=False)
+    if has_errors(problems):
+        worst = problems[0]
+        raise PspError(f"{worst.object}: {worst.problem}", worst.hint)
+
+
+def _numbered_as_at_primary(
+    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any]
+) -> list[CapturedTable]:
+    """The restored tables under the cluster's numbers. What was restored must be what the cluster has."""
+    database = read_database(connection)
+    tables = {(table.schema, table.name): table for table in database.captured_tables}
+    rows = primary_connection.execute(
+        "SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables ORDER BY table_id"
+    ).fetchall()
+    result = []
+    for table_id, schema, name, *shape in rows:
+        table = tables.pop((schema, name), None)
+        if table is None:
+            raise PspError(f"the restored schema has no table {schema}.{name}")
+        columns, key_columns, guards = shape
+        guard_ids = {guard["index"]: guard["guard_id"] for guard in guards}
+        if set(guard_ids) != {index.name for index in table.guarded_indexes}:
+            raise PspError(f"the restored table {table.label} has other unique indexes than the cluster's")
+        found = captured(database, table, table_id, guard_ids)
+        if (found.row["columns"], found.row["key_columns"]) != (columns, key_columns):
+            raise PspError(f"the restored table {table.label} has other columns than the cluster's")
+        result.append(found)
+    if tables:
+        raise PspError(f"the cluster does not have the restored tables {sorted(tables)}")
+    return result

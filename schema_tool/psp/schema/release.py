@@ -1,0 +1,129 @@
+"""Takes psp out of a database again and leaves a plain one, with all its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from psp.output import PspError
+from psp.schema import locks, primary
+from psp.schema.catalog import read_database
+from psp.schema.keys import KEY_COLUMN
+from psp.schema.model import Database, Sequence, Table
+from psp.schema.server import read_facts
+
+LOCK_MODE = "ACCESS EXCLUSIVE"
+DAEMON_SILENCE_S = 5
+
+
+def release(
+    dsn: str, primary_dsn: str | None, *, drop_keys: bool, force: bool, lock_wait_s: float, say: locks.Say
+) -> None:
+    """One transaction at the semi-primary, then the primary is told. PspError or psycopg.Error: nothing changed."""
+    with psycopg.connect(dsn) as connection:
+        if not read_facts(connection).adopted:
+            raise PspError("the database is not under psp")
+        identity = connection.execute("SELECT sp_id, name, cluster_id::text FROM psp.identity").fetchone()
+        assert identity is not None
+        if not force:
+            _check_daemon_stopped(connection)
+        tables = read_database(connection).captured_tables
+        connection.rollback()
+        locks.retry_while_locked(
+            connection, tables, LOCK_MODE, lock_wait_s, say, lambda: _release(connection, drop_keys)
+        )
+    if primary_dsn is not None:
+        _tell_primary(primary_dsn, *identity)
+
+
+def _check_daemon_stopped(connection: psycopg.Connection[Any]) -> None:
+    row = connection.execute(
+        "SELECT 1 FROM psp.daemon_status WHERE updated_at > clock_timestamp() - make_interval(secs => %s) "
+        "AND status ->> 'state' <> 'stopped'",
+        (DAEMON_SILENCE_S,),
+    ).fetchone()
+    if row is not None:
+        raise PspError("the semi-primary's daemon is running", "stop psp-semi-primary first")
+
+
+def _release(connection: psycopg.Connection[Any], drop_keys: bool) -> None:
+    database = read_database(connection)
+    connection.execute("SET LOCAL client_min_messages = warning")
+    # The guard against schema changes first: it would refuse what follows.
+    for (name,) in connection.execute(
+        "SELECT t.evtname FROM pg_event_trigger t JOIN pg_proc f ON f.oid = t.evtfoid "
+        "WHERE f.pronamespace = 'psp'::regnamespace"
+    ).fetchall():
+        connection.execute(sql.SQL("DROP EVENT TRIGGER {}").format(sql.Identifier(name)))
+    locks.lock(connection, database.captured_tables, LOCK_MODE)
+    for sequence in database.sequences:
+        _unstride(connection, database, sequence)
+    connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
+    if drop_keys:
+        for table in database.captured_tables:
+            _drop_key(connection, table)
+    connection.commit()
+
+
+def _unstride(connection: psycopg.Connection[Any], database: Database, sequence: Sequence) -> None:
+    """The increment of before; the next value lies beyond all that any semi-primary has drawn, as far as rows tell."""
+    row = connection.execute(
+        "SELECT base, increment FROM psp.sequences WHERE schema_name = %s AND sequence_name = %s",
+        (sequence.schema, sequence.name),
+    ).fetchone()
+    if row is None:
+        return
+    base, increment = row
+    last = sequence.last_value if sequence.is_called else base
+    stored = _stored_extreme(connection, database, sequence, increment)
+    if stored is not None:
+        last = max(last, stored) if increment > 0 else min(last, stored)
+    steps = max(0, -((base - last) // increment))  # rounded up
+    target = sql.Identifier(sequence.schema, sequence.name)
+    following = base + increment * (steps + 1)
+    limit = sequence.maximum if increment > 0 else sequence.minimum
+    exhausted = following > limit if increment > 0 else following < limit
+    connection.execute(sql.SQL("ALTER SEQUENCE {} INCREMENT BY {}").format(target, sql.Literal(increment)))
+    connection.execute(
+        "SELECT setval(%s::regclass, %s, %s)",
+        (target.as_string(connection), limit if exhausted else following, exhausted),
+    )
+
+
+def _stored_extreme(
+    connection: psycopg.Connection[Any], database: Database, sequence: Sequence, increment: int
+) -> int | None:
+    """The largest (of a descending sequence the smallest) value in the column that the sequence belongs to."""
+    if sequence.owner is None:
+        return None
+    schema, table, column = sequence.owner
+    row = connection.execute(
+        sql.SQL("SELECT {}({})::numeric FROM {}").format(
+            sql.SQL("max" if increment > 0 else "min"), sql.Identifier(column), sql.Identifier(schema, table)
+        )
+    ).fetchone()
+    value = None if row is None or row[0] is None else int(row[0])
+    return None if value is None or not sequence.minimum <= value <= sequence.maximum else value
+
+
+def _drop_key(connection: psycopg.Connection[Any], table: Table) -> None:
+    key = table.primary_key
+    names = {table.column(member.number).name for member in key.columns} if key else set()
+    if KEY_COLUMN in names:
+        connection.execute(
+            sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(
+                sql.Identifier(table.schema, table.name), sql.Identifier(KEY_COLUMN)
+            )
+        )
+
+
+def _tell_primary(primary_dsn: str, sp_id: int, name: str, cluster_id: str) -> None:
+    with psycopg.connect(primary_dsn) as connection:
+        if primary.read_cluster(connection).cluster_id != cluster_id:
+            raise PspError(
+                "the database is released, but this primary is of another cluster", "check --primary-dsn"
+            )
+        if not primary.mark_released(connection, sp_id):
+            raise PspError(f"the database is released, but the primary does not know {name}")
