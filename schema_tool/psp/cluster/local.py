@@ -70,8 +70,8 @@ class Options:
     relay: bool = True
     relay_mbit: int = 0
     pg_settings: Mapping[str, str] = field(default_factory=dict)
-    primary_options: Mapping[str, str] = field(default_factory=dict)
-    sp_options: Mapping[str, str] = field(default_factory=dict)
+    primary_options: Mapping[str, object] = field(default_factory=dict)
+    sp_options: Mapping[str, object] = field(default_factory=dict)
 
 
 class LocalCluster:

@@ -46,8 +46,8 @@ class ClusterState:
     socket_dir: Path
     database: str
     pg_settings: dict[str, str] = field(default_factory=dict)
-    primary_options: dict[str, str] = field(default_factory=dict)
-    sp_options: dict[str, str] = field(default_factory=dict)
+    primary_options: dict[str, Any] = field(default_factory=dict)
+    sp_options: dict[str, Any] = field(default_factory=dict)
     relay_mbit: int = 0
     complete: bool = False
     nodes: list[NodeState] = field(default_factory=list)

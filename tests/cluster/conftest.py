@@ -1,0 +1,64 @@
+"""Real clusters for tests: PostgreSQL servers and daemons on this machine, ports found at run time.
+
+`cluster`       three SPs without distance, shared by all tests that take it, with the tables of schema.sql.
+                After each test every part of it runs again, and its SPs hold the same rows as the primary.
+`make_cluster`  a cluster of the test's own: make_cluster(zones, schema_sql, options); removed after the test.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from psp.cluster import growth, verify
+from psp.cluster.local import LocalCluster, Options, Zone
+from support import WAIT_S, wait_streaming
+
+SCHEMA = Path(__file__).parent / "schema.sql"
+SHARED_ZONES = (Zone("sp1"), Zone("sp2"), Zone("sp3"))
+# A lost primary must be told soon, or tests of it take long.
+SHARED_OPTIONS = Options(
+    pg_settings={"shared_buffers": "64MB", "max_prepared_transactions": "5"},
+    primary_options={"write_set_bytes_max": 64 * 1024 * 1024},
+    sp_options={"commit_timeout_ms": 3000, "write_set_bytes_max": 64 * 1024 * 1024},
+)
+
+MakeCluster = Callable[[Sequence[Zone], str, Options | None], LocalCluster]
+
+
+@pytest.fixture(scope="session")
+def shared_cluster() -> Iterator[LocalCluster]:
+    """The cluster behind `cluster`; use that one."""
+    with LocalCluster.temporary(SHARED_ZONES, SHARED_OPTIONS) as cluster:
+        cluster.load_schema(SCHEMA)
+        growth.adopt(cluster)
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """Three SPs, everything running; afterwards they must be equal."""
+    yield shared_cluster
+    shared_cluster.resume()
+    wait_streaming(shared_cluster)
+    result = verify.verify(shared_cluster, WAIT_S)
+    assert result.consistent, result.as_dict()
+
+
+@pytest.fixture
+def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
+    """A function that makes an adopted cluster from SQL text; without SQL the databases stay plain."""
+    made: list[LocalCluster] = []
+
+    def make(zones: Sequence[Zone], schema_sql: str = "", options: Options | None = None) -> LocalCluster:
+        cluster = LocalCluster.temporary(zones, options or SHARED_OPTIONS)
+        made.append(cluster)
+        if schema_sql:
+            file = tmp_path / f"schema-{len(made)}.sql"
+            file.write_text(schema_sql)
+            cluster.load_schema(file)
+            growth.adopt(cluster)
+        return cluster
+
+    yield make
+    for cluster in made:
+        cluster.down()

@@ -1,0 +1,188 @@
+"""Daemons, servers and links die under load. What was reported is so, everywhere, afterwards."""
+
+import threading
+
+import psycopg
+import pytest
+from conftest import SCHEMA, MakeCluster
+from psp.cluster.local import PRIMARY, LocalCluster, Zone
+from support import (
+    CONNECTION_FAILURE,
+    OUTCOME_UNKNOWN,
+    SERIALIZATION_FAILURE,
+    WAIT_S,
+    Workload,
+    connect,
+    execute,
+    wait_for_row,
+    wait_streaming,
+)
+
+ALLOWED = {SERIALIZATION_FAILURE, CONNECTION_FAILURE, OUTCOME_UNKNOWN}
+
+
+def test_sp_daemon_killed_and_restarted_under_load(cluster: LocalCluster) -> None:
+    with Workload(cluster) as load:
+        for _ in range(3):
+            load.wait_commits(50)
+            cluster.kill("sp1")
+            load.wait_commits(20)  # the other SPs do not notice
+            cluster.start("sp1")
+        load.wait_commits(50)
+    assert set(load.attempts.errors) <= ALLOWED
+    load.check()
+
+
+def test_sp_daemon_stopped_gracefully_under_load(cluster: LocalCluster) -> None:
+    with Workload(cluster) as load:
+        load.wait_commits(50)
+        cluster.stop("sp2", "daemon")
+        load.wait_commits(20)
+        cluster.start("sp2")
+        load.wait_commits(50)
+    assert set(load.attempts.errors) <= ALLOWED
+    load.check()
+
+
+def test_primary_daemon_killed_and_restarted_under_load(cluster: LocalCluster) -> None:
+    with Workload(cluster) as load:
+        for _ in range(3):
+            load.wait_commits(50)
+            cluster.kill(PRIMARY)
+            cluster.start(PRIMARY)
+        load.wait_commits(50)
+    assert set(load.attempts.errors) <= ALLOWED
+    load.check()
+
+
+def test_primary_postgres_crashes_under_load(cluster: LocalCluster) -> None:
+    with Workload(cluster) as load:
+        load.wait_commits(50)
+        cluster.stop(PRIMARY, "postgres", "immediate")
+        cluster.start(PRIMARY)
+        load.wait_commits(50)
+    assert set(load.attempts.errors) <= ALLOWED
+    load.check()
+
+
+def test_sp_postgres_crashes_under_load(cluster: LocalCluster) -> None:
+    """An SP commits asynchronously: what its crash loses comes back from the primary."""
+    with Workload(cluster) as load:
+        for _ in range(2):
+            load.wait_commits(50)
+            cluster.stop("sp3", "postgres", "immediate")
+            load.wait_commits(20)
+            cluster.start("sp3")
+        load.wait_commits(50)
+    load.check()
+
+
+def test_everything_crashes_at_once(cluster: LocalCluster) -> None:
+    with Workload(cluster) as load:
+        load.wait_commits(100)
+        for node in cluster.state.nodes:
+            cluster.stop(node.name, "postgres", "immediate")
+            cluster.kill(node.name)
+        cluster.resume()
+        load.wait_commits(50)
+    load.check()
+
+
+@pytest.mark.parametrize("part", ["daemon", "primary"])
+def test_a_commit_while_somebody_is_down_ends_in_bounded_time(cluster: LocalCluster, part: str) -> None:
+    sp = cluster.sps[0]
+    cluster.stop(sp.name if part == "daemon" else PRIMARY, "daemon")
+    with connect(sp) as connection:
+        connection.execute("INSERT INTO account VALUES (50, 'nobody there', NULL)")
+        try:
+            connection.commit()
+            raise AssertionError("committed without a certificate")
+        except psycopg.Error as error:
+            assert error.sqlstate in (CONNECTION_FAILURE, OUTCOME_UNKNOWN), error
+        connection.rollback()
+        # Reading goes on.
+        assert connection.execute("SELECT count(*) FROM account WHERE id = 50").fetchone() == (0,)
+    cluster.resume()
+    wait_streaming(cluster)
+    execute(sp, "INSERT INTO account VALUES (51, 'back again', NULL)")
+    wait_for_row(cluster.sps[1], "SELECT 1 FROM account WHERE id = 51")
+    execute(sp, "DELETE FROM account WHERE id IN (50, 51)")
+
+
+def test_link_cut_and_mended_under_load(make_cluster: MakeCluster) -> None:
+    """The relay on the way to the primary dies: the far SP's commits fail, the near one's go on."""
+    cluster = make_cluster([Zone("near"), Zone("far", rtt_ms=20)], SCHEMA.read_text(), None)
+    with Workload(cluster) as load:
+        for _ in range(2):
+            load.wait_commits(50)
+            cluster.kill("far", "relay")
+            load.wait_commits(50)
+            cluster.start("far", "relay")
+            wait_streaming(cluster)
+        load.wait_commits(50)
+    assert set(load.attempts.errors) <= ALLOWED
+    load.check()
+
+
+def test_a_session_that_is_in_the_way_of_the_apply_worker(cluster: LocalCluster) -> None:
+    """Idle in transaction with a row lock: it is given a grace, then it must go; replication goes on."""
+    blocked, other = cluster.sps[:2]
+    execute(other, "INSERT INTO account VALUES (60, 'blocked', NULL)")
+    wait_for_row(blocked, "SELECT 1 FROM account WHERE id = 60")
+    with connect(blocked) as idler:
+        idler.execute("UPDATE account SET balance = 1 WHERE id = 60")
+        execute(other, "UPDATE account SET balance = 2 WHERE id = 60")
+        wait_for_row(blocked, "SELECT 1 FROM account WHERE id = 60 AND balance = 2")
+        with pytest.raises(psycopg.Error):
+            idler.commit()
+    execute(other, "DELETE FROM account WHERE id = 60")
+
+
+def test_a_blocker_that_reaches_commit_is_told_to_retry(cluster: LocalCluster) -> None:
+    blocked, other = cluster.sps[:2]
+    execute(other, "INSERT INTO account VALUES (61, 'blocked', NULL)")
+    wait_for_row(blocked, "SELECT 1 FROM account WHERE id = 61")
+    with connect(blocked) as writer:
+        writer.execute("UPDATE account SET balance = 1 WHERE id = 61")
+        execute(other, "UPDATE account SET balance = 2 WHERE id = 61")
+        try:
+            writer.commit()
+            raise AssertionError("both committed")
+        except psycopg.Error as error:
+            assert error.sqlstate == SERIALIZATION_FAILURE, error
+    wait_for_row(blocked, "SELECT 1 FROM account WHERE id = 61 AND balance = 2")
+
+
+def test_a_backend_killed_while_it_commits(cluster: LocalCluster) -> None:
+    """The backend may die after the primary decided: then the daemon applies the write-set itself."""
+    sp = cluster.sps[0]
+    execute(sp, "INSERT INTO counter VALUES ('killed backends', 0)")
+    committed = lost = 0
+    stop = threading.Event()
+    pid = [0]
+
+    def killer() -> None:
+        with psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
+            while not stop.wait(0.02):
+                admin.execute("SELECT pg_terminate_backend(%s)", (pid[0],))
+
+    thread = threading.Thread(target=killer)
+    thread.start()
+    try:
+        while lost < 40:
+            try:
+                with connect(sp) as connection:
+                    pid[0] = connection.info.backend_pid
+                    while True:
+                        connection.execute(
+                            "UPDATE counter SET value = value + 1 WHERE name = 'killed backends'"
+                        )
+                        connection.commit()
+                        committed += 1
+            except psycopg.Error:
+                lost += 1
+    finally:
+        stop.set()
+        thread.join(timeout=WAIT_S)
+    row = execute(sp, "SELECT value FROM counter WHERE name = 'killed backends'")
+    assert committed <= row[0][0] <= committed + lost

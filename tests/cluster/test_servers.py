@@ -1,0 +1,91 @@
+"""Throw-away servers and the life of a cluster's folder, before any database comes under psp."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import MakeCluster
+from psp.cluster import processes, state
+from psp.cluster.local import PRIMARY, LocalCluster, Options, Zone
+from psp.output import PspError
+
+
+def test_servers_run_with_the_settings_asked_for(make_cluster: MakeCluster) -> None:
+    options = Options(pg_settings={"shared_buffers": "32MB", "work_mem": "7MB"})
+    cluster = make_cluster([Zone("a")], "", options)
+    for dsn, synchronous_commit in ((cluster.primary_dsn, "on"), (cluster.sps[0].dsn, "off")):
+        with psycopg.connect(dsn) as connection:
+            shown = [
+                connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+                for name in ("work_mem", "synchronous_commit", "fsync", "listen_addresses")
+            ]
+        assert shown == [("7MB",), (synchronous_commit,), ("on",), ("127.0.0.1",)]
+
+
+def test_down_leaves_nothing(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster([Zone("a"), Zone("b", rtt_ms=10)], "", None)
+    directory, sockets = cluster.state.directory, cluster.state.socket_dir
+    servers = [cluster.server(node.name) for node in cluster.state.nodes]
+    assert all(server.is_running() for server in servers)
+    cluster.down()
+    assert not directory.exists()
+    assert not sockets.exists()
+    assert not any(server.is_running() for server in servers)
+    assert processes.find_all(directory) == {}
+
+
+def test_kept_data_comes_back(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster([Zone("a")], "", None)
+    with psycopg.connect(cluster.sps[0].dsn) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
+    cluster.down(keep_data=True)
+    again = LocalCluster.open(cluster.state.directory)
+    again.resume()
+    with psycopg.connect(again.sps[0].dsn) as connection:
+        assert connection.execute("SELECT n FROM kept").fetchone() == (7,)
+
+
+def test_a_crashed_server_starts_again(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster([Zone("a")], "", None)
+    cluster.stop("a", "postgres", "immediate")
+    assert not cluster.is_running("a", "postgres")
+    cluster.start("a", "postgres")
+    assert cluster.is_running("a", "postgres")
+
+
+def test_an_interrupted_up_is_removed_by_the_next(tmp_path: Path) -> None:
+    directory = state.default_directory(f"tmp-{tmp_path.name}")
+    first = LocalCluster.create([Zone("a")], Options(directory=directory))
+    first.state.complete = False  # as if it had been killed before its end
+    first.state.save()
+    old_socket_dir = first.state.socket_dir
+    with LocalCluster.create([Zone("b")], Options(directory=directory)) as second:
+        assert [node.name for node in second.state.nodes] == [PRIMARY, "b"]
+        assert not old_socket_dir.exists()
+
+
+def test_a_complete_cluster_is_not_overwritten(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster([Zone("a")], "", None)
+    with pytest.raises(PspError, match="already"):
+        LocalCluster.create([Zone("a")], Options(directory=cluster.state.directory))
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("irreplaceable")
+    with pytest.raises(PspError, match="not empty"):
+        LocalCluster.create([Zone("a")], Options(directory=tmp_path))
+    assert (tmp_path / "thesis.txt").read_text() == "irreplaceable"
+
+
+@pytest.mark.parametrize("names", [["primary"], ["a", "a"], ["a b"], [""], [], ["../x"]])
+def test_bad_names_are_refused(names: list[str]) -> None:
+    with pytest.raises(PspError):
+        LocalCluster.temporary([Zone(name) for name in names])
+
+
+def test_a_failed_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    directory = state.default_directory(f"tmp-{tmp_path.name}")
+    monkeypatch.setenv("PSP_BIN", str(tmp_path))
+    with pytest.raises(Exception, match="psp-primary"):
+        LocalCluster.create([Zone("a")], Options(directory=directory))
+    assert not directory.exists()
