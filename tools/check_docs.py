@@ -20,18 +20,8 @@ DAEMONS = ("psp-primary", "psp-semi-primary")
 
 
 def documents() -> list[Path]:
-    folders = (
-        "",
-        "docs/",
-        "proto/",
-        "deploy/",
-        "benchmarks/",
-        "schema_tool/",
-        "semi_primary/",
-        "primary/",
-        "sql/",
-    )
-    return sorted({p for folder in folders for p in (ROOT / folder).glob("**/*.md" if folder else "*.md")})
+    folders = ("docs", "proto", "deploy", "benchmarks", "schema_tool", "semi_primary", "primary", "sql")
+    return sorted([*ROOT.glob("*.md"), *(p for folder in folders for p in (ROOT / folder).rglob("*.md"))])
 
 
 def check_links() -> Iterator[str]:

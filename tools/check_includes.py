@@ -2,9 +2,9 @@
 
 Three rules, read from the #include lines and the CMakeLists.txt files:
 1. common/ includes only common/ and proto/; benchmarks/ its own parts and common/.
-2. A stage folder (primary/certify, semi_primary/apply, ...) includes itself, common/ and proto/; never another
-   stage. Only the daemon's own top folder (server.cc, main.cc) sees all its stages, and never the other daemon's.
-3. A library named *_core is pure: neither it nor what it links or includes knows sockets, databases or threads.
+2. A stage folder (primary/certify, semi_primary/apply, ...) includes itself, common/ and proto/; never
+   another stage. Only a daemon's own top folder (server.cc, main.cc) sees its stages, never the other's.
+3. A library named *_core is pure: neither it nor what it links or includes knows sockets, databases, threads.
 """
 
 import re
@@ -20,7 +20,7 @@ IMPURE_HEADERS = re.compile(
     r"^(zmq|pqxx|asio|libpq|sys/socket|thread|mutex|shared_mutex|condition_variable|future|stop_token)\b"
 )
 IMPURE_LIBRARIES = {"psp::zmq", "psp::pqxx", "psp::asio", "psp_common"}
-# The pure part of common/ offers some helpers of threads beside its values; others' cores may not include those.
+# The pure part of common/ offers some helpers of threads too; others' cores may not include those.
 EXEMPT_CORES = {"psp_common_core"}
 
 

@@ -32,7 +32,7 @@ def check() -> Iterator[str]:
             if STATEMENT.match(literal):
                 yield (
                     f'{path}: "{" ".join(literal.split())[:60]}" is SQL in C++. '
-                    "Remedy: put it in a .sql file under sql/ and embed it with psp_embed_sql() (cmake/EmbedSql.cmake)."
+                    "Remedy: put it in a .sql file under sql/ and embed it (cmake/EmbedSql.cmake)."
                 )
 
 
