@@ -65,8 +65,10 @@ void Streams::SendRecent(SpId sp_id, Stream* stream, Actions* actions) {
   while (next != recent_.end() && stream->outstanding_bytes < limits_.outstanding_bytes_max) {
     std::vector<PublishedPtr> some;
     std::size_t bytes = 0;
-    while (next != recent_.end() && (some.empty() || bytes < limits_.message_bytes_max)) {
-      bytes += Form(sp_id, *stream, **next).size();
+    while (next != recent_.end()) {
+      const std::size_t size_bytes = Form(sp_id, *stream, **next).size();
+      if (!some.empty() && bytes + size_bytes > limits_.message_bytes_max) break;
+      bytes += size_bytes;
       some.push_back(*next++);
     }
     SendTransactions(sp_id, stream, some, some.back()->global_t, actions);

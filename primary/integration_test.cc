@@ -1,0 +1,449 @@
+// The whole primary against a real PostgreSQL, with semi-primaries that are only sockets.
+// Needs PSP_TEST_PRIMARY_DSN: a superuser's connection to a throw-away cluster
+// (primary/run_integration_test.sh).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include "common/pg_binary.h"
+#include "primary/certify/batch_statement.h"
+#include "primary/fake_sp.h"
+#include "primary/server.h"
+
+namespace psp {
+namespace {
+
+TxId Id(int number) {
+  std::string bytes(TxId::kSize, '\0');
+  bytes[0] = static_cast<char>(number >> 8);
+  bytes[1] = static_cast<char>(number);
+  return *TxId::FromBytes(bytes);
+}
+
+proto::WriteSet Rows(const std::vector<std::pair<std::string, std::optional<std::string>>>& rows,
+                     std::uint32_t table_id = 1) {
+  proto::WriteSet write_set;
+  for (const auto& [key, image] : rows) {
+    proto::Row* row = write_set.add_rows();
+    row->set_table_id(table_id);
+    row->set_key(key);
+    row->set_deleted(!image);
+    if (image) row->set_image(*image);
+  }
+  return write_set;
+}
+
+class PrimaryTest : public testing::Test {  // NOLINT
+ protected:
+  void SetUp() override {
+    const char* dsn = std::getenv("PSP_TEST_PRIMARY_DSN");
+    if (dsn == nullptr) {
+      std::cerr
+          << "\n*** SKIPPED: PSP_TEST_PRIMARY_DSN is not set; use primary/run_integration_test.sh ***\n\n";
+      GTEST_SKIP();
+    }
+    const std::string name = "psp_it_" + std::to_string(getpid()) + "_" + std::to_string(++databases_);
+    pqxx::connection admin(dsn);
+    pqxx::nontransaction(admin).exec("CREATE DATABASE " + name);
+    settings_ = Defaults();
+    settings_.database = std::string(dsn) + " dbname=" + name;
+    std::ifstream schema(std::string(PSP_SOURCE_DIR) + "/sql/primary/schema.sql");
+    std::stringstream sql;
+    sql << schema.rdbuf();
+    sql << "INSERT INTO psp.semi_primaries (name, acked_t) VALUES ('a', 0), ('b', 0), ('c', -1);"
+           "INSERT INTO psp.tables VALUES (1, 'public', 't', '[]', '[]', '[{\"guard_id\": 2}]');";
+    Sql(sql.str());
+    Start();
+  }
+  void TearDown() override {
+    if (server_) Stop();
+  }
+
+  static PrimarySettings Defaults() {
+    PrimarySettings settings;
+    Settings declared = DeclarePrimarySettings(&settings);
+    const char* argv[] = {"test", "--database", "x", "--listen", "tcp://127.0.0.1:*"};
+    EXPECT_EQ(declared.Load(5, argv, std::cout, std::cerr), Settings::Outcome::kRun);
+    return settings;
+  }
+
+  void Start() {
+    auto state = TakeOver(settings_.database);
+    ASSERT_TRUE(state.ok()) << state.error();
+    epoch_ = state->epoch;
+    cluster_id_ = state->cluster_id;
+    server_ = std::make_unique<Server>(settings_, std::move(*state), signals_);
+    thread_ = std::thread([this] { stopped_by_signal_ = server_->Run(); });
+  }
+  void Stop() {
+    kill(getpid(), SIGTERM);
+    thread_.join();
+    EXPECT_TRUE(stopped_by_signal_);
+    server_.reset();
+  }
+
+  pqxx::result Sql(const std::string& sql) {
+    pqxx::connection connection(settings_.database);
+    return pqxx::nontransaction(connection).exec(sql);
+  }
+
+  FakeSp Sp(SpId sp_id, std::uint64_t incarnation = 1) {
+    return FakeSp(server_->endpoint(), cluster_id_, sp_id, std::string(1, static_cast<char>('a' + sp_id - 1)),
+                  incarnation);
+  }
+  // Greets, and begins to stream from there.
+  void Enter(FakeSp& sp, GlobalT from) {
+    sp.SayHello(from);
+    const auto welcome = sp.Next();
+    ASSERT_TRUE(welcome && welcome->has_welcome()) << (welcome ? welcome->ShortDebugString() : "silence");
+    EXPECT_FALSE(welcome->welcome().say_hello());
+    sp.Recover(from);
+  }
+  proto::Replicate NextReplicate(FakeSp& sp) {
+    const auto message = sp.Next();
+    EXPECT_TRUE(message && message->has_replicate()) << (message ? message->ShortDebugString() : "silence");
+    return message ? message->replicate() : proto::Replicate();
+  }
+  proto::Decision NextDecision(FakeSp& sp) {
+    while (auto message = sp.Next()) {
+      if (message->has_decision()) return message->decision();
+    }
+    ADD_FAILURE() << "no decision";
+    return {};
+  }
+  proto::Decision Decide(FakeSp& sp, int id, GlobalT watermark, const proto::WriteSet& rows,
+                         const std::vector<GlobalT>& seen = {}) {
+    sp.Certify(Id(id), watermark, rows, seen);
+    return NextDecision(sp);
+  }
+
+ public:
+  static inline StopSignals* signals_ = nullptr;
+
+ protected:
+  static inline int databases_ = 0;
+  PrimarySettings settings_;
+  std::string cluster_id_;
+  Epoch epoch_ = 0;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+  bool stopped_by_signal_ = false;
+};
+
+TEST_F(PrimaryTest, CommitIsDurableDecidedAndPublishedInThatOrder) {
+  FakeSp a = Sp(1), b = Sp(2);
+  Enter(a, 0);
+  Enter(b, 0);
+  EXPECT_EQ(NextReplicate(a).closed_t(), 0);
+  EXPECT_EQ(NextReplicate(b).closed_t(), 0);
+  const auto rows = Rows({{"k", "image"}, {"gone", std::nullopt}});
+  a.Certify(Id(1), 0, rows);
+  const auto first = a.Next();
+  ASSERT_TRUE(first && first->has_decision());
+  EXPECT_EQ(first->decision().global_t(), 1);
+  const auto own = NextReplicate(a);
+  EXPECT_EQ(own.transactions(0).global_t(), 1);
+  EXPECT_FALSE(own.transactions(0).has_write_set());
+  const auto remote = NextReplicate(b);
+  EXPECT_EQ(remote.from_t(), 0);
+  EXPECT_EQ(remote.closed_t(), 1);
+  EXPECT_EQ(remote.transactions(0).write_set(), rows.SerializeAsString());
+  EXPECT_EQ(remote.transactions(0).sp_id(), 1U);
+  const auto data = Sql("SELECT key, global_t, sp_id, deleted, image FROM psp.data ORDER BY key");
+  ASSERT_EQ(data.size(), 2U);
+  EXPECT_EQ(DecodeByteaText(data[1][0].c_str()), "k");
+  EXPECT_EQ(DecodeByteaText(data[1][4].c_str()), "image");
+  EXPECT_TRUE(data[0][3].as<bool>());
+}
+
+TEST_F(PrimaryTest, ConflictNamesKeyAndWinnerAndSeenIsRespected) {
+  FakeSp a = Sp(1), b = Sp(2);
+  Enter(a, 0);
+  Enter(b, 0);
+  const GlobalT winner = Decide(a, 1, 0, Rows({{"k", "1"}})).global_t();
+  ASSERT_GT(winner, 0);
+  const auto lost = Decide(b, 2, 0, Rows({{"j", "2"}, {"k", "2"}}));
+  ASSERT_TRUE(lost.has_conflict()) << lost.ShortDebugString();
+  EXPECT_EQ(lost.conflict().key(), "k");
+  EXPECT_EQ(lost.conflict().table_id(), 1U);
+  EXPECT_EQ(lost.conflict().winner_t(), winner);
+  EXPECT_EQ(lost.conflict().winner_sp_id(), 1U);
+  EXPECT_GT(Decide(a, 3, 0, Rows({{"k", "3"}}), {winner}).global_t(), winner);  // seen
+  EXPECT_TRUE(Decide(a, 4, 0, Rows({{"k", "4"}}), {winner}).has_conflict());    // not the newest
+  EXPECT_GT(Decide(b, 5, 3, Rows({{"k", "5"}})).global_t(), 0) << "below the watermark";
+  EXPECT_EQ(Sql("SELECT FROM psp.data WHERE key = 'j'").size(), 0U);
+  EXPECT_EQ(Sql("SELECT FROM psp.tx_log").size(), 5U);
+  // The repeated request of a loser gets the same conflict.
+  EXPECT_EQ(Decide(b, 2, 100, Rows({{"k", "2"}})).conflict().SerializeAsString(),
+            lost.conflict().SerializeAsString());
+}
+
+TEST_F(PrimaryTest, RepeatedRequestGetsTheSameAnswerAndIsPublishedOnce) {
+  FakeSp a = Sp(1), b = Sp(2);
+  Enter(a, 0);
+  Enter(b, 0);
+  NextReplicate(b);
+  EXPECT_EQ(Decide(a, 1, 0, Rows({{"k", "1"}})).global_t(), 1);
+  EXPECT_EQ(Decide(a, 1, 0, Rows({{"k", "1"}})).global_t(), 1);
+  const GlobalT second = Decide(a, 2, 1, Rows({{"l", "1"}})).global_t();
+  EXPECT_EQ(NextReplicate(b).transactions(0).global_t(), 1);
+  const auto next = NextReplicate(b);
+  ASSERT_EQ(next.transactions_size(), 1);
+  EXPECT_EQ(next.transactions(0).global_t(), second);
+}
+
+TEST_F(PrimaryTest, ManyAtOnceOnTheSameKeyGiveOneWinner) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  for (int i = 1; i <= 50; ++i) a.Certify(Id(i), 0, Rows({{"k", std::to_string(i)}}));
+  int winners = 0;
+  for (int i = 1; i <= 50; ++i) {
+    const auto decision = NextDecision(a);
+    if (decision.outcome_case() == proto::Decision::kGlobalT) ++winners;
+    EXPECT_EQ(decision.error(), "");
+  }
+  EXPECT_EQ(winners, 1);
+}
+
+TEST_F(PrimaryTest, OutcomeIsMadeDefinite) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  NextReplicate(a);
+  proto::ToPrimary ask;
+  ask.mutable_outcome_request()->set_tx_id(Id(9).ToBytes());
+  a.Send(ask);
+  const auto reply = a.Next();
+  ASSERT_TRUE(reply && reply->has_outcome_reply());
+  EXPECT_EQ(reply->outcome_reply().global_t(), 0);
+  const auto late = Decide(a, 9, 0, Rows({{"k", "1"}}));
+  EXPECT_FALSE(late.error().empty());
+  const GlobalT committed = Decide(a, 10, 0, Rows({{"k", "1"}})).global_t();
+  ask.mutable_outcome_request()->set_tx_id(Id(10).ToBytes());
+  a.Send(ask);
+  while (auto message = a.Next()) {
+    if (!message->has_outcome_reply()) continue;
+    EXPECT_EQ(message->outcome_reply().global_t(), committed);
+    return;
+  }
+  FAIL() << "no outcome";
+}
+
+TEST_F(PrimaryTest, BadInputIsRefusedAndNobodyElseIsDisturbed) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  a.SendRaw("\xff\xff nonsense");
+  EXPECT_NE(Decide(a, 1, 0, Rows({{"k", "1"}}, 99)).error().find("table_id 99"), std::string::npos);
+  EXPECT_NE(Decide(a, 2, 0, Rows({{"k", "1"}, {"k", "2"}})).error().find("twice"), std::string::npos);
+  EXPECT_NE(Decide(a, 3, 0, Rows({{"", "1"}})).error().find("without a key"), std::string::npos);
+  EXPECT_NE(Decide(a, 4, 0, Rows({{std::string(1 << 20, 'k'), "1"}})).error(),
+            "");  // no index row can hold it
+  proto::ToPrimary broken;
+  broken.mutable_certify()->set_tx_id(Id(5).ToBytes());
+  broken.mutable_certify()->set_write_set("\xff\xff");
+  a.Send(broken);
+  EXPECT_NE(NextDecision(a).error().find("malformed"), std::string::npos);
+  EXPECT_GT(Decide(a, 6, 0, Rows({{"k", "1"}, {"g", std::nullopt}})).global_t(), 0);
+  // A table that was adopted just now is found.
+  Sql("INSERT INTO psp.tables VALUES (7, 'public', 'u', '[]', '[]')");
+  EXPECT_GT(Decide(a, 7, 0, Rows({{"k", "1"}}, 7)).global_t(), 0);
+}
+
+TEST_F(PrimaryTest, WrongEpochOrUnknownPeerMustSayHello) {
+  FakeSp a = Sp(1);
+  a.set_epoch(epoch_);
+  a.Certify(Id(1), 0, Rows({{"k", "1"}}));
+  auto answer = a.Next();
+  ASSERT_TRUE(answer && answer->has_welcome());
+  EXPECT_TRUE(answer->welcome().say_hello());
+  Enter(a, 0);
+  NextReplicate(a);
+  a.set_epoch(epoch_ + 1);
+  a.Certify(Id(1), 0, Rows({{"k", "1"}}));
+  answer = a.Next();
+  ASSERT_TRUE(answer && answer->has_welcome());
+  EXPECT_TRUE(answer->welcome().say_hello());
+  EXPECT_EQ(Sql("SELECT FROM psp.tx_log").size(), 0U);
+}
+
+TEST_F(PrimaryTest, SecondDaemonOfAnSpAndStrangersAreRefused) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  FakeSp twin = Sp(1, 2);
+  twin.SayHello(0);
+  auto answer = twin.Next();
+  ASSERT_TRUE(answer && answer->has_refused());
+  EXPECT_EQ(answer->refused().reason(), proto::Refused::DUPLICATE_SP);
+  FakeSp stranger(server_->endpoint(), std::string(16, 'x'), 1, "a", 3);
+  stranger.SayHello(0);
+  answer = stranger.Next();
+  ASSERT_TRUE(answer && answer->has_refused());
+  EXPECT_EQ(answer->refused().reason(), proto::Refused::WRONG_CLUSTER);
+  FakeSp unknown = Sp(4);
+  unknown.SayHello(0);
+  answer = unknown.Next();
+  ASSERT_TRUE(answer && answer->has_refused());
+  EXPECT_EQ(answer->refused().reason(), proto::Refused::UNKNOWN_SP);
+  Sql("INSERT INTO psp.semi_primaries (name) VALUES ('d')");
+  Enter(unknown, 0);
+  EXPECT_GT(Decide(a, 1, 0, Rows({{"k", "1"}})).global_t(), 0);
+}
+
+TEST_F(PrimaryTest, RestartBeginsANewEpochAndCatchUpHasNoGap) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  GlobalT last = 0;
+  for (int i = 1; i <= 30; ++i)
+    last = Decide(a, i, 0, Rows({{"k" + std::to_string(i), std::string(1000, 'x')}})).global_t();
+  Stop();
+  const Epoch before = epoch_;
+  settings_.replicate_bytes_max = 5000;
+  Start();
+  EXPECT_EQ(epoch_, before + 1);
+  FakeSp b = Sp(2), a2 = Sp(1, 2);
+  Enter(b, 3);
+  Enter(a2, last - 1);
+  const auto own = NextReplicate(a2);
+  EXPECT_TRUE(own.transactions(0).has_write_set());  // another daemon than the one that sent it
+  GlobalT at = 3;
+  GlobalT next = 4;
+  int messages = 0;
+  while (at < last) {
+    const auto replicate = NextReplicate(b);
+    ASSERT_EQ(replicate.from_t(), at);
+    ASSERT_GT(replicate.closed_t(), at);
+    at = replicate.closed_t();
+    for (const auto& one : replicate.transactions()) EXPECT_EQ(one.global_t(), next++);
+    ++messages;
+  }
+  EXPECT_EQ(next, last + 1);
+  EXPECT_GT(messages, 3);
+  EXPECT_EQ(Decide(a2, 1, 0, Rows({{"k1", "again"}})).global_t(), 1);
+  EXPECT_GT(Decide(a2, 100, last, Rows({{"k1", "new"}})).global_t(), last);
+  EXPECT_EQ(NextReplicate(b).from_t(), last);
+}
+
+TEST_F(PrimaryTest, JoinGetsTheLiveRowsThenTheStream) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  proto::WriteSet rows;
+  for (int i = 0; i < 10; ++i) rows.MergeFrom(Rows({{"k" + std::to_string(i), "image"}}));
+  rows.MergeFrom(Rows({{"guard", std::nullopt}}, 2));
+  rows.mutable_rows(10)->set_deleted(false);
+  Decide(a, 1, 0, rows);
+  const GlobalT last = Decide(a, 2, 1, Rows({{"k3", std::nullopt}})).global_t();
+  FakeSp c = Sp(3);
+  c.SayHello(-1);
+  ASSERT_TRUE(c.Next()->has_welcome());
+  c.Recover(-1, true);
+  std::vector<std::string> keys;
+  for (bool done = false; !done;) {
+    const auto message = c.Next();
+    ASSERT_TRUE(message && message->has_snapshot_chunk());
+    const auto& chunk = message->snapshot_chunk();
+    EXPECT_EQ(chunk.snapshot_t(), last);
+    for (const auto& row : chunk.rows()) keys.push_back(row.key());
+    EXPECT_EQ(chunk.rows_done(), static_cast<std::int64_t>(keys.size()));
+    done = chunk.last();
+  }
+  EXPECT_THAT(keys, testing::ElementsAre("k0", "k1", "k2", "k4", "k5", "k6", "k7", "k8", "k9"));
+  Decide(a, 3, last, Rows({{"k3", "back"}}));
+  const auto next = NextReplicate(c);
+  EXPECT_EQ(next.from_t(), last);
+  EXPECT_EQ(next.transactions_size(), 1);
+}
+
+TEST_F(PrimaryTest, LogIsTruncatedToWhatAllHaveAndOldSpsMustJoinAgain) {
+  Stop();
+  settings_.log_truncation_interval_ms = 100;
+  Start();
+  FakeSp a = Sp(1), b = Sp(2);
+  Enter(a, 0);
+  Enter(b, 0);
+  GlobalT last = 0;
+  for (int i = 1; i <= 5; ++i) last = Decide(a, i, 0, Rows({{"k" + std::to_string(i), "x"}})).global_t();
+  a.Ack(last);
+  b.Ack(2);
+  const auto log_begin = [this] { return Sql("SELECT truncated_t FROM psp.log_start")[0][0].as<GlobalT>(); };
+  while (log_begin() < 2) ASSERT_TRUE(a.Next(300) || b.Next(300) || true);
+  EXPECT_EQ(log_begin(), 2);
+  EXPECT_EQ(Sql("SELECT FROM psp.replication_log").size(), 3U);
+  proto::ToPrimary goodbye;
+  goodbye.mutable_goodbye();
+  b.Send(goodbye);
+  FakeSp late = Sp(2, 2);
+  std::optional<proto::ToSemiPrimary> answer;
+  do {  // its report of the truncation may come to the main thread a moment later
+    late.SayHello(1);
+    answer = late.Next();
+    ASSERT_TRUE(answer);
+  } while (answer->has_welcome());
+  EXPECT_EQ(answer->refused().reason(), proto::Refused::LOG_TRUNCATED) << answer->ShortDebugString();
+}
+
+TEST_F(PrimaryTest, LostSessionsInTheMiddleLoseNothing) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      const int id = 1000 + round * 20 + i;
+      a.Certify(Id(id), 0, Rows({{"k" + std::to_string(id), "x"}}));
+    }
+    Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'psp-primary%'"
+        " AND datname = current_database()");
+  }
+  for (int i = 0; i < 200; ++i) EXPECT_GT(NextDecision(a).global_t(), 0);
+  EXPECT_EQ(Sql("SELECT FROM psp.replication_log").size(), 200U);
+  EXPECT_EQ(Sql("SELECT FROM psp.tx_log").size(), 200U);
+  EXPECT_EQ(Sql("SELECT FROM psp.data").size(), 200U);
+}
+
+TEST_F(PrimaryTest, OneDaemonForEachDatabase) {
+  const auto second = TakeOver(settings_.database);
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.error().find("another psp-primary"), std::string::npos);
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  EXPECT_GT(Decide(a, 1, 0, Rows({{"k", "1"}})).global_t(), 0);
+}
+
+TEST_F(PrimaryTest, BatchPlanReadsTablesByTheirKeysOnly) {
+  Sql("INSERT INTO psp.data SELECT 1, int8send(g), 0, 0, false, 'x' FROM generate_series(1, 200000) g; "
+      "ANALYZE");
+  PgSession session(
+      {.conninfo = settings_.database, .application_name = "plan", .settings = BatchSessionSettings()});
+  ASSERT_TRUE(session.Connect().ok());
+  std::ifstream file(std::string(PSP_SOURCE_DIR) + "/sql/primary/certify_batch.sql");
+  std::stringstream sql;
+  sql << file.rdbuf();
+  std::string plan;
+  const auto explained = session.Autocommit([&](pqxx::nontransaction& tx) {
+    tx.exec("PREPARE batch AS " + sql.str());
+    for (const auto& row :
+         tx.exec("EXPLAIN EXECUTE batch (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
+                 " NULL, NULL, NULL, NULL)")) {
+      plan += row[0].as<std::string>() + "\n";
+    }
+  });
+  ASSERT_TRUE(explained.ok()) << explained.error().message;
+  EXPECT_EQ(plan.find("Seq Scan"), std::string::npos) << plan;
+  EXPECT_NE(plan.find("Index Scan using data_pkey on data"), std::string::npos) << plan;
+  EXPECT_NE(plan.find("hashed SubPlan"), std::string::npos) << plan;
+  EXPECT_NE(plan.find("tx_log_pkey"), std::string::npos) << plan;
+}
+
+}  // namespace
+}  // namespace psp
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  psp::StopSignals signals;  // before any thread
+  psp::PrimaryTest::signals_ = &signals;
+  return RUN_ALL_TESTS();
+}
