@@ -144,7 +144,7 @@ TEST(Streams, SlowSpRestsAndGoesOnFromTheLogWithoutAGap) {
 }
 
 TEST(Streams, LargeBacklogInMemoryIsSplitIntoMessages) {
-  Streams streams = Make(0, {.message_bytes_max = 100});
+  Streams streams = Make(0, {.message_bytes_max = 300});
   streams.Publish(
       {Transaction(1, kOther, 1, 80), Transaction(2, kOther, 1, 80), Transaction(3, kOther, 1, 500)});
   GlobalT from_t = 0;

@@ -14,27 +14,35 @@ WITH known AS MATERIALIZED (
     SELECT t.i, l.global_t, l.reason, l.lost_table_id, l.lost_key, l.winner_t, l.winner_sp_id
     FROM unnest($1::uuid[]) WITH ORDINALITY AS t (tx_id, i)
     JOIN psp.tx_log AS l ON l.tx_id = t.tx_id
+), found AS MATERIALIZED (
+    -- Every row's last version, looked up once: for the rule, and for where to write the next one.
+    SELECT r.i, r.table_id, r.key, r.deleted, r.image, d.ctid AS place, d.global_t AS last_t, d.sp_id AS last_sp_id
+    FROM unnest($10::int4[], $11::int4[], $12::bytea[], $13::bool[], $14::bytea[])
+         AS r (i, table_id, key, deleted, image)
+    LEFT JOIN psp.data AS d ON d.table_id = r.table_id AND d.key = r.key
 ), lost AS MATERIALIZED (
     -- The rule: the key's last writer is neither below the watermark nor seen.
-    SELECT DISTINCT ON (r.i) r.i::int8 AS i, r.table_id, r.key, d.global_t AS winner_t, d.sp_id AS winner_sp_id
-    FROM unnest($10::int4[], $11::int4[], $12::bytea[]) AS r (i, table_id, key)
-    JOIN psp.data AS d ON d.table_id = r.table_id AND d.key = r.key
-    WHERE d.global_t > ($4::int8[])[r.i]
-      AND d.global_t <> ALL (($7::int8[])[($5::int4[])[r.i]:($6::int4[])[r.i]])
+    SELECT DISTINCT ON (f.i) f.i::int8 AS i, f.table_id, f.key, f.last_t AS winner_t, f.last_sp_id AS winner_sp_id
+    FROM found AS f
+    WHERE f.last_t > ($4::int8[])[f.i]
+      AND f.last_t <> ALL (($7::int8[])[($5::int4[])[f.i]:($6::int4[])[f.i]])
 ), out AS MATERIALIZED (
     SELECT i FROM known
     UNION ALL
     SELECT i FROM lost
     UNION ALL
     SELECT i FROM unnest($8::text[]) WITH ORDINALITY AS t (reason, i) WHERE reason IS NOT NULL
-), stored AS (
-    INSERT INTO psp.data AS d (table_id, key, global_t, sp_id, deleted, image)
-    SELECT r.table_id, r.key, ($3::int8[])[r.i], ($2::int4[])[r.i], r.deleted, r.image
-    FROM unnest($10::int4[], $11::int4[], $12::bytea[], $13::bool[], $14::bytea[])
-         AS r (i, table_id, key, deleted, image)
-    WHERE r.i NOT IN (SELECT i FROM out)
-    ON CONFLICT (table_id, key) DO UPDATE
-    SET global_t = excluded.global_t, sp_id = excluded.sp_id, deleted = excluded.deleted, image = excluded.image
+), updated AS (
+    -- Nobody else writes these keys now (the scheduler's promise), so the place is still the row's.
+    UPDATE psp.data AS d
+    SET global_t = ($3::int8[])[f.i], sp_id = ($2::int4[])[f.i], deleted = f.deleted, image = f.image
+    FROM found AS f
+    WHERE d.ctid = f.place AND f.i NOT IN (SELECT i FROM out)
+), inserted AS (
+    INSERT INTO psp.data (table_id, key, global_t, sp_id, deleted, image)
+    SELECT f.table_id, f.key, ($3::int8[])[f.i], ($2::int4[])[f.i], f.deleted, f.image
+    FROM found AS f
+    WHERE f.place IS NULL AND f.i NOT IN (SELECT i FROM out)
 ), published AS (
     INSERT INTO psp.replication_log (global_t, tx_id, sp_id, write_set)
     SELECT t.global_t, t.tx_id, t.sp_id, t.write_set
