@@ -56,7 +56,7 @@ def join(
 
 def _join(cluster: LocalCluster, sp: SpNode, progress: JoinProgress) -> None:
     cluster.report(f"{sp.name} joins")
-    prepare_join(cluster.primary_dsn, sp.admin_dsn, name=sp.name, zone=sp.zone)
+    prepare_join(sp.admin_dsn, cluster.primary_dsn, name=sp.name, zone=sp.zone)
     cluster.mark_adopted(sp.name)
     wait_joined(sp, progress)
 

@@ -209,3 +209,20 @@ def _copy(
                     yield messages - 1
             writer.write(bytes(chunk))
         yield target.rowcount
+
+
+class _Quiet:
+    """Progress that nobody looks at."""
+
+    def say(self, text: str) -> None:
+        pass
+
+    def rows(self, table: str, done: int, total: int) -> None:
+        pass
+
+
+def adopt_database(
+    dsn: str, primary_dsn: str, *, name: str, zone: str = "", add_keys: bool = False
+) -> int:
+    """`adopt` for programs: without progress, with the primary's own number of slots."""
+    return adopt(dsn, primary_dsn, Options(name=name, zone=zone, add_keys=add_keys), _Quiet())

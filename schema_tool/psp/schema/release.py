@@ -82,13 +82,12 @@ def _unstride(connection: psycopg.Connection[Any], database: Database, sequence:
         last = max(last, stored) if increment > 0 else min(last, stored)
     steps = max(0, -((base - last) // increment))  # rounded up
     target = sql.Identifier(sequence.schema, sequence.name)
-    following = base + increment * (steps + 1)
-    limit = sequence.maximum if increment > 0 else sequence.minimum
-    exhausted = following > limit if increment > 0 else following < limit
+    drawn = base + increment * steps
+    never = not sequence.minimum <= drawn <= sequence.maximum  # nothing was ever drawn: base is before the start
     connection.execute(sql.SQL("ALTER SEQUENCE {} INCREMENT BY {}").format(target, sql.Literal(increment)))
     connection.execute(
         "SELECT setval(%s::regclass, %s, %s)",
-        (target.as_string(connection), limit if exhausted else following, exhausted),
+        (target.as_string(connection), drawn + increment if never else drawn, not never),
     )
 
 
