@@ -1,0 +1,1 @@
+"""Loads and measurements. Run from the repository's root, for example `python -m benchmarks.demo`."""

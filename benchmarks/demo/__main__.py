@@ -1,0 +1,92 @@
+"""Command line of the demonstration. Exit code 0 only if rows and conditions are right everywhere."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from psp.cluster.local import Zone
+from psp.output import PspError, console, error_console
+from psp.paths import NotFound
+
+from benchmarks.demo import report, scenario
+from benchmarks.demo.scenario import Demo
+from benchmarks.steps import Steps, end_on_sigterm
+from benchmarks.tpcc.runner import LoadError
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+DEFAULT_ZONES = "near:30,middle:90,far:190"
+
+
+def parse_zones(text: str) -> list[Zone]:
+    """NAME:MILLISECONDS,... as zones."""
+    zones = []
+    for part in text.split(","):
+        name, colon, rtt_ms = part.partition(":")
+        try:
+            zones.append(Zone(name, float(rtt_ms)))
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{part!r} is not NAME:ROUND_TRIP_MS") from None
+        if not colon or not name or float(rtt_ms) < 0:
+            raise argparse.ArgumentTypeError(f"{part!r} is not NAME:ROUND_TRIP_MS")
+    return zones
+
+
+def positive(text: str) -> int:
+    """A whole number of at least one."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return value
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.demo", description=__doc__)
+    parser.add_argument("--seconds", type=positive, default=60, help="measured part, for each system (60)")
+    parser.add_argument("--threads", type=positive, default=8, help="clients of each zone (8)")
+    parser.add_argument("--warehouses", type=positive, default=2, help="warehouses of each zone (2)")
+    parser.add_argument("--zones", type=parse_zones, default=DEFAULT_ZONES, help=f"default {DEFAULT_ZONES}")
+    parser.add_argument(
+        "--isolation",
+        choices=("read committed", "repeatable read"),
+        default="read committed",
+        help="read committed, PostgreSQL's default, is the default here too",
+    )
+    parser.add_argument("--prepared", action="store_true", help="clients use prepared statements")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for demo.json and demo.png")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs, shows, writes. 1: something is not right; 2: it could not run; 130: interrupted."""
+    options = parse(arguments)
+    end_on_sigterm()
+    demo = Demo(
+        zones=options.zones,
+        seconds=options.seconds,
+        threads=options.threads,
+        warehouses_per_zone=options.warehouses,
+        isolation=options.isolation,
+        prepared=options.prepared,
+    )
+    try:
+        result = scenario.run(demo, Steps())
+    except KeyboardInterrupt:
+        error_console.print("Interrupted; everything that was started is stopped and removed.")
+        return 130
+    except (PspError, LoadError, NotFound) as error:
+        error_console.print(f"error: {error}", markup=False)
+        hint = getattr(error, "hint", None)
+        if hint:
+            error_console.print(f"hint:  {hint}", markup=False)
+        return 2
+    report.show(result)
+    report.write_json(result, options.results / "demo.json")
+    report.plot(result, options.results / "demo.png")
+    console.print(f"Written: {options.results / 'demo.json'} and demo.png")
+    return 0 if result["consistent"] and result["conditions_hold"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""What the demonstration shows: a table, results/demo.json and a plot."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from psp.output import console, table
+from rich.text import Text
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+COLUMNS = (
+    "zone", "round trip ms", "system", "tps", "p50 ms", "p95 ms", "aborts", "commit p50 ms",
+    "over the round trip ms",
+)  # fmt: skip
+SYSTEMS = {"postgres": "one far PostgreSQL", "psp": "psp"}
+
+
+def show(result: dict[str, Any]) -> None:
+    """Prints the table, the ratios and the verdicts."""
+    rows = [_row(zone, system) for zone in result["zones"] for system in SYSTEMS]
+    console.print(table("TPC-C in each zone", COLUMNS, rows))
+    for zone in result["zones"]:
+        postgres, psp = zone["postgres"], zone["psp"]
+        console.print(
+            f"{zone['name']}: {psp['tps'] / postgres['tps']:.1f} times the throughput,"
+            f" p50 {postgres['p50_ms'] / psp['p50_ms']:.1f} times shorter"
+        )
+    console.print(
+        f"All zones: [bold]{result['throughput_ratio']:.1f} times[/] the throughput of one far PostgreSQL"
+    )
+    differing = ", ".join(result["verification"]["differing"]) or "the streams did not drain"
+    _verdict(
+        result["consistent"], "The primary and all zones hold the same rows.", f"Rows differ: {differing}"
+    )
+    _verdict(
+        result["conditions_hold"],
+        "TPC-C's consistency conditions hold in every zone.",
+        f"Conditions violated: {result['violated_conditions']}",
+    )
+    if result["errors"]:
+        console.print(
+            Text(f"{result['errors']} transactions ended with an error: see errors_by_sqlstate", "yellow")
+        )
+
+
+def _row(zone: dict[str, Any], system: str) -> tuple[object, ...]:
+    measured = zone[system]
+    over = measured["commit_p50_ms"] - zone["rtt_ms"]
+    return (
+        zone["name"], float(zone["rtt_ms"]), SYSTEMS[system], float(measured["tps"]),
+        float(measured["p50_ms"]), float(measured["p95_ms"]), measured["aborts"],
+        float(measured["commit_p50_ms"]), over,
+    )  # fmt: skip
+
+
+def _verdict(good: bool, yes: str, no: str) -> None:
+    console.print(Text(yes, "green") if good else Text(no, "bold red"))
+
+
+def write_json(result: dict[str, Any], path: Path) -> None:
+    """The whole result."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def plot(result: dict[str, Any], path: Path) -> None:
+    """Throughput and response time for each zone, side by side."""
+    zones = result["zones"]
+    labels = [f"{zone['name']}\n{zone['rtt_ms']:g} ms" for zone in zones]
+    figure, axes = pyplot.subplots(1, 3, figsize=(12, 4))
+    panels = (
+        ("tps", "transactions/s"),
+        ("p50_ms", "response time p50, ms"),
+        ("p95_ms", "response time p95, ms"),
+    )
+    for axis, (field, title) in zip(axes, panels, strict=True):
+        for i, (system, name) in enumerate(SYSTEMS.items()):
+            places = [place + (i - 0.5) * 0.38 for place in range(len(zones))]
+            bars = axis.bar(places, [zone[system][field] for zone in zones], 0.36, label=name)
+            axis.bar_label(bars, fmt="%.0f", fontsize=8)
+        axis.set_title(title)
+        axis.set_xticks(range(len(zones)), labels)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(frameon=False)
+    figure.suptitle(
+        f"TPC-C: psp has {result['throughput_ratio']:.1f} times the throughput of one far PostgreSQL"
+    )
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)

@@ -1,0 +1,151 @@
+"""What the demonstration does, step by step; returns what it measured.
+
+Both systems get the same data, the same load and the same durability. On plain PostgreSQL, which stands where
+psp's primary stands, each zone's clients reach it through a relay with the zone's round trip; on psp they use
+the SP of their zone, and the round trip is between the SP and the primary.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from psp.cluster import daemons, growth, processes
+from psp.cluster.local import LocalCluster, Options, Zone
+from psp.cluster.pgserver import APP_ROLE, PgServer
+from psp.cluster.ports import PortAllocator
+from psp.cluster.verify import verify
+from psycopg.conninfo import make_conninfo
+
+from benchmarks.plain import plain_copy
+from benchmarks.steps import Steps
+from benchmarks.tpcc import check, runner
+from benchmarks.tpcc.runner import Client, Load, Scale
+
+WARMUP_S = 3
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What is measured."""
+
+    zones: Sequence[Zone]
+    seconds: int
+    threads: int
+    warehouses_per_zone: int
+    isolation: str
+    prepared: bool
+
+    @property
+    def scale(self) -> Scale:
+        """Full TPC-C scale."""
+        return Scale(self.warehouses_per_zone * len(self.zones))
+
+    def load(self, zone_number: int) -> Load:
+        """What the clients of a zone do: at home in the zone's warehouses, remote at the standard's rates."""
+        first = zone_number * self.warehouses_per_zone + 1
+        return Load(
+            threads=self.threads,
+            seconds=self.seconds + WARMUP_S,
+            warmup_s=WARMUP_S,
+            scale=self.scale,
+            home_first=first,
+            home_last=first + self.warehouses_per_zone - 1,
+            isolation=self.isolation,
+            prepared=self.prepared,
+        )
+
+
+def run(demo: Demo, steps: Steps) -> dict[str, Any]:
+    """Everything, from an empty directory to the result; nothing stays behind, whatever happens."""
+    with ExitStack() as stack:
+        with steps.step(f"Starting {len(demo.zones) + 1} PostgreSQL servers and the primary"):
+            cluster = stack.enter_context(LocalCluster.temporary(demo.zones, Options()))
+        first = cluster.sps[0]
+        with steps.step(f"Loading TPC-C, {demo.scale.warehouses} warehouses"):
+            runner.prepare(first.dsn, demo.scale)
+        plain = _measure_plain(demo, cluster, steps)
+        with steps.step(f"Putting the database of {first.name} under psp; the other zones join"):
+            growth.adopt(cluster, steps.progress)
+        with steps.step(f"The load on psp, {demo.seconds} s"):
+            psp = _run_clients([sp.dsn for sp in cluster.sps], demo)
+        return _result(demo, plain, psp) | _checks(cluster, steps)
+
+
+def _measure_plain(demo: Demo, cluster: LocalCluster, steps: Steps) -> list[dict[str, Any]]:
+    with ExitStack() as stack:
+        with steps.step("Copying the database to a plain PostgreSQL"):
+            server = stack.enter_context(plain_copy(cluster, cluster.sps[0].name))
+            dsns = stack.enter_context(_far_dsns(demo, cluster, server))
+        with steps.step(f"The load on one far PostgreSQL, {demo.seconds} s"):
+            return _run_clients(dsns, demo)
+
+
+@contextmanager
+def _far_dsns(demo: Demo, cluster: LocalCluster, server: PgServer) -> Iterator[list[str]]:
+    """One connection string for each zone, through a relay of its own."""
+    directory = cluster.state.directory
+    ports = PortAllocator(taken=cluster.state.ports() | {server.port})
+    nodes = [f"plain-{zone.name}" for zone in demo.zones]
+    dsns = []
+    try:
+        for node, zone in zip(nodes, demo.zones, strict=True):
+            (directory / node).mkdir()
+            port = ports.take()
+            daemons.start_relay(directory, node, port, server.port, zone.rtt_ms / 2)
+            dsns.append(make_conninfo(server.dsn(cluster.state.database, APP_ROLE), port=port))
+        yield dsns
+    finally:
+        for node in nodes:
+            processes.end(daemons.relay_name(directory, node))
+
+
+def _run_clients(dsns: Sequence[str], demo: Demo) -> list[dict[str, Any]]:
+    """All zones at once; one report for each."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(dsn, demo.load(i))) for i, dsn in enumerate(dsns)]
+        return [client.report() for client in clients]
+
+
+def _zone_result(report: dict[str, Any]) -> dict[str, Any]:
+    names = ("tps", "p50_ms", "p95_ms", "p99_ms", "aborts", "retries", "errors", "errors_by_sqlstate",
+             "commit_p50_ms", "commit_p95_ms", "transactions", "duration_s", "by_type")  # fmt: skip
+    return {name: report[name] for name in names}
+
+
+def _result(demo: Demo, plain: list[dict[str, Any]], psp: list[dict[str, Any]]) -> dict[str, Any]:
+    zones = [
+        {"name": z.name, "rtt_ms": z.rtt_ms, "postgres": _zone_result(a), "psp": _zone_result(b)}
+        for z, a, b in zip(demo.zones, plain, psp, strict=True)
+    ]
+    postgres_tps = sum(report["tps"] for report in plain)
+    return {
+        "load": {
+            "benchmark": "TPC-C",
+            "seconds": demo.seconds,
+            "threads_per_zone": demo.threads,
+            "warehouses": demo.scale.warehouses,
+            "isolation": demo.isolation,
+            "prepared_statements": demo.prepared,
+        },
+        "zones": zones,
+        "throughput_ratio": sum(report["tps"] for report in psp) / postgres_tps,
+        "errors": sum(report["errors"] for report in (*plain, *psp)),
+    }
+
+
+def _checks(cluster: LocalCluster, steps: Steps) -> dict[str, Any]:
+    with steps.step("Comparing every table of the primary and all zones"):
+        verification = verify(cluster)
+    with steps.step("TPC-C's consistency conditions in every zone"):
+        conditions = {sp.name: check.check(sp.admin_dsn) for sp in cluster.sps}
+    violated = {
+        name: [f"{c.condition}: {c.description} ({c.violations} violations)" for c in found if not c.holds]
+        for name, found in conditions.items()
+    }
+    return {
+        "consistent": verification.consistent,
+        "conditions_hold": not any(violated.values()),
+        "violated_conditions": violated,
+        "verification": verification.as_dict(),
+    }

@@ -1,0 +1,1 @@
+"""`make bench-overhead`: what psp costs where there is no distance to win against."""

@@ -1,0 +1,177 @@
+"""Measures what psp costs on one SP with the primary beside it and no distance, against plain PostgreSQL.
+
+Both make the same promise (a committed transaction survives a crash): plain PostgreSQL by its own synchronous
+commit, psp by the primary's. Rounds are interleaved, so that what else the machine does hits both.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psp.cluster.local import LocalCluster
+from psp.output import PspError, console, error_console, table
+from psp.paths import NotFound
+
+from benchmarks.overhead import targets
+from benchmarks.overhead.profile import profile
+from benchmarks.overhead.rounds import WARMUP_S, System, one_round, systems
+from benchmarks.overhead.sums import Sum
+from benchmarks.steps import Steps, end_on_sigterm
+from benchmarks.tpcc import runner
+from benchmarks.tpcc.runner import READ_ONLY_MIX, STANDARD_MIX, Load, LoadError, Scale
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+READ_THREADS = 4
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=15, help="of each round (15)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each system and thread count (3)")
+    parser.add_argument("--threads", default="1,4,16", help="thread counts (1,4,16)")
+    parser.add_argument("--warehouses", type=int, default=4)
+    parser.add_argument(
+        "--isolation", choices=("read committed", "repeatable read"), default="read committed"
+    )
+    parser.add_argument("--prepared", action="store_true", help="clients use prepared statements")
+    parser.add_argument(
+        "--perf", action="store_true", help="also profile the SP's and plain backends with perf"
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for overhead.json")
+    return parser.parse_args(arguments)
+
+
+def _backends(dsn: str) -> Callable[[], int]:
+    """How many clients' backends still run in the load's database, ours and psp's own not counted."""
+
+    def count() -> int:
+        with psycopg.connect(dsn) as connection:
+            found = connection.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE usename = current_user"
+                " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            ).fetchone()
+        assert found is not None
+        return int(found[0])
+
+    return count
+
+
+def measure(both: Sequence[System], load: Load, rounds: int, steps: Steps) -> list[Sum]:
+    """Interleaved rounds of one load."""
+    sums = [Sum() for _ in both]
+    what = "read-only" if load.mix == READ_ONLY_MIX else "TPC-C"
+    for number in range(rounds):
+        for system, total in zip(both, sums, strict=True):
+            with steps.step(f"{what}, {load.threads} threads, round {number + 1} of {rounds}, {system.name}"):
+                total.add(*one_round(system, load, _backends(system.dsn)))
+    return sums
+
+
+def run(options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
+    """Everything, from loading to the result."""
+    scale = Scale(options.warehouses)
+
+    def load(threads: int, mix: str, seconds: int) -> Load:
+        return Load(threads, seconds, scale, isolation=options.isolation, mix=mix, prepared=options.prepared)
+
+    with systems(scale, steps) as (plain, psp, cluster):
+        both = (plain, psp)
+        with steps.step("Warming up"):
+            for system in both:
+                runner.run(system.dsn, load(READ_THREADS, STANDARD_MIX, WARMUP_S))
+        write_rows = []
+        for threads in [int(count) for count in options.threads.split(",")]:
+            sums = measure(both, load(threads, STANDARD_MIX, options.seconds), options.rounds, steps)
+            write_rows.append(targets.row(threads, "standard", *sums))
+        sums = measure(both, load(READ_THREADS, READ_ONLY_MIX, options.seconds), options.rounds, steps)
+        read_rows = [targets.row(READ_THREADS, "read-only", *sums)]
+        if options.perf:
+            _profiles(
+                both, cluster, load(READ_THREADS, STANDARD_MIX, options.seconds), options.results, steps
+            )
+    return {
+        "load": {
+            "benchmark": "TPC-C",
+            "warehouses": scale.warehouses,
+            "seconds": options.seconds,
+            "rounds": options.rounds,
+            "isolation": options.isolation,
+            "prepared_statements": options.prepared,
+        },
+        "rows": [*write_rows, *read_rows],
+        "targets": targets.targets(write_rows, read_rows),
+    }
+
+
+def _profiles(both: Sequence[System], cluster: LocalCluster, load: Load, results: Path, steps: Steps) -> None:
+    servers = {"plain": _plain_postmaster(both[0]), "psp": cluster.pid(cluster.sps[0].name, "postgres")}
+    for system in both:
+        with steps.step(f"perf on the backends of {system.name}"):
+            postmaster = servers[system.name]
+            assert postmaster is not None
+            profile(system.dsn, load, postmaster, results / f"overhead-perf-{system.name}.txt")
+
+
+def _plain_postmaster(system: System) -> int:
+    with psycopg.connect(system.dsn) as connection:
+        found = connection.execute("SELECT pg_backend_pid()").fetchone()
+        assert found is not None
+        return int(Path(f"/proc/{found[0]}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def show(result: dict[str, Any]) -> None:
+    """Prints one line for each thread count and system, and the targets."""
+    rows = []
+    for found in result["rows"]:
+        for name in ("plain", "psp"):
+            system = found[name]
+            cpu_ms = system["cpu_ms_per_transaction"]
+            detail = ", ".join(f"{part} {ms:.2f}" for part, ms in cpu_ms.items())
+            rows.append((found["mix"], found["threads"], name, system["tps"], system["p50_ms"],
+                         system["commit_p50_ms"], system["aborts"], detail))  # fmt: skip
+    columns = (
+        "mix",
+        "threads",
+        "system",
+        "tps",
+        "p50 ms",
+        "commit p50 ms",
+        "aborts",
+        "CPU ms per transaction",
+    )
+    console.print(table("What psp costs", columns, rows))
+    lines = [
+        (name, f"{found['measured']:.2f}", f"{found['kind']} {found['target']}", found["holds"],
+         ", ".join(f"{threads}: {ratio:.2f}" for threads, ratio in found["by_threads"].items()))
+        for name, found in result["targets"].items()
+    ]  # fmt: skip
+    console.print(table("Targets", ("ratio", "measured", "target", "holds", "by threads"), lines))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """2: it could not run; 130: interrupted. A missed target is a result, not an error."""
+    options = parse(arguments)
+    end_on_sigterm()
+    try:
+        result = run(options, Steps())
+    except KeyboardInterrupt:
+        error_console.print("Interrupted; everything that was started is stopped and removed.")
+        return 130
+    except (PspError, LoadError, NotFound) as error:
+        error_console.print(f"error: {error}", markup=False)
+        return 2
+    show(result)
+    options.results.mkdir(parents=True, exist_ok=True)
+    path = options.results / "overhead.json"
+    path.write_text(json.dumps(result, indent=2) + "\n")
+    console.print(f"Written: {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""From the rounds' sums to rows and targets. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+from benchmarks.overhead.sums import Sum
+
+CLIENT = "client"
+SP_PARTS = ("sp_postgres", "sp_daemon")
+PSP_PARTS = (*SP_PARTS, "primary_postgres", "primary_daemon")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a ratio has to be."""
+
+    limit: float
+    kind: Literal["at most", "at least"]
+
+    def holds(self, measured: float) -> bool:
+        """Whether it is."""
+        return measured <= self.limit if self.kind == "at most" else measured >= self.limit
+
+
+TARGETS = {
+    "sp_cpu_ratio": Target(1.15, "at most"),
+    "total_cpu_ratio": Target(1.5, "at most"),
+    "throughput_ratio": Target(0.65, "at least"),
+    "read_ratio": Target(0.98, "at least"),
+}
+
+
+def row(threads: int, mix: str, plain: Sum, psp: Sum) -> dict[str, Any]:
+    """One thread count: both systems and the ratios between them."""
+    plain_ms = plain.cpu_ms_per_transaction()
+    psp_ms = psp.cpu_ms_per_transaction()
+    return {
+        "threads": threads,
+        "mix": mix,
+        "plain": _system(plain, plain_ms),
+        "psp": _system(psp, psp_ms),
+        "throughput_ratio": psp.tps / plain.tps,
+        "sp_cpu_ratio": sum(psp_ms[part] for part in SP_PARTS) / plain_ms["postgres"],
+        "total_cpu_ratio": sum(psp_ms[part] for part in PSP_PARTS) / plain_ms["postgres"],
+    }
+
+
+def _system(total: Sum, cpu_ms: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "tps": total.tps,
+        "round_tps": total.round_tps,
+        "p50_ms": median(total.p50_ms),
+        "p95_ms": median(total.p95_ms),
+        "commit_p50_ms": median([ms for ms in total.commit_p50_ms if ms is not None] or [0.0]),
+        "aborts": total.aborts,
+        "transactions": total.transactions,
+        "cpu_ms_per_transaction": dict(cpu_ms),
+    }
+
+
+def targets(
+    write_rows: Sequence[Mapping[str, Any]], read_rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Each target against the mean over the thread counts; `by_threads` tells the single ones."""
+    result = {}
+    for name, target in TARGETS.items():
+        rows, column = (read_rows, "throughput_ratio") if name == "read_ratio" else (write_rows, name)
+        by_threads = {str(found["threads"]): found[column] for found in rows}
+        measured = sum(by_threads.values()) / len(by_threads)
+        result[name] = {
+            "measured": measured,
+            "target": target.limit,
+            "kind": target.kind,
+            "holds": target.holds(measured),
+            "by_threads": by_threads,
+        }
+    return result

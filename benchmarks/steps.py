@@ -1,0 +1,43 @@
+"""What a long measurement says while it runs: one line for each step, and a spinner with what it does now."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from psp.output import console
+from rich.markup import escape
+
+
+class Steps:
+    """Prints each step with the seconds since the start. Without a terminal only finished lines appear."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._status = console.status("")
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[None]:
+        """A spinner while the step runs, a line with its duration when it is done."""
+        begin = time.monotonic()
+        with self._status:
+            self._status.update(escape(what))
+            yield
+        console.print(
+            f"[dim]{begin - self._start:5.0f} s[/]  {escape(what)} ({time.monotonic() - begin:.0f} s)"
+        )
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Shows how far the running step is."""
+        percent = f" {100 * done // total} %" if total else ""
+        self._status.update(escape(f"{what}: {done:,} of about {total:,} rows{percent}"))
+
+
+def end_on_sigterm() -> None:
+    """SIGTERM unwinds like Ctrl-C, so that everything that was made is removed."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)

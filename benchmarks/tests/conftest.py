@@ -1,0 +1,63 @@
+"""A throw-away PostgreSQL server, and small TPC-C databases in it."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psp.cluster.pgserver import PgServer, give_to_server
+from psp.cluster.ports import PortAllocator
+from psycopg import sql
+
+from benchmarks.tpcc import runner
+from benchmarks.tpcc.runner import Scale
+
+SMALL = Scale(warehouses=2, items=1000, customers=100)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PgServer]:
+    folder = Path(tempfile.mkdtemp(prefix="psp-benchmarks-"))
+    give_to_server(folder)
+    running = PgServer(folder / "pg", PortAllocator().take(), folder, {"fsync": "off"})
+    try:
+        running.create()
+        running.start()
+        yield running
+    finally:
+        running.stop()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def template(server: PgServer) -> str:
+    """A loaded database that no test changes."""
+    server.create_database("loaded")
+    runner.prepare(server.dsn("loaded"), SMALL, threads=2)
+    return "loaded"
+
+
+@pytest.fixture
+def tpcc(server: PgServer, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The connection string of a loaded database of the test's own."""
+    name = request.node.name[:50]
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+        yield server.dsn(name)
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def value() -> Callable[[str, str], object]:
+    """Runs a query and returns its one value."""
+
+    def ask(dsn: str, query: str) -> object:
+        with psycopg.connect(dsn) as connection:
+            row = connection.execute(query.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+    return ask

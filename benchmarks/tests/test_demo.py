@@ -1,0 +1,55 @@
+"""The demonstration's options and what it shows; the demonstration itself is `make demo`."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psp.cluster.local import Zone
+
+from benchmarks.demo import report
+from benchmarks.demo.__main__ import parse, parse_zones
+from benchmarks.demo.scenario import Demo
+
+
+def _measured(tps: float) -> dict[str, Any]:
+    return {"tps": tps, "p50_ms": 10.0, "p95_ms": 20.0, "aborts": 1, "commit_p50_ms": 31.5}
+
+
+RESULT = {
+    "zones": [{"name": "near", "rtt_ms": 30.0, "postgres": _measured(10), "psp": _measured(50)}],
+    "throughput_ratio": 5.0,
+    "errors": 0,
+    "consistent": True,
+    "conditions_hold": False,
+    "violated_conditions": {"near": ["1: W_YTD is the sum of its D_YTD (1 violations)"]},
+    "verification": {"differing": []},
+}
+
+
+def test_zones() -> None:
+    assert parse_zones("near:30,far:190.5") == [Zone("near", 30), Zone("far", 190.5)]
+    for bad in ("near", "near:", "near:x", ":3", "near:-1"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            parse_zones(bad)
+
+
+def test_each_zone_is_at_home_in_its_own_warehouses() -> None:
+    options = parse(["--seconds", "10"])
+    demo = Demo(options.zones, options.seconds, 4, 2, options.isolation, False)
+    homes = [(demo.load(i).home_first, demo.load(i).home_last) for i in range(3)]
+    assert homes == [(1, 2), (3, 4), (5, 6)]
+    assert demo.load(0).scale.warehouses == 6
+    assert demo.load(0).seconds - demo.load(0).warmup_s == 10
+
+
+def test_results_are_shown_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report.show(RESULT)
+    shown = capsys.readouterr().out
+    assert "5.0 times" in shown
+    assert "W_YTD" in shown
+    report.write_json(RESULT, tmp_path / "results" / "demo.json")
+    assert json.loads((tmp_path / "results" / "demo.json").read_text()) == RESULT
+    report.plot(RESULT, tmp_path / "demo.png")
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
