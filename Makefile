@@ -54,8 +54,8 @@ lint: build venv  ## formats, includes, SQL in C++, ruff, mypy; clang-tidy on ch
 tidy: build venv  ## clang-tidy on every file
 	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS) --only tidy --all
 
-format: deps venv  ## format C++ and Python
-	@$(PYTHON) tools/lint.py --fix
+format: build venv  ## format C++ and Python, make the documents' tables anew
+	@$(PYTHON) tools/lint.py --build $(BUILD) --fix
 
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)

@@ -1,7 +1,7 @@
 """What the documents claim must exist: linked files, make targets, and every setting of the daemons.
 
-The tables of settings in docs/operating.md are compared with what the daemons themselves say under
-`--print-sample-config`, both ways: a setting without a row and a row without a setting both fail.
+The tables of settings in docs/operating.md are made from what the daemons themselves say under
+`--print-sample-config`: `make format` writes them (--fix), and lint makes them again and compares.
 """
 
 import argparse
@@ -15,7 +15,8 @@ from source_files import ROOT
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MAKE = re.compile(r"(?:`|^\s{0,8}|&& )make ([a-z][a-z-]*)", re.MULTILINE)
-SAMPLE_KEY = re.compile(r"^#? ?([a-z][a-z0-9_]*):", re.MULTILINE)
+SETTING = re.compile(r"# (?P<about>.+)\n# (?P<type>.+); (?P<fallback>.+)\n(?:# )?(?P<name>[a-z0-9_]+):")
+OPERATING = ROOT / "docs" / "operating.md"
 DAEMONS = ("psp-primary", "psp-semi-primary")
 
 
@@ -42,34 +43,47 @@ def check_make_targets() -> Iterator[str]:
                 yield f"{document.relative_to(ROOT)}: `make {name}` is no target of the Makefile"
 
 
-def documented_settings(text: str, daemon: str) -> set[str]:
-    """The keys in the first column of the table below the heading that names the daemon."""
-    section = re.search(rf"^#+ .*`{daemon}`.*?\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
-    return set(re.findall(r"^\| `([a-z0-9_]+)` \|", section[1], re.MULTILINE)) if section else set()
+def settings_table(binary: Path) -> str:
+    """A daemon's settings as a Markdown table, in the daemon's own words."""
+    sample = subprocess.run(
+        [binary, "--print-sample-config"], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [
+        f"| `{m['name']}` | {m['type']} | {m['fallback'].removeprefix('default ')} | {m['about']} |"
+        for m in SETTING.finditer(sample)
+    ]
+    return "\n".join(["| key | value | default | meaning |", "| --- | --- | --- | --- |", *rows])
 
 
-def check_settings(build: Path) -> Iterator[str]:
-    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+def with_tables(text: str, build: Path) -> str:
+    """The document with the tables between its `settings of` marks made anew."""
     for daemon in DAEMONS:
-        binary = build / "bin" / daemon
-        if not binary.exists():
-            yield f"{binary} is not there. Remedy: make build"
-            continue
-        sample = subprocess.run(
-            [binary, "--print-sample-config"], capture_output=True, text=True, check=True
-        ).stdout
-        real, written = set(SAMPLE_KEY.findall(sample)), documented_settings(text, daemon)
-        for key in sorted(real - written):
-            yield f"docs/operating.md: {daemon} has the setting {key}, which its table lacks"
-        for key in sorted(written - real):
-            yield f"docs/operating.md: {daemon} has no setting {key}"
+        begin, end = f"<!-- settings of {daemon} -->\n", "\n<!-- end -->"
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(end)
+        text = f"{before}{begin}{settings_table(build / 'bin' / daemon)}{end}{after}"
+    return text
+
+
+def check_settings(build: Path, fix: bool) -> Iterator[str]:
+    missing = [daemon for daemon in DAEMONS if not (build / "bin" / daemon).exists()]
+    if missing:
+        yield f"{build / 'bin'} lacks {', '.join(missing)}. Remedy: make build"
+        return
+    text = OPERATING.read_text(encoding="utf-8")
+    made = with_tables(text, build)
+    if fix:
+        OPERATING.write_text(made, encoding="utf-8")
+    elif made != text:
+        yield "docs/operating.md: the tables of settings are not what the daemons say. Remedy: make format"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build", help="the CMake build folder")
+    parser.add_argument("--fix", action="store_true", help="write the tables of settings")
     options = parser.parse_args()
-    problems = [*check_links(), *check_make_targets(), *check_settings(ROOT / options.build)]
+    problems = [*check_links(), *check_make_targets(), *check_settings(ROOT / options.build, options.fix)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -1,7 +1,7 @@
-"""No SQL statements in C++ string literals: SQL is code, and lives in files that psql and people can read.
+"""SQL is code and lives in .sql files that psql and people can read; C++ holds no more than short statements.
 
-Looks at each string literal outside tests for the beginning of a statement. Session control that is part of
-the program's flow (BEGIN, COMMIT, SET ..., LISTEN) is no query and stays where it is used.
+Looks at each string literal outside tests (adjacent ones are one) for the beginning of a statement. One that fits
+in a line may stand where it is used; a longer one belongs under sql/.
 """
 
 import re
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from source_files import ROOT, cpp_files, is_test
 
-STRING = re.compile(r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<plain>(?:[^"\\\n]|\\.)*)"', re.DOTALL)
+STATEMENT_LENGTH_MAX = 100
+STRING = re.compile(r'R"(\w*)\((?P<raw>.*?)\)\1"|(?P<plain>"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*)', re.DOTALL)
 STATEMENT = re.compile(
     r"^\s*(SELECT\s|INSERT\s+INTO\s|UPDATE\s+\S+\s+SET\b|DELETE\s+FROM\s|MERGE\s+INTO\s|WITH\s+\w+\s+AS\s*\(|"
     r"TRUNCATE\s|COPY\s+\S+|CREATE\s+(TABLE|SCHEMA|FUNCTION|INDEX)\b|ALTER\s+\w+\s)"
@@ -28,8 +29,8 @@ def check() -> Iterator[str]:
             continue
         text = without_comments((ROOT / path).read_text(encoding="utf-8"))
         for match in STRING.finditer(text):
-            literal = match["raw"] if match["raw"] is not None else match["plain"]
-            if STATEMENT.match(literal):
+            literal = match["raw"] or re.sub(r'"\s*"', "", match["plain"] or "").strip('"')
+            if STATEMENT.match(literal) and len(literal) > STATEMENT_LENGTH_MAX:
                 yield (
                     f'{path}: "{" ".join(literal.split())[:60]}" is SQL in C++. '
                     "Remedy: put it in a .sql file under sql/ and embed it (cmake/EmbedSql.cmake)."

@@ -71,7 +71,8 @@ def sql_in_cpp(_: argparse.Namespace) -> bool:
 
 def documents(options: argparse.Namespace) -> bool:
     """Remedy: in each message."""
-    return run([sys.executable, "tools/check_docs.py", "--build", options.build])
+    mode = ["--fix"] if options.fix else []
+    return run([sys.executable, "tools/check_docs.py", "--build", options.build, *mode])
 
 
 def fingerprint(path: Path, common: bytes) -> str:
@@ -108,7 +109,7 @@ CHECKS: dict[str, Callable[[argparse.Namespace], bool]] = {
     "documents": documents,
     "tidy": tidy,
 }
-FIXERS = ("clang-format", "ruff", "ruff-format")
+FIXERS = ("clang-format", "ruff", "ruff-format", "documents")
 
 
 def main() -> int:
