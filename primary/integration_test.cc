@@ -3,139 +3,16 @@
 // (primary/run_integration_test.sh).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <cstdlib>
 #include <fstream>
-#include <iostream>
 #include <sstream>
-#include <thread>
 
 #include "common/pg_binary.h"
 #include "primary/certify/batch_statement.h"
-#include "primary/fake_sp.h"
-#include "primary/server.h"
+#include "primary/primary_fixture.h"
 
 namespace psp {
 namespace {
-
-TxId Id(int number) {
-  std::string bytes(TxId::kSize, '\0');
-  bytes[0] = static_cast<char>(number >> 8);
-  bytes[1] = static_cast<char>(number);
-  return *TxId::FromBytes(bytes);
-}
-
-proto::WriteSet Rows(const std::vector<std::pair<std::string, std::optional<std::string>>>& rows,
-                     std::uint32_t table_id = 1) {
-  proto::WriteSet write_set;
-  for (const auto& [key, image] : rows) {
-    proto::Row* row = write_set.add_rows();
-    row->set_table_id(table_id);
-    row->set_key(key);
-    row->set_deleted(!image);
-    if (image) row->set_image(*image);
-  }
-  return write_set;
-}
-
-class PrimaryTest : public testing::Test {  // NOLINT
- protected:
-  void SetUp() override {
-    const char* dsn = std::getenv("PSP_TEST_PRIMARY_DSN");
-    if (dsn == nullptr) {
-      std::cerr
-          << "\n*** SKIPPED: PSP_TEST_PRIMARY_DSN is not set; use primary/run_integration_test.sh ***\n\n";
-      GTEST_SKIP();
-    }
-    const std::string name = "psp_it_" + std::to_string(getpid()) + "_" + std::to_string(++databases_);
-    pqxx::connection admin(dsn);
-    pqxx::nontransaction(admin).exec("CREATE DATABASE " + name);
-    settings_ = Defaults();
-    settings_.database = std::string(dsn) + " dbname=" + name;
-    std::ifstream schema(std::string(PSP_SOURCE_DIR) + "/sql/primary/schema.sql");
-    std::stringstream sql;
-    sql << schema.rdbuf();
-    sql << "INSERT INTO psp.semi_primaries (name, acked_t) VALUES ('a', 0), ('b', 0), ('c', -1);"
-           "INSERT INTO psp.tables VALUES (1, 'public', 't', '[]', '[]', '[{\"guard_id\": 2}]');";
-    Sql(sql.str());
-    Start();
-  }
-  void TearDown() override {
-    if (server_) Stop();
-  }
-
-  static PrimarySettings Defaults() {
-    PrimarySettings settings;
-    Settings declared = DeclarePrimarySettings(&settings);
-    const char* argv[] = {"test", "--database", "x", "--listen", "tcp://127.0.0.1:*"};
-    EXPECT_EQ(declared.Load(5, argv, std::cout, std::cerr), Settings::Outcome::kRun);
-    return settings;
-  }
-
-  void Start() {
-    auto state = TakeOver(settings_.database);
-    ASSERT_TRUE(state.ok()) << state.error();
-    epoch_ = state->epoch;
-    cluster_id_ = state->cluster_id;
-    server_ = std::make_unique<Server>(settings_, std::move(*state), signals_);
-    thread_ = std::thread([this] { stopped_by_signal_ = server_->Run(); });
-  }
-  void Stop() {
-    kill(getpid(), SIGTERM);
-    thread_.join();
-    EXPECT_TRUE(stopped_by_signal_);
-    server_.reset();
-  }
-
-  pqxx::result Sql(const std::string& sql) {
-    pqxx::connection connection(settings_.database);
-    return pqxx::nontransaction(connection).exec(sql);
-  }
-
-  FakeSp Sp(SpId sp_id, std::uint64_t incarnation = 1) {
-    return FakeSp(server_->endpoint(), cluster_id_, sp_id, std::string(1, static_cast<char>('a' + sp_id - 1)),
-                  incarnation);
-  }
-  // Greets, and begins to stream from there.
-  void Enter(FakeSp& sp, GlobalT from) {
-    sp.SayHello(from);
-    const auto welcome = sp.Next();
-    ASSERT_TRUE(welcome && welcome->has_welcome()) << (welcome ? welcome->ShortDebugString() : "silence");
-    EXPECT_FALSE(welcome->welcome().say_hello());
-    sp.Recover(from);
-  }
-  proto::Replicate NextReplicate(FakeSp& sp) {
-    const auto message = sp.Next();
-    EXPECT_TRUE(message && message->has_replicate()) << (message ? message->ShortDebugString() : "silence");
-    return message ? message->replicate() : proto::Replicate();
-  }
-  proto::Decision NextDecision(FakeSp& sp) {
-    while (auto message = sp.Next()) {
-      if (message->has_decision()) return message->decision();
-    }
-    ADD_FAILURE() << "no decision";
-    return {};
-  }
-  proto::Decision Decide(FakeSp& sp, int id, GlobalT watermark, const proto::WriteSet& rows,
-                         const std::vector<GlobalT>& seen = {}) {
-    sp.Certify(Id(id), watermark, rows, seen);
-    return NextDecision(sp);
-  }
-
- public:
-  static inline StopSignals* signals_ = nullptr;
-
- protected:
-  static inline int databases_ = 0;
-  PrimarySettings settings_;
-  std::string cluster_id_;
-  Epoch epoch_ = 0;
-  std::unique_ptr<Server> server_;
-  std::thread thread_;
-  bool stopped_by_signal_ = false;
-};
 
 TEST_F(PrimaryTest, CommitIsDurableDecidedAndPublishedInThatOrder) {
   FakeSp a = Sp(1), b = Sp(2);
