@@ -19,7 +19,7 @@ PAUSE_S = 0.5
 Say = Callable[[str], None]
 
 _HOLDERS = """
-SELECT DISTINCT format('pid %s (%s, %s, %s for %s s)', a.pid, a.usename, coalesce(nullif(a.application_name, ''), '-'),
+SELECT DISTINCT format('pid %%s (%%s, %%s, %%s for %%s s)', a.pid, a.usename, coalesce(nullif(a.application_name, ''), '-'),
                        a.state, round(extract(epoch FROM clock_timestamp() - a.xact_start)))
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.granted AND l.relation = ANY (%s) AND l.database =
@@ -59,6 +59,7 @@ def retry_while_locked(
             work()
             return
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+            connection.rollback()
             holders = [row[0] for row in connection.execute(_HOLDERS, (oids, MODES[mode])).fetchall()]
             connection.rollback()
             blockers = ", ".join(holders) or "a session that has ended since"

@@ -1,0 +1,111 @@
+"""Adoption either finishes or leaves the database as it was; release gives it back."""
+
+import threading
+
+import psycopg
+import pytest
+from conftest import Pair
+from psp.output import PspError
+from psp.schema import adopt as adopt_module
+from psp.schema.join import prepare_join
+from psp.schema.release import release
+
+SCHEMA = """
+CREATE SCHEMA "S ""x"; CREATE TYPE mood AS ENUM ('a', 'b'); CREATE DOMAIN pos AS int CHECK (value > 0);
+CREATE TABLE t (id serial PRIMARY KEY, x int, s text UNIQUE, m mood, p pos, tg_op text, arr int[], j json,
+                g int GENERATED ALWAYS AS (x * 2) STORED, n int GENERATED ALWAYS AS IDENTITY);
+CREATE UNIQUE INDEX t_low ON t (lower(s), m) WHERE p > 3;
+CREATE UNIQUE INDEX t_json ON t ((j ->> 'a'));
+CREATE TABLE "S ""x"."Order ü" ("Select" mood, "x'y" numeric, "$psp$" text, PRIMARY KEY ("x'y", "Select"));
+CREATE TABLE pt (id int, d int, PRIMARY KEY (id, d)) PARTITION BY RANGE (d);
+CREATE TABLE pt1 PARTITION OF pt FOR VALUES FROM (0) TO (10);
+CREATE TABLE pt2 PARTITION OF pt FOR VALUES FROM (10) TO (20) PARTITION BY LIST (id);
+CREATE TABLE pt21 PARTITION OF pt2 DEFAULT;
+INSERT INTO t (x, s, m, p, j) SELECT i, 's' || i, 'a', i, json_build_object('a', i) FROM generate_series(1, 500) i;
+INSERT INTO "S ""x"."Order ü" VALUES ('a', 1.00, 'z'); INSERT INTO pt VALUES (1, 1), (2, 11);
+"""
+
+
+def release_pair(pair: Pair, drop_keys: bool = False) -> None:
+    release(pair.dsn, pair.primary_dsn, drop_keys=drop_keys, force=False, lock_wait_s=5, say=print)
+
+
+def test_release_gives_back(pair: Pair) -> None:
+    pair.run(SCHEMA + "CREATE TABLE nokey (a int)")
+    before = pair.dump()
+    pair.adopt(add_keys=True)
+    assert "psp" in pair.dump("--schema-only")
+    release_pair(pair, drop_keys=True)
+    assert pair.dump() == before
+
+
+def test_rows_are_at_the_primary(pair: Pair) -> None:
+    pair.run(SCHEMA)
+    pair.adopt()
+    counts = dict(pair.primary_rows(
+        "SELECT table_name, count(*) FROM psp.data JOIN psp.tables USING (table_id) WHERE image IS NOT NULL GROUP BY 1"
+    ))  # fmt: skip
+    assert counts == {"t": 500, "Order ü": 1, "pt": 2}
+    assert pair.primary_rows("SELECT state FROM psp.cluster") == [("adopted",)]
+
+
+def test_failure_leaves_everything(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.run(SCHEMA)
+    before = pair.dump()
+
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(adopt_module, "_seed", fail)
+        with pytest.raises(KeyboardInterrupt):
+            pair.adopt()
+    assert pair.dump() == before
+    assert pair.primary_rows("SELECT state FROM psp.cluster") == [("empty",)]
+    assert pair.adopt() == 1
+
+
+def test_second_adoption_is_refused(pair: Pair) -> None:
+    pair.adopt()
+    with pytest.raises(PspError, match="already"):
+        pair.adopt()
+
+
+def test_interrupted_before_the_last_step(pair: Pair) -> None:
+    pair.run(SCHEMA)
+    pair.adopt()
+    with psycopg.connect(pair.primary_dsn) as connection:
+        connection.execute("UPDATE psp.cluster SET state = 'adopting'")
+    assert pair.adopt() == 1
+    assert pair.primary_rows("SELECT state FROM psp.cluster") == [("adopted",)]
+
+
+def test_waits_for_writers(pair: Pair) -> None:
+    pair.run(SCHEMA)
+    with pair.connect() as writer:
+        writer.execute("INSERT INTO pt VALUES (7, 7)")
+        with pytest.raises(PspError, match="held by pid"):
+            pair.adopt(lock_wait_s=0.1)
+        thread = threading.Thread(target=pair.adopt)
+        thread.start()
+        writer.commit()
+        thread.join(60)
+    rows = pair.primary_rows(
+        "SELECT count(*) FROM psp.data JOIN psp.tables USING (table_id) WHERE table_name = 'pt' AND image IS NOT NULL"
+    )
+    assert rows == [(3,)]
+
+
+def test_join_restores_the_schema(pair: Pair) -> None:
+    pair.run(SCHEMA)
+    pair.adopt()
+    name = psycopg.conninfo.conninfo_to_dict(pair.dsn)["dbname"]
+    pair.server.create_database(f"{name}_two")
+    dsn = pair.server.dsn(f"{name}_two")
+    assert prepare_join(dsn, pair.primary_dsn, "two") == 2
+    with psycopg.connect(dsn) as two, pair.connect() as one:
+        query = "SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables ORDER BY 1"
+        assert two.execute(query).fetchall() == one.execute(query).fetchall()
+        assert two.execute("SELECT watermark FROM psp.watermark").fetchone() == (-1,)
+        draws = [c.execute("SELECT nextval('t_id_seq') FROM generate_series(1, 50)").fetchall() for c in (one, two)]
+    assert not set(draws[0]) & set(draws[1])

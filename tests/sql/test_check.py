@@ -1,0 +1,79 @@
+"""Each thing that stands in the way of adoption is found, with the severity it deserves."""
+
+import psycopg
+import pytest
+from conftest import Pair
+from psp.schema.catalog import read_database
+from psp.schema.rules import Problem, check, has_errors
+from psp.schema.server import read_facts
+
+
+def problems(pair: Pair, add_keys: bool = False) -> list[Problem]:
+    with pair.connect() as connection:
+        return check(read_database(connection), read_facts(connection), 64, add_keys)
+
+
+CASES = [
+    ("error", "no primary key", "CREATE TABLE t (a int)"),
+    ("error", "different bytes", "CREATE TABLE t (a interval PRIMARY KEY)"),
+    ("error", "different bytes", "CREATE TABLE t (a int[] PRIMARY KEY)"),
+    ("error", "nondeterministic",
+     "CREATE COLLATION c (provider = icu, locale = 'und', deterministic = false);"
+     "CREATE TABLE t (a text COLLATE c PRIMARY KEY)"),
+    ("error", "no binary send", "CREATE TABLE t (a int PRIMARY KEY, b aclitem)"),
+    ("error", "holds OIDs", "CREATE TABLE t (a int PRIMARY KEY, b regclass[])"),
+    ("error", "exclusion", "CREATE TABLE t (a int PRIMARY KEY, r int4range, EXCLUDE USING gist (r WITH &&))"),
+    ("error", "inherits", "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE t (PRIMARY KEY (a)) INHERITS (p)"),
+    ("error", "one partition",
+     "CREATE TABLE t (a int PRIMARY KEY, b int) PARTITION BY RANGE (a);"
+     "CREATE TABLE t1 PARTITION OF t DEFAULT; CREATE UNIQUE INDEX ON t1 (b)"),
+    ("error", "CYCLE", "CREATE SEQUENCE s CYCLE"),
+    ("error", "too small", "CREATE SEQUENCE s MAXVALUE 60"),
+    ("warning", "are left", "CREATE SEQUENCE s AS smallint"),
+    ("warning", "ENABLE ALWAYS",
+     "CREATE TABLE t (a int PRIMARY KEY);"
+     "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
+     "CREATE TRIGGER g AFTER INSERT ON t EXECUTE FUNCTION f(); ALTER TABLE t ENABLE ALWAYS TRIGGER g"),
+    ("warning", "large objects", "SELECT lo_create(0)"),
+    ("note", "unlogged", "CREATE UNLOGGED TABLE t (a int)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("severity", "words", "script"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+def test_finds(pair: Pair, severity: str, words: str, script: str) -> None:
+    assert not has_errors(problems(pair))
+    pair.run(script)
+    assert any(p.severity == severity and words in p.problem for p in problems(pair)), problems(pair)
+
+
+def test_all_at_once(pair: Pair) -> None:
+    pair.run("CREATE TABLE a (x int); CREATE TABLE b (x regtype); CREATE SEQUENCE s CYCLE")
+    assert len([p for p in problems(pair) if p.severity == "error"]) == 4
+
+
+def test_add_keys_removes_the_error(pair: Pair) -> None:
+    pair.run("CREATE TABLE a (x int)")
+    assert has_errors(problems(pair))
+    assert not has_errors(problems(pair, add_keys=True))
+
+
+def test_prepared_transaction(pair: Pair) -> None:
+    pair.run("CREATE TABLE t (a int PRIMARY KEY)")
+    with psycopg.connect(pair.dsn, autocommit=True) as connection:
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.execute("PREPARE TRANSACTION 'left'")
+        found = problems(pair)
+        connection.execute("ROLLBACK PREPARED 'left'")
+    assert any("left" in p.object and p.severity == "error" for p in found)
+
+
+def test_database_setting(pair: Pair) -> None:
+    pair.run("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable',"
+             " current_database()); END $$")  # fmt: skip
+    assert any("serializable" in p.problem for p in problems(pair))
+
+
+def test_adopted_already(pair: Pair) -> None:
+    pair.adopt()
+    assert any("already" in p.problem and p.severity == "error" for p in problems(pair))
