@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,18 +66,17 @@ def _free_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PgServer]:
-    folder = tmp_path_factory.mktemp("pg")
-    for parent in (folder, *folder.parents[:2]):
-        if parent != Path("/tmp"):
-            parent.chmod(0o755)
-    found = PgServer(
-        folder, _free_port(), Path("/tmp"), {"fsync": "off", "max_prepared_transactions": "5", "shared_buffers": "32MB"}
-    )
+def server() -> Iterator[PgServer]:
+    # Not pytest's own folder, which every other run of pytest closes to the server's account again.
+    folder = Path(tempfile.mkdtemp(prefix="psp-sql-"))
+    folder.chmod(0o755)
+    settings = {"fsync": "off", "max_prepared_transactions": "5", "shared_buffers": "32MB"}
+    found = PgServer(folder, _free_port(), Path("/tmp"), settings)
     found.create()
     found.start()
     yield found
     found.stop("immediate")
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
