@@ -86,19 +86,6 @@ local function back_off(failures)
    ffi.C.usleep(random.uniform(0, most_ms * 1000))
 end
 
--- After an error that is no serialization failure: make the connection usable again. Nothing may be sent on a connection
--- that the server ended (classes 08 and 57): sysbench 1.0.20 crashes on an error without a SQLSTATE.
-local function recover(failure)
-   local class = failure.sql_state:sub(1, 2)
-   if class == "08" or class == "57" then
-      connection:reconnect()
-      connect()
-   else
-      connection:query("ROLLBACK")
-   end
-   return failure.sql_state
-end
-
 -- Runs until it is committed or given up. Returns "committed", "rollback", "gave_up" or "errors", and the COMMIT's time.
 local function run_with_retries(transaction, input, counters)
    for failures = 1, options.retries_max do
@@ -108,7 +95,8 @@ local function run_with_retries(transaction, input, counters)
       elseif type(outcome) ~= "table" then
          error(outcome, 0)
       elseif not RETRYABLE[outcome.sql_state] then
-         counters.state = recover(outcome)
+         counters.state = outcome.sql_state
+         connection:query("ROLLBACK")
          return "errors"
       end
       counters.aborts = counters.aborts + 1
