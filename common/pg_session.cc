@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "common/log.h"
+#include "embedded/common_sql.h"
 
 namespace psp {
 namespace {
@@ -51,9 +52,7 @@ void PgSession::SetUp() {
   pqxx::nontransaction tx(*connection_);
   tx.exec_params("SELECT set_config('application_name', $1, false)", options_.application_name);
   for (const std::string& sql : options_.settings) tx.exec(sql);
-  const pqxx::row row = tx.exec1(
-      "SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity WHERE pid = "
-      "pg_backend_pid()");
+  const pqxx::row row = tx.exec1(std::string(sql::kBackendOfSession));
   backend_pid_ = row[0].as<int>();
   backend_start_ = row[1].as<std::string>();
   tx.commit();
@@ -115,10 +114,8 @@ PgError PgSession::Classify(const pqxx::pqxx_exception& problem, bool committing
 PgResult<bool> TerminateBackend(PgSession& session, int pid, const std::string& backend_start,
                                 std::chrono::milliseconds timeout) {
   return session.Autocommit([&](pqxx::nontransaction& tx) {
-    const pqxx::result gone = tx.exec_params(
-        "SELECT pg_terminate_backend(pid, $3) FROM pg_stat_activity"
-        " WHERE pid = $1 AND extract(epoch FROM backend_start)::text = $2",
-        pid, backend_start, timeout.count());
+    const pqxx::result gone =
+        tx.exec_params(std::string(sql::kEndBackend), pid, backend_start, timeout.count());
     return gone.empty() || gone[0][0].as<bool>();
   });
 }

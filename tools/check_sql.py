@@ -1,7 +1,7 @@
 """SQL is code and lives in .sql files that psql and people can read; C++ holds no more than short statements.
 
-Looks at each string literal outside tests (adjacent ones are one) for the beginning of a statement. One that fits
-in a line may stand where it is used; a longer one belongs under sql/.
+Looks at each string literal outside tests (adjacent ones are one) for the beginning of a statement. One that
+fits in a line may stand where it is used; a longer one belongs under sql/.
 """
 
 import re
@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from source_files import ROOT, cpp_files, is_test
 
 STATEMENT_LENGTH_MAX = 100
-STRING = re.compile(r'R"(\w*)\((?P<raw>.*?)\)\1"|(?P<plain>"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*)', re.DOTALL)
+_PLAIN = r'"(?:[^"\\\n]|\\.)*"'
+STRING = re.compile(
+    rf'R"(?P<mark>\w*)\((?P<raw>.*?)\)(?P=mark)"|(?P<plain>{_PLAIN}(?:\s*{_PLAIN})*)', re.DOTALL
+)
 STATEMENT = re.compile(
     r"^\s*(SELECT\s|INSERT\s+INTO\s|UPDATE\s+\S+\s+SET\b|DELETE\s+FROM\s|MERGE\s+INTO\s|WITH\s+\w+\s+AS\s*\(|"
     r"TRUNCATE\s|COPY\s+\S+|CREATE\s+(TABLE|SCHEMA|FUNCTION|INDEX)\b|ALTER\s+\w+\s)"

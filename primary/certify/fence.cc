@@ -1,5 +1,9 @@
 #include "primary/certify/fence.h"
 
+#include <string>
+
+#include "embedded/certify_sql.h"
+
 namespace psp {
 namespace {
 
@@ -18,11 +22,7 @@ PgResult<bool> JoinFence(PgSession& session, Epoch epoch) {
 
 PgResult<Done> RaiseFence(PgSession& session) {
   return session.Autocommit([&](pqxx::nontransaction& tx) {
-    tx.exec_params(
-        "SELECT pg_terminate_backend(pid) FROM pg_locks"
-        " WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND pid <> pg_backend_pid()"
-        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-        kLockClass, kDecidersLock);
+    tx.exec_params(std::string(sql::kEndDeciders), kLockClass, kDecidersLock);
     tx.exec_params("SELECT pg_advisory_lock($1, $2)", kLockClass, kDecidersLock);
     tx.exec_params("SELECT pg_advisory_unlock($1, $2)", kLockClass, kDecidersLock);
   });
