@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, LiteralString, Self
 
 import psycopg
@@ -64,7 +65,7 @@ def is_streaming(cluster: LocalCluster, name: str) -> bool:
 def wait_streaming(cluster: LocalCluster) -> None:
     """Waits until every SP streams."""
     for sp in cluster.sps:
-        wait_until(f"{sp.name} to stream", lambda name=sp.name: is_streaming(cluster, name), WAIT_S)
+        wait_until(f"{sp.name} to stream", partial(is_streaming, cluster, sp.name), WAIT_S)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import uuid
 from decimal import Decimal
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -113,11 +114,11 @@ def test_identity_columns_do_not_collide(cluster: LocalCluster) -> None:
 
 
 @pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ"])
-def test_isolation_levels(cluster: LocalCluster, level: str) -> None:
+def test_isolation_levels(cluster: LocalCluster, level: LiteralString) -> None:
     first, second, _ = cluster.sps
     key = str(uuid.uuid4())
     with connect(first, autocommit=True) as connection:
-        connection.execute(f"BEGIN ISOLATION LEVEL {level}")  # type: ignore[call-overload]
+        connection.execute(f"BEGIN ISOLATION LEVEL {level}")
         connection.execute("INSERT INTO counter VALUES (%s, 3)", (key,))
         connection.execute("COMMIT")
     wait_for_row(second, "SELECT 1 FROM counter WHERE name = %s AND value = 3", (key,))

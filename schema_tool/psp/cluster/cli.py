@@ -165,7 +165,7 @@ def _join_progress() -> Iterator[growth.JoinProgress]:
 
         def show(name: str, done: int, total: int) -> None:
             if name not in tasks:
-                tasks[name] = bars.add_task(f"{name}: rows copied from the primary", total=total)
+                tasks[name] = bars.add_task(f"{name}: rows copied", total=total)
             bars.update(tasks[name], completed=done, total=max(done, total))
 
         yield show

@@ -174,8 +174,9 @@ class LocalCluster:
             processes.end(name)
         if keep_data:
             return
-        shutil.rmtree(self.state.socket_dir, ignore_errors=True)
-        shutil.rmtree(self.state.directory)
+        for folder in (self.state.socket_dir, self.state.directory):
+            if folder.exists():
+                shutil.rmtree(folder)
 
     def resume(self) -> None:
         """Starts whatever does not run: after `down(keep_data=True)`, a reboot or a crash."""

@@ -70,7 +70,7 @@ def _wait_ready(process: subprocess.Popen[bytes], name: ProcessName, timeout_s: 
     deadline = time.monotonic() + timeout_s
     seen = b""
     with process.stdout as stdout:
-        while READY_LINE not in seen.splitlines():
+        while READY_LINE not in seen.split(b"\n")[:-1]:  # whole lines: the writer may need two writes
             readable, _, _ = select.select([stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not readable:
                 raise PspError(f"{name.role} of {name.node} was not ready within {timeout_s:g} s")
