@@ -1,0 +1,338 @@
+#include "semi_primary/apply/apply_worker.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/pg_binary.h"
+#include "embedded/apply_sql.h"
+#include "semi_primary/apply/load_catalog.h"
+
+namespace psp {
+namespace {
+
+// Text values are read back as the capture functions wrote them.
+const std::vector<std::string> kSettings = {
+    "SET session_replication_role = replica",
+    "SET synchronous_commit = off",
+    "SET search_path = pg_catalog",
+    "SET client_encoding = 'UTF8'",
+    "SET datestyle = 'ISO, MDY'",
+    "SET intervalstyle = 'postgres'",
+    "SET lc_monetary = 'C'",
+    "SET row_security = off",
+    "SET statement_timeout = 0",
+    "SET lock_timeout = 0",
+    "SET idle_in_transaction_session_timeout = 0",
+    "SET plan_cache_mode = force_generic_plan",
+};
+
+std::vector<pqxx::binarystring> Parameters(const std::vector<std::string>& arrays) {
+  std::vector<pqxx::binarystring> parameters;
+  parameters.reserve(arrays.size());
+  for (const std::string& array : arrays) parameters.push_back(Binary(array));
+  return parameters;
+}
+
+// For as long as it lives the worker may wait for row locks.
+class LockWanting {
+ public:
+  explicit LockWanting(ApplyActivity* activity) : activity_(activity) {
+    activity_->statement_since_us = MonotonicUs();
+  }
+  ~LockWanting() { activity_->statement_since_us = 0; }
+  LockWanting(const LockWanting&) = delete;
+  LockWanting& operator=(const LockWanting&) = delete;
+
+ private:
+  ApplyActivity* activity_;
+};
+
+}  // namespace
+
+ApplyWorker::ApplyWorker(Options options, std::function<void(ApplyEvent)> report)
+    : options_(std::move(options)),
+      report_(std::move(report)),
+      inbox_(options_.limits),
+      session_(
+          {.conninfo = options_.conninfo, .application_name = "psp apply worker", .settings = kSettings}) {
+  session_.Prepare("missing_proofs", std::string(sql::kApplyMissingProofs));
+  session_.Prepare("wait_for_backend", "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))");
+  session_.Prepare("advance", "UPDATE psp.watermark SET watermark = $1");
+  session_.Prepare("forget_proofs", "DELETE FROM psp.applied WHERE global_t > $1 AND global_t <= $2");
+}
+
+void ApplyWorker::Start() {
+  thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+}
+
+void ApplyWorker::Stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ApplyWorker::Run(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    if (!session_.connected() && !session_.ConnectUntilStopped(stop)) return;
+    if (!Begin(stop)) continue;
+    if (Serve(stop) == After::kFailed) return;
+  }
+  if (session_.connected()) MakeDurable();
+}
+
+// Reads where this database stands. False when that failed; then the connection is closed.
+bool ApplyWorker::Begin(std::stop_token stop) {
+  activity_.backend_pid = session_.backend_pid();
+  const auto state = session_.Transaction([](pqxx::work& tx) {
+    tx.exec("DELETE FROM psp.applied a USING psp.watermark w WHERE a.global_t <= w.watermark");
+    const pqxx::row row = tx.exec1("SELECT w.watermark, i.joining FROM psp.watermark w, psp.identity i");
+    return std::pair(row[0].as<GlobalT>(), row[1].as<bool>());
+  });
+  auto catalog = state ? LoadCatalog(session_) : PgResult<TableCatalogPtr>(state.error());
+  if (!catalog) {
+    spdlog::error("apply: cannot read the psp schema, trying again: {}", catalog.error().message);
+    session_.Close();
+    return session_.ConnectUntilStopped(stop) && false;
+  }
+  std::tie(watermark_, joining_) = *state;
+  durable_ = -1;
+  durable_at_us_ = 0;
+  copying_ = false;
+  copied_rows_ = 0;
+  catalog_ = *catalog;
+  ++generation_;
+  report_(ApplyStarted{generation_, watermark_, joining_, catalog_});
+  return true;
+}
+
+ApplyWorker::After ApplyWorker::Serve(std::stop_token stop) {
+  After after = After::kGoOn;
+  while (after == After::kGoOn && !stop.stop_requested()) {
+    const bool owes = durable_ < watermark_;
+    const std::int64_t idle_us =
+        owes ? durable_at_us_ + options_.ack_interval_ms * 1000 : MonotonicUs() + 1'000'000;
+    std::vector<ApplyStep> steps = inbox_.Take(stop, idle_us);
+    std::erase_if(steps, [&](const ApplyStep& step) { return step.generation != generation_; });
+    if (!steps.empty()) {
+      after = steps[0].copied_rows ? ApplyCopy(steps[0], stop) : ApplySteps(steps, stop);
+    } else if (DurableIsDue()) {
+      after = MakeDurable();
+    }
+  }
+  return after;
+}
+
+ApplyWorker::After ApplyWorker::ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop) {
+  Transactions transactions;
+  for (const ApplyStep& step : steps) {
+    transactions.insert(transactions.end(), step.transactions.begin(), step.transactions.end());
+  }
+  const After proven = Prove(&transactions);
+  if (proven != After::kGoOn) return proven;
+  return ApplyInParts(transactions, steps.back().closed_t, stop);
+}
+
+PgResult<std::vector<GlobalT>> ApplyWorker::MissingProofs(const Transactions& transactions) {
+  ArrayWriter own(kOidInt8);
+  for (const ApplyTransaction& transaction : transactions) {
+    if (transaction.own) own.AddInt8(transaction.global_t);
+  }
+  if (own.size() == 0) return std::vector<GlobalT>();
+  return session_.Autocommit([&](pqxx::nontransaction& tx) {
+    std::vector<GlobalT> missing;
+    for (const pqxx::row& row : tx.exec_prepared("missing_proofs", Binary(own.Finish()))) {
+      missing.push_back(row[0].as<GlobalT>());
+    }
+    return missing;
+  });
+}
+
+// Afterwards only the rows that are to be applied have a write-set: remote ones and those of dead own
+// transactions.
+ApplyWorker::After ApplyWorker::Prove(Transactions* transactions) {
+  auto missing = MissingProofs(*transactions);
+  if (missing && !missing->empty()) {
+    const std::unordered_set<GlobalT> unproven(missing->begin(), missing->end());
+    for (const ApplyTransaction& transaction : *transactions) {
+      if (!transaction.own || !unproven.contains(transaction.global_t)) continue;
+      const auto ended = session_.Autocommit([&](pqxx::nontransaction& tx) {
+        tx.exec_prepared("wait_for_backend", transaction.tx_id.ToText());
+      });
+      if (!ended) return After::kBeginAnew;
+    }
+    missing = MissingProofs(*transactions);
+  }
+  if (!missing) {
+    spdlog::warn("apply: {}", missing.error().message);
+    return After::kBeginAnew;
+  }
+  const std::unordered_set<GlobalT> dead(missing->begin(), missing->end());
+  for (ApplyTransaction& transaction : *transactions) {
+    if (!transaction.own) continue;
+    if (!dead.contains(transaction.global_t)) {
+      transaction.write_set.reset();
+    } else if (transaction.write_set == nullptr) {
+      spdlog::warn("own transaction {} must be applied here and its rows are not known: asking for them",
+                   transaction.tx_id.ToText());
+      return After::kBeginAnew;
+    } else {
+      spdlog::info("own transaction {} (global_t {}) was committed and its backend has gone: applying it",
+                   transaction.tx_id.ToText(), transaction.global_t);
+    }
+  }
+  return After::kGoOn;
+}
+
+// All at once; if that fails by itself, one transaction at a time, and then without ON CONFLICT.
+ApplyWorker::After ApplyWorker::ApplyInParts(const Transactions& transactions, GlobalT closed_t,
+                                             std::stop_token stop) {
+  std::vector<const proto::WriteSet*> write_sets;
+  for (const ApplyTransaction& transaction : transactions) {
+    if (transaction.write_set) write_sets.push_back(transaction.write_set.get());
+  }
+  const auto apply = [&](GlobalT upto_t) {
+    return [this, upto_t](const std::vector<TableChange>& changes) { return ApplyBatch(changes, upto_t); };
+  };
+  bool failed_itself = false;
+  After after = ApplyOnce(write_sets, apply(closed_t), false, &failed_itself, stop);
+  if (!failed_itself) return after;
+  for (std::size_t i = 0; i < transactions.size() && (failed_itself || after == After::kGoOn); ++i) {
+    const bool is_last = i + 1 == transactions.size();
+    const GlobalT upto_t = is_last ? closed_t : transactions[i].global_t;
+    std::vector<const proto::WriteSet*> alone;
+    if (transactions[i].write_set) alone.push_back(transactions[i].write_set.get());
+    after = ApplyOnce(alone, apply(upto_t), false, &failed_itself, stop);
+    if (failed_itself) after = ApplyOnce(alone, apply(upto_t), true, &failed_itself, stop);
+    if (failed_itself) return After::kFailed;
+  }
+  return after;
+}
+
+// Retries what PostgreSQL asks to retry. `*failed_itself` when the same would fail again; the reason is
+// reported when nothing else is left to try.
+ApplyWorker::After ApplyWorker::ApplyOnce(
+    const std::vector<const proto::WriteSet*>& write_sets,
+    const std::function<PgResult<Done>(const std::vector<TableChange>&)>& apply, bool replace_all,
+    bool* failed_itself, std::stop_token stop) {
+  *failed_itself = false;
+  auto changes = BuildBatch(*catalog_, write_sets, replace_all);
+  if (!changes && changes.error().unknown_table) {
+    auto catalog = LoadCatalog(session_);
+    if (!catalog) return After::kBeginAnew;
+    catalog_ = *catalog;
+    report_(ApplyCatalog{catalog_});
+    changes = BuildBatch(*catalog_, write_sets, replace_all);
+  }
+  if (!changes) return Failed(changes.error().message);
+  while (!stop.stop_requested()) {
+    const auto applied = apply(*changes);
+    if (applied) return After::kGoOn;
+    if (applied.error().reaction == PgReaction::kRetry) continue;
+    spdlog::warn("apply: {} {}", applied.error().sqlstate, applied.error().message);
+    if (applied.error().reaction != PgReaction::kAbort) return After::kBeginAnew;
+    *failed_itself = true;
+    if (replace_all) return Failed(applied.error().sqlstate + " " + applied.error().message);
+    return After::kGoOn;
+  }
+  return After::kBeginAnew;
+}
+
+PgResult<Done> ApplyWorker::ApplyBatch(const std::vector<TableChange>& changes, GlobalT closed_t) {
+  const bool durable = DurableIsDue();
+  const auto applied = session_.Transaction([&](pqxx::work& tx) {
+    const LockWanting wanting(&activity_);
+    if (durable) tx.exec0("SET LOCAL synchronous_commit = on");
+    RunStatements(tx, changes);
+    tx.exec_prepared0("advance", closed_t);
+    tx.exec_prepared0("forget_proofs", watermark_, closed_t);
+  });
+  if (!applied) return applied;
+  watermark_ = closed_t;
+  if (durable) {
+    durable_ = closed_t;
+    durable_at_us_ = MonotonicUs();
+  }
+  Report();
+  return applied;
+}
+
+void ApplyWorker::RunStatements(pqxx::work& tx, const std::vector<TableChange>& changes) {
+  const auto run = [&](const CapturedTable& table, char kind, const std::string& sql, const auto& arrays) {
+    const std::string name = std::string(1, kind) + std::to_string(table.table_id);
+    tx.conn().prepare(name, sql);
+    const auto parameters = Parameters(arrays);
+    tx.exec_prepared(name, pqxx::prepare::make_dynamic_params(parameters));
+  };
+  for (const TableChange& change : changes) {
+    if (!change.delete_keys.empty()) run(*change.table, 'd', change.table->delete_sql, change.delete_keys);
+    if (change.upsert_values.empty()) continue;
+    if (change.replace) {
+      run(*change.table, 'i', change.table->insert_sql, change.upsert_values);
+    } else {
+      run(*change.table, 'u', change.table->upsert_sql, change.upsert_values);
+    }
+  }
+}
+
+ApplyWorker::After ApplyWorker::ApplyCopy(const ApplyStep& step, std::stop_token stop) {
+  const auto apply = [&](const std::vector<TableChange>& changes) {
+    return session_.Transaction([&](pqxx::work& tx) {
+      const LockWanting wanting(&activity_);
+      if (!copying_) {  // what an interrupted copy has left
+        for (const auto& [id, table] : catalog_->tables) {
+          tx.exec0("DELETE FROM " + tx.quote_name(table.schema_name) + "." + tx.quote_name(table.table_name));
+        }
+      }
+      RunStatements(tx, changes);
+      if (!step.copy_is_complete) return;
+      tx.exec_prepared0("advance", step.closed_t);
+      tx.exec0("UPDATE psp.identity SET joining = false");
+    });
+  };
+  bool failed_itself = false;
+  After after = ApplyOnce({step.copied_rows.get()}, apply, false, &failed_itself, stop);
+  if (failed_itself) after = ApplyOnce({step.copied_rows.get()}, apply, true, &failed_itself, stop);
+  if (after != After::kGoOn) return after;
+  copying_ = true;
+  copied_rows_ = step.rows_done;
+  if (step.copy_is_complete) {
+    watermark_ = step.closed_t;
+    joining_ = false;
+  }
+  Report();
+  return After::kGoOn;
+}
+
+bool ApplyWorker::DurableIsDue() const {
+  return !joining_ && durable_ < watermark_ &&
+         MonotonicUs() - durable_at_us_ >= options_.ack_interval_ms * 1000;
+}
+
+ApplyWorker::After ApplyWorker::MakeDurable() {
+  if (joining_ || durable_ >= watermark_) return After::kGoOn;
+  const auto flushed = session_.Transaction([&](pqxx::work& tx) {
+    tx.exec0("SET LOCAL synchronous_commit = on");
+    tx.exec_prepared0("advance", watermark_);
+  });
+  if (!flushed) {
+    spdlog::warn("apply: {}", flushed.error().message);
+    return After::kBeginAnew;
+  }
+  durable_ = watermark_;
+  durable_at_us_ = MonotonicUs();
+  Report();
+  return After::kGoOn;
+}
+
+ApplyWorker::After ApplyWorker::Failed(const std::string& message) {
+  spdlog::critical("applying has stopped at global_t {}: {}", watermark_, message);
+  report_(ApplyFailed{message});
+  return After::kFailed;
+}
+
+void ApplyWorker::Report() {
+  report_(ApplyProgress{generation_, watermark_, std::max<GlobalT>(durable_, 0), copied_rows_, joining_});
+}
+
+}  // namespace psp

@@ -1,0 +1,110 @@
+// Applies the stream to the semi-primary's tables: one thread, one PostgreSQL session.
+//
+// Invariants
+// - Data and W change in one PostgreSQL transaction; steps are applied in order and nothing is skipped.
+// - Before a batch takes its first row lock, every own transaction in it is proven in (psp.applied) or proven
+// dead:
+//   its backend's advisory lock is free and there is still no proof. A dead one's rows are applied like
+//   remote ones. A backend between decision and COMMIT therefore never meets an apply worker that waits for
+//   it while holding locks.
+// - Only what a synchronous commit has put on the disk is reported as durable.
+// - After a lost connection W is read again (PostgreSQL may have crashed and gone back) and the stream begins
+// anew
+//   with the next generation; steps of older generations are dropped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "common/pg_session.h"
+#include "semi_primary/apply/batch.h"
+#include "semi_primary/apply/blocker_watch.h"
+#include "semi_primary/apply/inbox.h"
+
+namespace psp {
+
+// Tells the main thread:
+struct ApplyStarted {  // the stream must begin anew from here
+  std::uint64_t generation = 0;
+  GlobalT watermark = 0;
+  bool joining = false;
+  TableCatalogPtr catalog;
+};
+struct ApplyProgress {
+  std::uint64_t generation = 0;
+  GlobalT watermark = 0;
+  GlobalT durable = 0;           // <= watermark; on the disk
+  std::int64_t copied_rows = 0;  // while joining
+  bool joining = false;
+};
+struct ApplyCatalog {
+  TableCatalogPtr catalog;
+};
+struct ApplyFailed {  // applying has stopped for good
+  std::string message;
+};
+using ApplyEvent = std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyFailed>;
+
+class ApplyWorker {
+ public:
+  struct Options {
+    std::string conninfo;
+    std::int64_t ack_interval_ms = 1000;
+    ApplyInbox::Limits limits;
+  };
+
+  // `report` is called on the worker's thread.
+  ApplyWorker(Options options, std::function<void(ApplyEvent)> report);
+  ~ApplyWorker() { Stop(); }
+
+  void Start();
+  // Waits for a statement that runs, makes what is applied durable, joins the thread.
+  void Stop();
+
+  ApplyInbox& inbox() { return inbox_; }
+  const ApplyActivity& activity() const { return activity_; }
+
+ private:
+  enum class After { kGoOn, kBeginAnew, kFailed };
+  using Transactions = std::vector<ApplyTransaction>;
+
+  void Run(std::stop_token stop);
+  bool Begin(std::stop_token stop);
+  After Serve(std::stop_token stop);
+  After ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop);
+  After ApplyCopy(const ApplyStep& step, std::stop_token stop);
+  After Prove(Transactions* transactions);
+  PgResult<std::vector<GlobalT>> MissingProofs(const Transactions& transactions);
+  After ApplyInParts(const Transactions& transactions, GlobalT closed_t, std::stop_token stop);
+  After ApplyOnce(const std::vector<const proto::WriteSet*>& write_sets,
+                  const std::function<PgResult<Done>(const std::vector<TableChange>&)>& apply,
+                  bool replace_all, bool* failed_itself, std::stop_token stop);
+  PgResult<Done> ApplyBatch(const std::vector<TableChange>& changes, GlobalT closed_t);
+  void RunStatements(pqxx::work& tx, const std::vector<TableChange>& changes);
+  After MakeDurable();
+  After Failed(const std::string& message);
+  bool DurableIsDue() const;
+  void Report();
+
+  const Options options_;
+  const std::function<void(ApplyEvent)> report_;
+  ApplyInbox inbox_;
+  ApplyActivity activity_;
+  PgSession session_;
+  // Owned by the thread:
+  TableCatalogPtr catalog_;
+  std::uint64_t generation_ = 0;
+  GlobalT watermark_ = 0;
+  GlobalT durable_ = 0;
+  bool joining_ = false;
+  bool copying_ = false;  // the tables were cleared in this generation
+  std::int64_t copied_rows_ = 0;
+  std::int64_t durable_at_us_ = 0;
+  std::jthread thread_;
+};
+
+}  // namespace psp

@@ -1,0 +1,107 @@
+#include "semi_primary/apply/batch.h"
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "common/ids.h"
+#include "common/pg_binary.h"
+
+namespace psp {
+namespace {
+
+struct TableRows {
+  const CapturedTable* table = nullptr;
+  bool has_guards = false;
+  std::unordered_map<std::string_view, std::size_t> by_key;  // -> index in rows
+  std::vector<const proto::Row*> rows;                       // the last writer of each key
+};
+
+using Tables = std::map<std::uint32_t, TableRows>;  // in order, so that batches lock tables alike
+
+BatchProblem Malformed(const CapturedTable& table, const std::string& what) {
+  return {false, "a row of " + table.schema_name + "." + table.table_name + " " + what};
+}
+
+std::optional<BatchProblem> Gather(const TableCatalog& catalog, const proto::WriteSet& write_set,
+                                   Tables* tables) {
+  for (const proto::Row& row : write_set.rows()) {
+    const auto guard = catalog.guards.find(row.table_id());
+    const std::uint32_t table_id = guard == catalog.guards.end() ? row.table_id() : guard->second.table_id;
+    const auto table = catalog.tables.find(table_id);
+    if (table == catalog.tables.end()) {
+      return BatchProblem{true, "table_id " + std::to_string(row.table_id()) + " is not in psp.tables"};
+    }
+    TableRows& entry = (*tables)[table_id];
+    entry.table = &table->second;
+    if (guard != catalog.guards.end()) {
+      entry.has_guards = true;
+      continue;
+    }
+    if (!row.deleted() && !row.has_image()) return Malformed(table->second, "has no image");
+    const auto [known, is_new] = entry.by_key.try_emplace(row.key(), entry.rows.size());
+    if (is_new) {
+      entry.rows.push_back(&row);
+    } else {
+      entry.rows[known->second] = &row;
+    }
+  }
+  return std::nullopt;
+}
+
+// One array for each column of the records.
+class Arrays {
+ public:
+  explicit Arrays(const std::vector<std::uint32_t>& oids) {
+    for (const std::uint32_t oid : oids) writers_.emplace_back(oid);
+  }
+
+  // False when the record is malformed or has another number of columns.
+  bool Add(std::string_view record) {
+    if (!DecodeRecord(&record, &fields_).empty() || !record.empty() || fields_.size() != writers_.size())
+      return false;
+    for (std::size_t i = 0; i < writers_.size(); ++i) writers_[i].Add(fields_[i].value);
+    return true;
+  }
+
+  std::vector<std::string> Finish() {
+    std::vector<std::string> arrays;
+    if (writers_.empty() || writers_[0].size() == 0) return arrays;
+    for (ArrayWriter& writer : writers_) arrays.push_back(writer.Finish());
+    return arrays;
+  }
+
+ private:
+  std::vector<ArrayWriter> writers_;
+  std::vector<RecordField> fields_;
+};
+
+}  // namespace
+
+Result<std::vector<TableChange>, BatchProblem> BuildBatch(
+    const TableCatalog& catalog, const std::vector<const proto::WriteSet*>& write_sets, bool replace_all) {
+  Tables tables;
+  for (const proto::WriteSet* write_set : write_sets) {
+    if (auto problem = Gather(catalog, *write_set, &tables)) return *problem;
+  }
+  std::vector<TableChange> changes;
+  for (const auto& [table_id, entry] : tables) {
+    if (entry.rows.empty()) continue;
+    TableChange& change = changes.emplace_back();
+    change.table = entry.table;
+    change.replace = replace_all || entry.has_guards || entry.table->always_replace;
+    Arrays keys(entry.table->key_oids);
+    Arrays values(entry.table->column_oids);
+    for (const proto::Row* row : entry.rows) {
+      if ((row->deleted() || change.replace) && !keys.Add(row->key()))
+        return Malformed(*entry.table, "has a malformed key");
+      if (!row->deleted() && !values.Add(row->image()))
+        return Malformed(*entry.table, "has a malformed image");
+    }
+    change.delete_keys = keys.Finish();
+    change.upsert_values = values.Finish();
+  }
+  return changes;
+}
+
+}  // namespace psp

@@ -1,0 +1,115 @@
+#include "semi_primary/apply/batch.h"
+
+#include <gtest/gtest.h>
+
+#include "common/pg_binary.h"
+
+namespace psp {
+namespace {
+
+std::string Record(const std::vector<std::string>& values) {
+  std::vector<RecordField> fields;
+  for (const std::string& value : values) fields.push_back({kOidText, value});
+  std::string out;
+  AppendRecord(&out, fields);
+  return out;
+}
+
+std::string Array(const std::vector<std::string>& values) {
+  ArrayWriter writer(kOidText);
+  for (const std::string& value : values) writer.Add(std::string_view(value));
+  return writer.Finish();
+}
+
+class BatchTest : public ::testing::Test {
+ protected:
+  BatchTest() {
+    catalog_.tables[1] = {1, "public", "t", {"k"}, {kOidText, kOidText}, {kOidText}, false, "i", "u", "d"};
+    catalog_.guards[2] = {1, "t_v"};
+    catalog_.tables[3] = {3, "public", "always", {"k"}, {kOidText}, {kOidText}, true, "i", "u", "d"};
+  }
+  static void Upsert(proto::WriteSet* set, std::uint32_t table, const std::string& key,
+                     const std::vector<std::string>& image) {
+    proto::Row* row = set->add_rows();
+    row->set_table_id(table);
+    row->set_key(Record({key}));
+    row->set_image(Record(image));
+  }
+  static void Delete(proto::WriteSet* set, const std::string& key) {
+    proto::Row* row = set->add_rows();
+    row->set_table_id(1);
+    row->set_key(Record({key}));
+    row->set_deleted(true);
+  }
+  static void Guard(proto::WriteSet* set) {
+    proto::Row* row = set->add_rows();
+    row->set_table_id(2);
+    row->set_key(Record({"guarded"}));
+  }
+  std::vector<TableChange> Build(bool replace_all = false) {
+    auto built = BuildBatch(catalog_, {&first_, &second_}, replace_all);
+    EXPECT_TRUE(built.ok());
+    return built.ok() ? *built : std::vector<TableChange>();
+  }
+
+  TableCatalog catalog_;
+  proto::WriteSet first_;
+  proto::WriteSet second_;
+};
+
+TEST_F(BatchTest, LastWriterOfAKeyWins) {
+  Upsert(&first_, 1, "a", {"a", "1"});
+  Upsert(&first_, 1, "b", {"b", "1"});
+  Delete(&first_, "c");
+  Upsert(&second_, 1, "a", {"a", "2"});
+  Delete(&second_, "b");
+  Upsert(&second_, 1, "c", {"c", "2"});
+  const auto changes = Build();
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_FALSE(changes[0].replace);
+  EXPECT_EQ(changes[0].upsert_values, (std::vector<std::string>{Array({"a", "c"}), Array({"2", "2"})}));
+  EXPECT_EQ(changes[0].delete_keys, std::vector<std::string>{Array({"b"})});
+}
+
+TEST_F(BatchTest, GuardsMakeATableReplaced) {
+  Upsert(&first_, 1, "a", {"a", "1"});
+  Guard(&second_);
+  const auto changes = Build();
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_TRUE(changes[0].replace);
+  EXPECT_EQ(changes[0].delete_keys, std::vector<std::string>{Array({"a"})});
+}
+
+TEST_F(BatchTest, SomeTablesAreAlwaysReplacedAndAllWhenAsked) {
+  Upsert(&first_, 1, "a", {"a", "1"});
+  Upsert(&first_, 3, "a", {"a"});
+  auto changes = Build();
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_FALSE(changes[0].replace);
+  EXPECT_TRUE(changes[1].replace);
+  EXPECT_TRUE(Build(true)[0].replace);
+}
+
+TEST_F(BatchTest, OnlyGuardsChangeNothing) {
+  Guard(&first_);
+  EXPECT_TRUE(Build().empty());
+}
+
+TEST_F(BatchTest, BadRows) {
+  Upsert(&first_, 9, "a", {"a"});
+  auto built = BuildBatch(catalog_, {&first_}, false);
+  ASSERT_FALSE(built.ok());
+  EXPECT_TRUE(built.error().unknown_table);
+  first_.Clear();
+  Upsert(&first_, 1, "a", {"a"});  // one column too few
+  built = BuildBatch(catalog_, {&first_}, false);
+  ASSERT_FALSE(built.ok());
+  EXPECT_FALSE(built.error().unknown_table);
+  first_.Clear();
+  Upsert(&first_, 1, "a", {"a", "1"});
+  first_.mutable_rows(0)->clear_image();
+  EXPECT_FALSE(BuildBatch(catalog_, {&first_}, false).ok());
+}
+
+}  // namespace
+}  // namespace psp

@@ -1,0 +1,58 @@
+#include "semi_primary/apply/load_catalog.h"
+
+#include "embedded/apply_sql.h"
+
+namespace psp {
+namespace {
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+std::vector<std::uint32_t> Oids(const pqxx::field& field) {
+  std::vector<std::uint32_t> oids;
+  for (const std::string& part : Split(field.as<std::string>(), ',')) {
+    oids.push_back(static_cast<std::uint32_t>(std::stoul(part)));
+  }
+  return oids;
+}
+
+CapturedTable TableOf(const pqxx::row& row) {
+  CapturedTable table;
+  table.table_id = row["table_id"].as<std::uint32_t>();
+  table.schema_name = row["schema_name"].as<std::string>();
+  table.table_name = row["table_name"].as<std::string>();
+  table.key_names = Split(row["key_names"].as<std::string>(), '\1');
+  table.column_oids = Oids(row["column_oids"]);
+  table.key_oids = Oids(row["key_oids"]);
+  table.always_replace = row["always_replace"].as<bool>();
+  table.insert_sql = row["insert_sql"].as<std::string>();
+  table.upsert_sql = table.insert_sql + row["on_conflict_sql"].as<std::string>();
+  table.delete_sql = row["delete_sql"].as<std::string>();
+  return table;
+}
+
+}  // namespace
+
+PgResult<TableCatalogPtr> LoadCatalog(PgSession& session) {
+  return session.SnapshotTransaction([](pqxx::transaction<pqxx::repeatable_read>& tx) {
+    auto catalog = std::make_shared<TableCatalog>();
+    for (const pqxx::row& row : tx.exec(std::string(sql::kApplyTables))) {
+      CapturedTable table = TableOf(row);
+      catalog->tables.emplace(table.table_id, std::move(table));
+    }
+    for (const pqxx::row& row : tx.exec(std::string(sql::kApplyGuards))) {
+      catalog->guards[row[1].as<std::uint32_t>()] = {row[0].as<std::uint32_t>(), row[2].as<std::string>()};
+    }
+    return TableCatalogPtr(std::move(catalog));
+  });
+}
+
+}  // namespace psp

@@ -1,0 +1,32 @@
+// The settings of psp-semi-primary.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/config.h"
+
+namespace psp {
+
+struct SemiPrimarySettings {
+  std::string name;
+  std::string database;
+  std::string primary;
+  std::string hook_listen;
+  std::string log_level;
+  std::int64_t conflict_grace_ms = 0;
+  std::int64_t commit_timeout_ms = 0;
+  std::int64_t disconnected_grace_ms = 0;
+  std::int64_t apply_batch_transactions_max = 0;
+  std::int64_t apply_batch_bytes_max = 0;
+  std::int64_t ack_interval_ms = 0;
+  std::int64_t write_set_bytes_max = 0;
+  std::int64_t waiting_bytes_max = 0;
+  std::int64_t hook_connections_max = 0;
+  std::int64_t heartbeat_timeout_ms = 0;
+};
+
+// Fills `settings` from the file and the command line; see Settings::Load.
+Settings::Outcome LoadSettings(int argc, const char* const* argv, SemiPrimarySettings* settings);
+
+}  // namespace psp

@@ -1,0 +1,123 @@
+#include "semi_primary/status_writer.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "embedded/semi_primary_sql.h"
+
+namespace psp {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+
+// Held as long as the session lives; a second daemon on the same database is refused.
+const char* const kClaim =
+    "DO $$ BEGIN IF NOT pg_try_advisory_lock(hashtextextended('psp-semi-primary', 0)) THEN"
+    " RAISE EXCEPTION 'another psp-semi-primary serves this database'; END IF; END $$";
+
+std::string JsonText(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    out.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+  }
+  return out + "\"";
+}
+
+std::string ToJson(const DaemonStatus& now, double commits_per_s, double aborts_per_s) {
+  return fmt::format(
+      R"({{"state":{},"watermark":{},"closed_t":{},"lag_transactions":{},"lag_ms":{},"commits_total":{},)"
+      R"("aborts_total":{},"commits_per_s":{:.1f},"aborts_per_s":{:.1f},"rtt_ms":{:.2f},"epoch":{},"waiting":{},)"
+      R"("join_rows_done":{},"join_rows_total":{},"last_error":{}}})",
+      JsonText(now.state), now.watermark, now.closed_t, std::max<GlobalT>(now.closed_t - now.watermark, 0),
+      now.lag_ms, now.commits_total, now.aborts_total, commits_per_s, aborts_per_s, now.rtt_ms, now.epoch,
+      now.waiting, now.join_rows_done, now.join_rows_total,
+      now.last_error.empty() ? "null" : JsonText(now.last_error));
+}
+
+}  // namespace
+
+StatusWriter::StatusWriter(const std::string& conninfo)
+    : session_({.conninfo = conninfo,
+                .application_name = "psp semi-primary",
+                .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog", kClaim}}) {
+  session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
+}
+
+Result<Identity, std::string> StatusWriter::Open(const std::string& name, const std::string& hook_conninfo) {
+  const auto connected = session_.Connect();
+  if (!connected) return connected.error().message;
+  Identity identity;
+  std::string problem;
+  const auto read = session_.Transaction([&](pqxx::work& tx) {
+    const pqxx::row row = tx.exec1(std::string(sql::kReadIdentity));
+    if (row["name"].as<std::string>() != name) {
+      problem = "this database belongs to semi-primary \"" + row["name"].as<std::string>() + "\", not to \"" +
+                name + "\"";
+    } else if (row["mode"].as<std::string>() != "native") {
+      problem = "this database is in mode " + row["mode"].as<std::string>() + "; this daemon knows native";
+    } else if (row["schema_version"].as<int>() != kSchemaVersion) {
+      problem =
+          "the psp schema has version " + row["schema_version"].as<std::string>() + ", this daemon needs 1";
+    }
+    identity.cluster_id = pqxx::binarystring(row["cluster_id"]).str();
+    identity.sp_id = row["sp_id"].as<SpId>();
+    identity.token = row["token"].as<std::string>();
+    identity.watermark = row["watermark"].as<GlobalT>();
+    if (problem.empty()) {
+      tx.exec_params("UPDATE psp.identity SET hook_conninfo = $1 WHERE hook_conninfo <> $1", hook_conninfo);
+    }
+  });
+  if (!read) return "this is no semi-primary's database: " + read.error().message;
+  if (!problem.empty()) return problem;
+  return identity;
+}
+
+void StatusWriter::Start() {
+  thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+}
+
+void StatusWriter::Stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void StatusWriter::Set(const DaemonStatus& status) {
+  const std::lock_guard lock(mutex_);
+  status_ = status;
+}
+
+void StatusWriter::Run(std::stop_token stop) {
+  std::mutex mutex;
+  std::condition_variable_any tick;
+  std::unique_lock lock(mutex);
+  std::int64_t written_us = MonotonicUs();
+  while (!stop.stop_requested()) {
+    tick.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+    if (!session_.connected() && !session_.ConnectUntilStopped(stop)) return;
+    const std::int64_t now_us = MonotonicUs();
+    Write(static_cast<double>(now_us - written_us) / 1e6);
+    written_us = now_us;
+  }
+}
+
+void StatusWriter::Write(double seconds) {
+  DaemonStatus now;
+  {
+    const std::lock_guard lock(mutex_);
+    now = status_;
+  }
+  const double elapsed_s = std::max(seconds, 0.001);
+  const std::string json =
+      ToJson(now, static_cast<double>(now.commits_total - last_written_.commits_total) / elapsed_s,
+             static_cast<double>(now.aborts_total - last_written_.aborts_total) / elapsed_s);
+  const auto written =
+      session_.Autocommit([&](pqxx::nontransaction& tx) { tx.exec_prepared("write_status", json); });
+  if (!written) return spdlog::warn("status: {}", written.error().message);
+  last_written_ = now;
+}
+
+}  // namespace psp

@@ -1,0 +1,62 @@
+// The daemon's own session: claims the database, reads its identity, and writes psp.daemon_status once a
+// second.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "common/ids.h"
+#include "common/pg_session.h"
+
+namespace psp {
+
+struct Identity {
+  std::string cluster_id;  // 16 bytes
+  SpId sp_id = 0;
+  std::string token;
+  GlobalT watermark = 0;
+};
+
+struct DaemonStatus {
+  std::string state = "disconnected";
+  GlobalT watermark = 0;
+  GlobalT closed_t = 0;
+  std::int64_t lag_ms = 0;
+  std::uint64_t commits_total = 0;
+  std::uint64_t aborts_total = 0;
+  double rtt_ms = 0;
+  Epoch epoch = 0;
+  std::uint64_t waiting = 0;
+  std::int64_t join_rows_done = 0;
+  std::int64_t join_rows_total = 0;
+  std::string last_error;  // empty: none
+};
+
+// Open and Identity reading on the caller's thread, before Start; Set from any thread.
+class StatusWriter {
+ public:
+  explicit StatusWriter(const std::string& conninfo);
+  ~StatusWriter() { Stop(); }
+
+  // Connects and takes the lock that only one daemon can have. The error says why this database cannot be
+  // served.
+  Result<Identity, std::string> Open(const std::string& name, const std::string& hook_conninfo);
+  void Start();
+  // Writes the last status and joins the thread.
+  void Stop();
+  void Set(const DaemonStatus& status);
+
+ private:
+  void Run(std::stop_token stop);
+  void Write(double seconds);
+
+  PgSession session_;
+  std::mutex mutex_;
+  DaemonStatus status_;        // guarded by mutex_
+  DaemonStatus last_written_;  // the thread's
+  std::jthread thread_;
+};
+
+}  // namespace psp
