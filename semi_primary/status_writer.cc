@@ -45,6 +45,7 @@ StatusWriter::StatusWriter(const std::string& conninfo)
                 .application_name = "psp semi-primary",
                 .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog", kClaim}}) {
   session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
+  session_.Prepare("clean", "SELECT psp.clean()");
 }
 
 Result<Identity, std::string> StatusWriter::Open(const std::string& name, const std::string& hook_conninfo) {
@@ -114,8 +115,10 @@ void StatusWriter::Write(double seconds) {
   const std::string json =
       ToJson(now, static_cast<double>(now.commits_total - last_written_.commits_total) / elapsed_s,
              static_cast<double>(now.aborts_total - last_written_.aborts_total) / elapsed_s);
-  const auto written =
-      session_.Autocommit([&](pqxx::nontransaction& tx) { tx.exec_prepared("write_status", json); });
+  const auto written = session_.Autocommit([&](pqxx::nontransaction& tx) {
+    tx.exec_prepared("write_status", json);
+    tx.exec_prepared("clean");
+  });
   if (!written) return spdlog::warn("status: {}", written.error().message);
   last_written_ = now;
 }
