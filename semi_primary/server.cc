@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kTickMs = 50;
 constexpr std::int64_t kHelloEveryUs = 500'000;
+constexpr std::int64_t kAskNamesEveryUs = 2'000'000;  // semi-primaries that joined meanwhile
 constexpr std::int64_t kRecoverAgainUs = 5'000'000;
 constexpr std::int64_t kStatusEveryUs = 500'000;
 constexpr std::size_t kMailboxItems = 1 << 16;
@@ -242,12 +243,13 @@ void Server::OnWelcome(Epoch epoch, const proto::Welcome& welcome) {
     if (epoch_ != 0) Disconnect("it does not know this semi-primary any more");
     return;
   }
-  if (epoch != epoch_) spdlog::info("connected to the primary, epoch {}", epoch);
+  for (const auto& sp : welcome.semi_primaries()) sp_names_[sp.sp_id()] = sp.name();
+  if (epoch == epoch_) return;  // it was asked only for who is there
+  spdlog::info("connected to the primary, epoch {}", epoch);
   epoch_ = epoch;
   acked_ = -1;
   closed_t_ = welcome.closed_t();
   catch_up_t_ = welcome.closed_t();
-  for (const auto& sp : welcome.semi_primaries()) sp_names_[sp.sp_id()] = sp.name();
   if (welcome.heartbeat_interval_ms() > 0)
     heartbeat_interval_us_ = welcome.heartbeat_interval_ms() * std::int64_t{1000};
   last_error_ = failure_;
@@ -329,7 +331,7 @@ void Server::OnSnapshotChunk(const proto::SnapshotChunk& chunk) {
 void Server::OnTime(std::int64_t now_us) {
   submissions_.OnTime(now_us);
   if (epoch_ != 0 && now_us - heard_us_ > settings_.heartbeat_timeout_ms * 1000) Disconnect("it is silent");
-  if (epoch_ == 0 && now_us - hello_us_ >= kHelloEveryUs) SayHello();
+  if (now_us - hello_us_ >= (epoch_ == 0 ? kHelloEveryUs : kAskNamesEveryUs)) SayHello();
   if (epoch_ != 0 && now_us - heartbeat_us_ >= heartbeat_interval_us_) SendHeartbeat(now_us);
   if (watermark_ >= closed_t_) behind_since_us_ = 0;
   if (now_us - status_us_ >= kStatusEveryUs) PublishStatus(now_us);
