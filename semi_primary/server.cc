@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kTickMs = 50;
 constexpr std::int64_t kHelloEveryUs = 500'000;
-constexpr std::int64_t kAskNamesEveryUs = 2'000'000;  // semi-primaries that joined meanwhile
 constexpr std::int64_t kRecoverAgainUs = 5'000'000;
 constexpr std::int64_t kStatusEveryUs = 500'000;
 constexpr std::size_t kMailboxItems = 1 << 16;
@@ -128,6 +127,8 @@ void Server::ShutDown() {
   const std::int64_t until_us =
       MonotonicUs() + std::min<std::int64_t>(settings_.commit_timeout_ms, 3000) * 1000;
   while (submissions_.waiting() > 0 && MonotonicUs() < until_us) Step(kTickMs, nullptr);
+  submissions_.OnTime(INT64_MAX);  // those still without an answer: 08007
+  Flush();
   hook_.Stop();
   blockers_.Stop();
   apply_.Stop();
@@ -160,10 +161,10 @@ void Server::OnBackend(FromBackend event) {
   auto& commit = std::get<CommitRequest>(event.request);
   if (joining_ || !failure_.empty() || generation_ == 0) {
     const std::string why = joining_           ? "this semi-primary is joining: its copy is not complete yet"
-                            : failure_.empty() ? "this semi-primary is starting"
-                                               : "this semi-primary has stopped applying: " + failure_;
+                            : failure_.empty() ? "psp: this semi-primary is starting"
+                                               : "psp: this semi-primary has stopped applying: " + failure_;
     waiting_backends_.Remove(event.connection);
-    return hook_.Reply(event.connection, UserError{"57P03", why, "", "Nothing was sent."});
+    return hook_.Reply(event.connection, UserError{"08006", why, "", "Nothing was sent."});
   }
   submissions_.Submit({event.connection,
                        commit.tx_id,
@@ -226,7 +227,11 @@ void Server::OnMessage(const proto::ToSemiPrimary& message) {
   if (message.has_welcome()) return OnWelcome(message.epoch(), message.welcome());
   if (message.has_refused()) return OnRefused(message.refused());
   if (epoch_ == 0 || message.epoch() != epoch_) return;
-  if (message.has_decision()) return submissions_.OnDecision(message.decision());
+  if (message.has_decision()) {
+    const proto::Decision& decision = message.decision();
+    if (decision.has_conflict() && AskName(decision.conflict().winner_sp_id())) return;
+    return submissions_.OnDecision(decision);
+  }
   if (message.has_replicate()) return OnReplicate(message.replicate());
   if (message.has_snapshot_chunk()) return OnSnapshotChunk(message.snapshot_chunk());
   if (message.has_outcome_reply()) {
@@ -244,8 +249,7 @@ void Server::OnWelcome(Epoch epoch, const proto::Welcome& welcome) {
     return;
   }
   for (const auto& sp : welcome.semi_primaries()) sp_names_[sp.sp_id()] = sp.name();
-  if (epoch == epoch_) return;  // it was asked only for who is there
-  spdlog::info("connected to the primary, epoch {}", epoch);
+  if (epoch != epoch_) spdlog::info("connected to the primary, epoch {}", epoch);
   epoch_ = epoch;
   acked_ = -1;
   closed_t_ = welcome.closed_t();
@@ -273,6 +277,9 @@ void Server::OnRefused(const proto::Refused& refused) {
 void Server::OnReplicate(const proto::Replicate& replicate) {
   closed_t_ = std::max(closed_t_, replicate.closed_t());
   if (generation_ == 0 || (joining_ && !copy_received_)) return;
+  for (const proto::Transaction& transaction : replicate.transactions()) {
+    if (AskName(transaction.sp_id())) return;
+  }
   switch (position_.Offer(replicate.from_t(), replicate.closed_t())) {
     case StreamPosition::Verdict::kOld:
       return;
@@ -331,10 +338,20 @@ void Server::OnSnapshotChunk(const proto::SnapshotChunk& chunk) {
 void Server::OnTime(std::int64_t now_us) {
   submissions_.OnTime(now_us);
   if (epoch_ != 0 && now_us - heard_us_ > settings_.heartbeat_timeout_ms * 1000) Disconnect("it is silent");
-  if (now_us - hello_us_ >= (epoch_ == 0 ? kHelloEveryUs : kAskNamesEveryUs)) SayHello();
+  if (epoch_ == 0 && now_us - hello_us_ >= kHelloEveryUs) SayHello();
   if (epoch_ != 0 && now_us - heartbeat_us_ >= heartbeat_interval_us_) SendHeartbeat(now_us);
   if (watermark_ >= closed_t_) behind_since_us_ = 0;
   if (now_us - status_us_ >= kStatusEveryUs) PublishStatus(now_us);
+}
+
+// True when the name of this semi-primary, which joined after the last Welcome, is being asked for: drop the
+// message. Hello makes the primary begin anew, so the message comes again after Welcome. Asked once for each
+// number.
+bool Server::AskName(SpId sp_id) {
+  if (sp_id == 0 || sp_names_.contains(sp_id)) return false;
+  sp_names_.emplace(sp_id, std::to_string(sp_id));
+  SayHello();
+  return true;
 }
 
 void Server::SayHello() {

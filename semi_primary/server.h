@@ -77,6 +77,7 @@ class Server {
   void OnSnapshotChunk(const proto::SnapshotChunk& chunk);
 
   void OnTime(std::int64_t now_us);
+  bool AskName(SpId sp_id);
   void SayHello();
   void Disconnect(const char* why);
   void Recover();

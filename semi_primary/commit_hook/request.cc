@@ -43,7 +43,7 @@ std::optional<std::vector<GlobalT>> ParseSeen(std::string_view text, GlobalT wat
 }
 
 UserError Malformed(std::string what) {
-  return {"08P01", "malformed request: " + std::move(what), "",
+  return {"08P01", "psp: malformed request: " + std::move(what), "",
           "The psp schema and the daemon must be of one version."};
 }
 
