@@ -40,7 +40,7 @@ test: build venv  ## unit, SQL, cluster and benchmark tests
 
 sanitize: deps  ## unit tests under the address and undefined behaviour sanitizers
 	@tools/build.sh $(BUILD)-asan address $(JOBS)
-	@ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
+	@LSAN_OPTIONS="suppressions=$(CURDIR)/tools/lsan.supp" ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
 
 tsan: deps  ## unit tests under the thread sanitizer
 	@tools/build.sh $(BUILD)-tsan thread $(JOBS)
