@@ -1,0 +1,72 @@
+#include "tests/simulation/checks.h"
+
+#include "tests/simulation/rows.h"
+
+namespace psp::simulation {
+namespace {
+
+// 1: what was reported is what the primary decided.
+void CheckReports(Simulator* sim, const History& history, const PrimaryDatabase& primary) {
+  for (const auto& [tx_id, record] : history) {
+    const Verdict* verdict = primary.DecisionOf(tx_id);
+    const GlobalT global_t = verdict == nullptr ? 0 : verdict->global_t;
+    if (record.report == Report::kCommitted && record.reported_t != global_t) {
+      sim->Violation(tx_id.ToText(), " was reported committed as ", record.reported_t, " and is ", global_t);
+    }
+    if (record.report == Report::kAborted && global_t > 0) {
+      sim->Violation(tx_id.ToText(), " was reported aborted and is committed as ", global_t);
+    }
+    if (record.report == Report::kNothing) sim->Violation(tx_id.ToText(), " was never answered");
+    if (record.outcome && *record.outcome != (global_t > 0)) {
+      sim->Violation("psp.outcome told the wrong outcome of ", tx_id.ToText());
+    }
+  }
+}
+
+// 2: the tables are the same.
+void CheckTables(Simulator* sim, const PrimaryDatabase& primary, const std::vector<SpStatePtr>& sps) {
+  std::map<RowKey, std::string> expected;
+  for (const auto& [key, row] : primary.data()) {
+    if (key.table_id != kNamesGuard && !row.deleted) expected[key] = row.image;
+  }
+  for (std::size_t i = 0; i < sps.size(); ++i) {
+    std::map<RowKey, std::string> rows;
+    for (const auto& [key, row] : sps[i]->rows) rows[key] = row.image;
+    if (rows != expected) sim->Violation("the tables of SP ", i + 1, " are not the primary's");
+  }
+}
+
+// 3: each writer of a key has the key's last writer in its snapshot; no increment is lost.
+void CheckWriters(Simulator* sim, const Scenario& scenario, const History& history,
+                  const PrimaryDatabase& primary) {
+  std::map<RowKey, GlobalT> last_writer;
+  std::map<RowKey, std::int64_t> increments;
+  for (const auto& [global_t, tx_id] : primary.committed()) {
+    const TxRecord& record = history.at(tx_id);
+    for (const proto::Row& row : record.write_set->rows()) {
+      GlobalT& last_t = last_writer[{row.table_id(), row.key()}];
+      if (!record.snapshot.Has(last_t)) {
+        sim->Violation(global_t, " wrote ", Text({row.table_id(), row.key()}), " without having ", last_t);
+      }
+      last_t = global_t;
+    }
+    for (const RowKey& key : record.increments) ++increments[key];
+  }
+  for (std::int64_t id = 0; id < scenario.counters; ++id) {
+    const std::int64_t value = ValueOf(primary.data().at(CounterKey(id)).image);
+    if (value != increments[CounterKey(id)]) {
+      sim->Violation("counter ", id, " is ", value, " after ", increments[CounterKey(id)], " increments");
+    }
+  }
+}
+
+}  // namespace
+
+void CheckEverything(Simulator* sim, const Scenario& scenario, const History& history,
+                     const PrimaryDatabase& primary, const std::vector<SpStatePtr>& semi_primaries) {
+  CheckReports(sim, history, primary);
+  CheckTables(sim, primary, semi_primaries);
+  CheckWriters(sim, scenario, history, primary);
+}
+
+}  // namespace psp::simulation

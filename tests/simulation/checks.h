@@ -1,0 +1,17 @@
+// What must hold in the end (DESIGN section 9), when everything has been delivered.
+#pragma once
+
+#include <vector>
+
+#include "tests/simulation/history.h"
+#include "tests/simulation/primary_database.h"
+#include "tests/simulation/simulator.h"
+#include "tests/simulation/sp_database.h"
+
+namespace psp::simulation {
+
+// Each difference becomes a violation.
+void CheckEverything(Simulator* sim, const Scenario& scenario, const History& history,
+                     const PrimaryDatabase& primary, const std::vector<SpStatePtr>& semi_primaries);
+
+}  // namespace psp::simulation

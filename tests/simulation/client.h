@@ -1,0 +1,84 @@
+// One application connection and its backend: random read-modify-write transactions on a few hot rows, COMMIT
+// through the hook, what it is told noted in the history.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/history.h"
+#include "tests/simulation/sp_node.h"
+
+namespace psp::simulation {
+
+class Client {
+ public:
+  Client(Simulator* sim, const Scenario& scenario, SpNode* node, History* history,
+         SpDatabase::LockOwner number);
+
+  void Start() { Later(0, 20'000, &Client::Begin); }
+  void Stop() { stopping_ = true; }
+  bool idle() const { return open_ == nullptr && open_questions_ == 0; }
+
+  void OnPostgresCrash();
+  void EndIfRunning();  // the apply worker's grace is over
+
+ private:
+  enum class Kind { kIncrement, kSetName, kDeleteName, kSwapNames };
+  struct Operation {
+    Kind kind = Kind::kIncrement;
+    std::int64_t id = 0;
+    std::int64_t other = 0;  // kSetName: the value; kSwapNames: the other id
+  };
+  struct Open {
+    TxId tx_id;
+    bool repeatable_read = false;
+    SpStatePtr begin;
+    std::vector<Operation> operations;
+    std::size_t next = 0;
+    std::int64_t blocked_since_us = 0;
+    bool at_commit = false;
+    Ticket ticket = 0;
+    std::map<RowKey, std::optional<std::string>> writes;  // nothing: deleted
+    std::set<RowKey> guards;
+    std::vector<RowKey> increments;
+  };
+  using Done = std::variant<Submissions::Committed, Submissions::Outcome, UserError>;
+
+  void Later(std::int64_t low_us, std::int64_t high_us, void (Client::*step)());
+  void Begin();
+  Operation Draw();
+  void Step();
+  bool Execute(const Operation& operation);
+  bool SetName(std::int64_t id, std::int64_t value);
+  std::vector<RowKey> RowsOf(const Operation& operation) const;
+  std::vector<RowKey> LocksOf(const Operation& operation) const;
+  std::optional<std::string> Visible(const RowKey& key) const;
+  bool IsTaken(std::int64_t value, const std::set<RowKey>& but_by) const;
+  void Commit();
+  WriteSetPtr MakeWriteSet() const;
+  void OnDecision(const Done& decision);
+  void EndCommitted(GlobalT global_t);
+  void End(Report report);
+  void CheckOwnWrites();
+  void AskOutcome(const TxId& tx_id);
+
+  Simulator& sim_;
+  const Scenario& scenario_;
+  SpNode& node_;
+  History& history_;
+  const SpDatabase::LockOwner number_;
+  bool stopping_ = false;
+  int open_questions_ = 0;
+  std::shared_ptr<Open> open_;  // what is under way in it dies with it
+
+  // Its last commit, and what it left in counters, while PostgreSQL has not crashed since.
+  Simulator::Owner last_incarnation_;
+  GlobalT last_t_ = 0;
+  std::map<RowKey, std::int64_t> last_values_;
+};
+
+}  // namespace psp::simulation

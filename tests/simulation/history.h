@@ -1,0 +1,28 @@
+// What the clients did and what they were told, to be compared with what is there in the end.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/ids.h"
+#include "semi_primary/submit/conflict_check.h"
+
+namespace psp::simulation {
+
+enum class Report { kNothing, kCommitted, kAborted, kUnknown };
+
+// A transaction whose COMMIT was sent to a daemon.
+struct TxRecord {
+  SpId sp_id = 0;
+  SnapshotView snapshot;
+  WriteSetPtr write_set;
+  std::vector<RowKey> increments;  // counters, once for each time
+  Report report = Report::kNothing;
+  GlobalT reported_t = 0;
+  std::optional<bool> outcome;  // psp.outcome: committed or not
+};
+
+using History = std::map<TxId, TxRecord>;
+
+}  // namespace psp::simulation

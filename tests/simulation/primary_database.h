@@ -1,0 +1,68 @@
+// The primary's PostgreSQL: psp.data, psp.tx_log, psp.replication_log as maps, and the certification rule as in
+// sql/primary/certify_batch.sql. A batch is atomic and durable when Decide returns.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "primary/certify/types.h"
+#include "primary/connections/connections.h"
+#include "primary/publish/streams.h"
+#include "tests/simulation/scenario.h"
+
+namespace psp::simulation {
+
+class PrimaryDatabase {
+ public:
+  struct Row {
+    GlobalT global_t = 0;
+    SpId sp_id = 0;
+    bool deleted = false;
+    std::string image;
+  };
+  struct LogEntry {
+    TxId tx_id;
+    SpId sp_id = 0;
+    std::string write_set;
+  };
+
+  // The rows of the application at adoption.
+  explicit PrimaryDatabase(const Scenario& scenario);
+
+  // One batch: duplicates, conflicts, winners, decisions, log.
+  std::vector<Verdict> Decide(const Batch& batch);
+
+  Epoch BeginEpoch() { return ++epoch_; }
+  GlobalT closed_t() const;
+  GlobalT truncated_t() const { return truncated_t_; }
+  std::vector<RegisteredSp> Registry() const;
+  LogChunk Read(const ReadLog& work) const;
+
+  void Acknowledge(const std::map<SpId, GlobalT>& acked);
+  void Truncate(std::optional<GlobalT> joiners_need_after);
+
+  // For the checks: all that was ever committed and decided, and the rows now.
+  const std::map<GlobalT, TxId>& committed() const { return committed_; }
+  const Verdict* DecisionOf(const TxId& tx_id) const;
+  const std::map<RowKey, Row>& data() const { return data_; }
+
+ private:
+  std::optional<LostKey> Lost(const BatchItem& item) const;
+  std::optional<LostKey> LostOn(const RowKey& key, const CertifyRequest& request) const;
+  void Write(const BatchItem& item);
+
+  const bool check_conflicts_;
+  Epoch epoch_ = 0;
+  GlobalT truncated_t_ = 0;
+  std::map<SpId, GlobalT> acked_;
+  std::map<RowKey, Row> data_;
+  std::map<TxId, Verdict> tx_log_;
+  std::map<GlobalT, LogEntry> log_;
+  std::map<GlobalT, TxId> committed_;
+};
+
+}  // namespace psp::simulation

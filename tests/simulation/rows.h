@@ -1,0 +1,38 @@
+// The application's tables in a simulation: counters (id, n), and names (id, value) with a unique value.
+// Keys, images and arrays are PostgreSQL's bytes, so that the real code packs and unpacks them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/ids.h"
+#include "semi_primary/apply/batch.h"
+
+namespace psp::simulation {
+
+inline constexpr std::uint32_t kCounters = 1;
+inline constexpr std::uint32_t kNames = 2;
+inline constexpr std::uint32_t kNamesGuard = 3;
+
+RowKey CounterKey(std::int64_t id);
+RowKey NameKey(std::int64_t id);
+RowKey GuardKey(std::int64_t value);
+
+std::string Image(std::int64_t id, std::int64_t value);
+std::int64_t ValueOf(const std::string& image);
+
+const TableCatalog& Catalog();
+
+struct RowChanges {
+  std::vector<RowKey> deletes;  // to be done first
+  std::vector<std::pair<RowKey, std::string>> upserts;
+};
+// What the SQL of the apply worker would make of the arrays.
+RowChanges Unpack(const std::vector<TableChange>& changes);
+
+// For traces.
+std::string Text(const RowKey& key);
+
+}  // namespace psp::simulation

@@ -1,0 +1,63 @@
+#include "tests/simulation/scenario.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "tests/simulation/simulator.h"
+
+namespace psp::simulation {
+namespace {
+
+constexpr std::array<const char*, 6> kFaultNames = {"crash of the primary daemon", "crash of the daemon",
+                                                    "crash of PostgreSQL",         "connection cut",
+                                                    "slow link",                   "apply stalled"};
+
+}  // namespace
+
+Scenario MakeScenario(std::uint64_t seed) {
+  Simulator dice(seed ^ 0x5EED, false);
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.sps = static_cast<SpId>(dice.Between(1, 4));
+  scenario.clients_per_sp = static_cast<int>(dice.Between(1, 5));
+  scenario.counters = dice.Between(1, 4);
+  scenario.names = dice.Between(2, 5);
+  scenario.executors = static_cast<std::size_t>(dice.Between(1, 3));
+  scenario.batch_transactions_max = static_cast<std::size_t>(dice.Between(1, 6));
+  scenario.message_bytes_max = static_cast<std::size_t>(dice.Between(1, 600));
+  scenario.recent_bytes_max = static_cast<std::size_t>(dice.Between(0, 5000));
+  scenario.outstanding_bytes_max = static_cast<std::size_t>(dice.Between(1, 5000));
+  scenario.latency_us = dice.Between(100, 60'000);
+  scenario.backend_dies_percent = static_cast<int>(dice.Between(0, 5));
+  const std::int64_t faults = dice.Between(0, 8);
+  for (std::int64_t i = 0; i < faults; ++i) {
+    Fault fault;
+    fault.kind = static_cast<Fault::Kind>(dice.Between(0, kFaultNames.size() - 1));
+    if (fault.kind != Fault::Kind::kCrashPrimary) {
+      fault.sp_id = static_cast<SpId>(dice.Between(1, scenario.sps));
+    }
+    fault.at_us = dice.Between(50'000, scenario.run_us);
+    fault.duration_us = dice.Chance(50) ? dice.Between(1'000, 50'000) : dice.Between(50'000, 2'000'000);
+    scenario.faults.push_back(fault);
+  }
+  std::sort(scenario.faults.begin(), scenario.faults.end(),
+            [](const Fault& a, const Fault& b) { return a.at_us < b.at_us; });
+  return scenario;
+}
+
+std::string Describe(const Scenario& scenario) {
+  std::ostringstream out;
+  out << "seed " << scenario.seed << ": " << scenario.sps << " SPs with " << scenario.clients_per_sp
+      << " clients each, " << scenario.counters << " counters, " << scenario.names << " names, "
+      << scenario.executors << " executors, batches of " << scenario.batch_transactions_max << ", latency "
+      << scenario.latency_us << " us\n";
+  for (const Fault& fault : scenario.faults) {
+    out << "  " << fault.at_us << " us  " << kFaultNames.at(static_cast<std::size_t>(fault.kind));
+    if (fault.sp_id != 0) out << " of SP " << fault.sp_id;
+    out << " for " << fault.duration_us << " us\n";
+  }
+  return out.str();
+}
+
+}  // namespace psp::simulation

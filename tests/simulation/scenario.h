@@ -1,0 +1,61 @@
+// One run as data: how large, how fast, and what breaks when.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+
+namespace psp::simulation {
+
+struct Fault {
+  enum class Kind {
+    kCrashPrimary,   // the daemon; its batches in PostgreSQL commit or not
+    kCrashDaemon,    // an SP's daemon
+    kCrashPostgres,  // an SP's PostgreSQL: what was not on disk is gone
+    kCutConnection,  // with everything that is under way
+    kSlowLink,       // twenty times slower
+    kStallApply,     // the apply worker does nothing
+  };
+  Kind kind = Kind::kCutConnection;
+  SpId sp_id = 0;  // 0: the primary
+  std::int64_t at_us = 0;
+  std::int64_t duration_us = 0;
+};
+
+// A mistake built into a fake, to prove that the checks find it.
+enum class Mutation {
+  kNone,
+  kNoConflictCheck,         // the primary's PostgreSQL lets everybody win
+  kDecisionBeforeDurable,   // an executor tells the decision before its batch is committed
+  kAckBeforeDurable,        // an SP acknowledges what is not on its disk
+  kOwnMarkersAreTaken,      // the apply worker takes every own transaction for applied
+  kNoWaitForOwnBackend,     // … looks for the proof once, without waiting for the backend's end
+  kRemoteBeforeOwn,         // an SP looks at remote transactions of a message before its own ones
+};
+
+struct Scenario {
+  std::uint64_t seed = 0;
+  Mutation mutation = Mutation::kNone;
+  SpId sps = 3;
+  int clients_per_sp = 3;
+  std::int64_t counters = 3;
+  std::int64_t names = 4;
+  std::size_t executors = 2;
+  std::size_t batch_transactions_max = 4;
+  std::size_t message_bytes_max = 400;
+  std::size_t recent_bytes_max = 2000;
+  std::size_t outstanding_bytes_max = 2000;
+  std::int64_t latency_us = 20'000;  // one way, to the farthest SP
+  std::int64_t run_us = 4'000'000;
+  int backend_dies_percent = 2;  // between the decision and its COMMIT
+  std::vector<Fault> faults;
+};
+
+// Everything drawn from the seed.
+Scenario MakeScenario(std::uint64_t seed);
+
+std::string Describe(const Scenario& scenario);
+
+}  // namespace psp::simulation

@@ -1,0 +1,90 @@
+// Runs seeds. One seed again, with its trace: simulation_test --seed N, or PSP_SIM_SEED=N. More of them, from
+// the first one not in the list on: PSP_SIM_SEEDS=N.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "tests/simulation/world.h"
+
+namespace psp::simulation {
+namespace {
+
+constexpr std::uint64_t kSeeds = 1500;
+
+std::optional<std::uint64_t> FromEnvironment(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? std::nullopt : std::optional<std::uint64_t>(std::stoull(text));
+}
+
+std::string Text(const RunResult& result) {
+  std::string text;
+  for (const std::string& violation : result.violations) text += violation + "\n";
+  return text;
+}
+
+// The trace goes to stdout: it is long, and the same whenever the seed is run again.
+void Replay(const Scenario& scenario) {
+  const RunResult result = simulation::Run(scenario, true);
+  std::cout << result.trace << Describe(scenario);
+}
+
+TEST(Simulation, HoldsForEverySeed) {
+  const auto only = FromEnvironment("PSP_SIM_SEED");
+  const std::uint64_t first = only.value_or(1);
+  const std::uint64_t last = only.value_or(FromEnvironment("PSP_SIM_SEEDS").value_or(kSeeds));
+  std::size_t committed = 0;
+  std::size_t aborted = 0;
+  std::size_t unknown = 0;
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    const Scenario scenario = MakeScenario(seed);
+    const RunResult result = simulation::Run(scenario, false);
+    committed += result.committed;
+    aborted += result.aborted;
+    unknown += result.unknown;
+    if (only || !result.violations.empty()) Replay(scenario);
+    ASSERT_TRUE(result.violations.empty()) << Text(result) << "again with: PSP_SIM_SEED=" << seed;
+  }
+  std::cout << last - first + 1 << " runs: " << committed << " committed, " << aborted << " aborted, " << unknown
+            << " unknown\n";
+  EXPECT_GT(committed, 0U);
+}
+
+TEST(Simulation, ASeedGivesTheSameRunAgain) {
+  const Scenario scenario = MakeScenario(7);
+  EXPECT_EQ(simulation::Run(scenario, true).trace, simulation::Run(scenario, true).trace);
+}
+
+// The checks can fail: each of these mistakes, built into a fake, is found by some seed.
+class MutationTest : public ::testing::TestWithParam<Mutation> {};
+
+TEST_P(MutationTest, IsFound) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Scenario scenario = MakeScenario(seed);
+    scenario.mutation = GetParam();
+    const RunResult result = simulation::Run(scenario, false);
+    if (result.violations.empty()) continue;
+    std::cout << "seed " << seed << ": " << result.violations.front() << "\n";
+    return;
+  }
+  FAIL() << "no seed found it";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mistakes, MutationTest,
+    ::testing::Values(Mutation::kNoConflictCheck, Mutation::kDecisionBeforeDurable, Mutation::kAckBeforeDurable,
+                      Mutation::kOwnMarkersAreTaken, Mutation::kNoWaitForOwnBackend,
+                      Mutation::kRemoteBeforeOwn));
+
+}  // namespace
+}  // namespace psp::simulation
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string(argv[i]) == "--seed") setenv("PSP_SIM_SEED", argv[i + 1], 1);
+  }
+  return RUN_ALL_TESTS();
+}

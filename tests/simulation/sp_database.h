@@ -1,0 +1,68 @@
+// The PostgreSQL of a semi-primary: rows, W and psp.applied in one committed state, row locks, asynchronous
+// commit. A crash falls back to some state between the last flush and the last commit.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "common/ids.h"
+#include "semi_primary/submit/conflict_check.h"
+#include "tests/simulation/simulator.h"
+
+namespace psp::simulation {
+
+struct SpRow {
+  std::string image;
+  std::uint64_t version = 0;  // of the row, as its place in the table would tell
+};
+
+struct SpState {
+  std::map<RowKey, SpRow> rows;
+  GlobalT watermark = 0;
+  std::map<GlobalT, TxId> applied;  // above W
+  std::uint64_t versions = 0;
+
+  SnapshotView Snapshot() const;
+  void Put(const RowKey& key, const std::string& image) { rows[key] = {image, ++versions}; }
+  // The row's version; 0: there is none.
+  std::uint64_t VersionOf(const RowKey& key) const;
+};
+using SpStatePtr = std::shared_ptr<const SpState>;
+
+class SpDatabase {
+ public:
+  using LockOwner = std::uint64_t;
+
+  SpDatabase(Simulator* sim, SpState initial);
+
+  bool up() const { return up_; }
+  // Changes at each crash.
+  const Simulator::Owner& incarnation() const { return incarnation_; }
+  const SpStatePtr& state() const { return state_; }
+  GlobalT durable_watermark() const { return durable_->watermark; }
+
+  void Commit(SpState next);
+  void Flush();
+  void Crash();
+  void Start() { up_ = true; }
+
+  // Row locks, locks of unique values and advisory locks (table_id 0). True: `owner` holds it now.
+  bool TryLock(LockOwner owner, const RowKey& key);
+  LockOwner HolderOf(const RowKey& key) const;  // 0: nobody
+  void Unlock(LockOwner owner);
+
+ private:
+  Simulator& sim_;
+  bool up_ = true;
+  Simulator::Owner incarnation_ = std::make_shared<int>(0);
+  SpStatePtr state_;
+  SpStatePtr durable_;
+  std::deque<SpStatePtr> not_durable_;
+  std::map<RowKey, LockOwner> locks_;
+};
+
+RowKey AdvisoryLock(const TxId& tx_id);
+
+}  // namespace psp::simulation

@@ -1,0 +1,51 @@
+// One SP: its PostgreSQL, its daemon while it lives, and the hook connections between the two.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "tests/simulation/sp_daemon.h"
+
+namespace psp::simulation {
+
+class SpNode {
+ public:
+  using Answer = std::function<void(const std::variant<Submissions::Committed, Submissions::Outcome, UserError>&)>;
+
+  SpNode(Simulator* sim, const Scenario& scenario, SpId sp_id, Network* network, SpState initial);
+
+  SpId sp_id() const { return sp_id_; }
+  SpDatabase& database() { return database_; }
+  SpDaemon* daemon() { return daemon_.get(); }
+
+  // What a backend's hook does. The answer comes once, unless the backend leaves; 0: no daemon is there.
+  Ticket Commit(Submission submission, Answer answer);
+  Ticket AskOutcome(const TxId& tx_id, Answer answer);
+  void Leave(Ticket ticket);
+
+  // Set by the world: ends the transaction of a lock's owner, if it is still running.
+  std::function<void(SpDatabase::LockOwner)> end_blocker;
+
+  void CrashDaemon();
+  void StartDaemon();  // as soon as PostgreSQL is up
+  void CrashPostgres();
+  void StartPostgres();
+
+ private:
+  void ToDaemon(std::function<void(SpDaemon&)> request);
+  void OnReply(const Submissions::Reply& reply);
+  void AnswerLater(Ticket ticket, std::variant<Submissions::Committed, Submissions::Outcome, UserError> answer);
+
+  Simulator& sim_;
+  const Scenario& scenario_;
+  const SpId sp_id_;
+  Network& network_;
+  SpDatabase database_;
+  std::shared_ptr<SpDaemon> daemon_;
+  std::int64_t requests_free_us_ = 0;  // requests keep their order
+  Ticket last_ticket_ = 0;
+  std::map<Ticket, Answer> answers_;
+};
+
+}  // namespace psp::simulation
