@@ -46,6 +46,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=positive, default=60, help="measured part, for each system (60)")
     parser.add_argument("--threads", type=positive, default=8, help="clients of each zone (8)")
     parser.add_argument("--warehouses", type=positive, default=2, help="warehouses of each zone (2)")
+    parser.add_argument(
+        "--customers", type=positive, default=1000, help="of each district (1000; the specification has 3000)"
+    )
     parser.add_argument("--zones", type=parse_zones, default=DEFAULT_ZONES, help=f"default {DEFAULT_ZONES}")
     parser.add_argument(
         "--isolation",
@@ -67,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seconds=options.seconds,
         threads=options.threads,
         warehouses_per_zone=options.warehouses,
+        customers=options.customers,
         isolation=options.isolation,
         prepared=options.prepared,
     )

@@ -37,7 +37,7 @@ def test_zones() -> None:
 
 def test_each_zone_is_at_home_in_its_own_warehouses() -> None:
     options = parse(["--seconds", "10"])
-    demo = Demo(options.zones, options.seconds, 4, 2, options.isolation, False)
+    demo = Demo(options.zones, options.seconds, 4, 2, 1000, options.isolation, False)
     homes = [(demo.load(i).home_first, demo.load(i).home_last) for i in range(3)]
     assert homes == [(1, 2), (3, 4), (5, 6)]
     assert demo.load(0).scale.warehouses == 6
