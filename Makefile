@@ -26,12 +26,15 @@ venv: deps  ## the Python environment with the psp command
 build: deps  ## the daemons and their tests, in build/bin
 	@tools/build.sh $(BUILD) off $(JOBS)
 
+daemons: deps  ## the daemons alone
+	@tools/build.sh $(BUILD) off $(JOBS) psp-primary psp-semi-primary psp-georelay
+
 # ---- running it -----------------------------------------------------------------------------------
-demo: build venv  ## three zones on this machine against one far PostgreSQL (SECONDS=10: a shorter load)
+demo: daemons venv  ## three zones on this machine against one far PostgreSQL (SECONDS=10: a shorter load)
 	@$(PYTHON) -m benchmarks.demo --seconds $(SECONDS)
 
 # bench-NAME is benchmarks/NAME; no file is ever made by that name, so these always run.
-bench-%: build venv  ## a benchmark: bench-overhead (psp's cost without any distance), bench-geo, ...
+bench-%: daemons venv  ## a benchmark: bench-overhead (psp's cost without any distance), bench-geo, ...
 	@$(PYTHON) -m benchmarks.$* $(ARGS)
 
 # ---- proving it -----------------------------------------------------------------------------------
