@@ -48,7 +48,8 @@ void Applier::FindOwn() {
     if (one.own) {
       if (IsIn(one) || scenario_.mutation == Mutation::kOwnMarkersAreTaken) continue;
       if (scenario_.mutation != Mutation::kNoWaitForOwnBackend) {
-        if (!database_.TryLock(kLockOwner, AdvisoryLock(one.tx_id))) return Later(500, 2'000, &Applier::FindOwn);
+        if (!database_.TryLock(kLockOwner, AdvisoryLock(one.tx_id)))
+          return Later(500, 2'000, &Applier::FindOwn);
         if (IsIn(one)) continue;
       }
       sim_.Trace("apply: own ", one.global_t, " is not in");

@@ -26,7 +26,7 @@ class Applier {
   static constexpr SpDatabase::LockOwner kLockOwner = 1'000'000;
 
   struct Hooks {
-    std::function<void(GlobalT watermark)> applied;           // later, as from another thread
+    std::function<void(GlobalT watermark)> applied;          // later, as from another thread
     std::function<void(SpDatabase::LockOwner)> end_blocker;  // if it is not at COMMIT
   };
 

@@ -86,7 +86,8 @@ std::vector<RowKey> Client::LocksOf(const Operation& operation) const {
   if (operation.kind == Kind::kIncrement) return locks;
   for (const RowKey& row : RowsOf(operation)) {
     const auto found = node_.database().state()->rows.find(row);
-    if (found != node_.database().state()->rows.end()) locks.push_back(GuardKey(ValueOf(found->second.image)));
+    if (found != node_.database().state()->rows.end())
+      locks.push_back(GuardKey(ValueOf(found->second.image)));
   }
   if (operation.kind == Kind::kSetName) locks.push_back(GuardKey(operation.other));
   return locks;
@@ -188,8 +189,9 @@ void Client::Commit() {
   submission.snapshot = open_->repeatable_read ? open_->begin->Snapshot() : database.state()->Snapshot();
   submission.write_set = MakeWriteSet();
   submission.write_set_bytes = submission.write_set->ByteSizeLong();
-  history_[open_->tx_id] = {node_.sp_id(), submission.snapshot, submission.write_set, open_->increments,
-                            Report::kNothing, 0, std::nullopt};
+  history_[open_->tx_id] = {node_.sp_id(),     submission.snapshot, submission.write_set,
+                            open_->increments, Report::kNothing,    0,
+                            std::nullopt};
   sim_.Trace("SP ", node_.sp_id(), " client ", number_, ": COMMIT ", open_->tx_id.ToText(), " W ",
              submission.snapshot.watermark);
   open_->ticket = node_.Commit(submission, [this, weak = std::weak_ptr<Open>(open_)](const Done& done) {

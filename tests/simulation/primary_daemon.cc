@@ -17,10 +17,12 @@ PrimaryDaemon::PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDa
       connections_({kClusterId, epoch_, kHeartbeatTimeoutUs}),
       intake_(1 << 20, {1, 2, 3}),
       scheduler_({scenario.batch_transactions_max, 1 << 20}, database->closed_t()),
-      streams_({scenario.message_bytes_max, scenario.outstanding_bytes_max, scenario.recent_bytes_max}, epoch_,
-               database->closed_t()) {
+      streams_({scenario.message_bytes_max, scenario.outstanding_bytes_max, scenario.recent_bytes_max},
+               epoch_, database->closed_t()) {
   connections_.SetRegistry(database_.Registry());
-  network_.to_primary = [this](const std::string& route, const std::string& bytes) { OnMessage(route, bytes); };
+  network_.to_primary = [this](const std::string& route, const std::string& bytes) {
+    OnMessage(route, bytes);
+  };
   sim_.Trace("primary: epoch ", epoch_, " begins at ", closed_t());
   Tick();
 }
@@ -88,7 +90,8 @@ proto::ToSemiPrimary PrimaryDaemon::Welcome(bool say_hello) const {
 
 void PrimaryDaemon::OnCertify(SpId sp_id, proto::Certify* message) {
   CertifyRequest request;
-  if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request) || !request.refusal.empty()) {
+  if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request) ||
+      !request.refusal.empty()) {
     return sim_.Violation("SP ", sp_id, " sent a malformed request");
   }
   scheduler_.Certify(std::move(request));
@@ -131,7 +134,8 @@ void PrimaryDaemon::RunBatch(const Batch& batch) {
   }
   if (scenario_.mutation == Mutation::kDecisionBeforeDurable) {
     std::vector<Verdict> promised;
-    for (const BatchItem& item : batch.items) promised.push_back({item.global_t, std::nullopt, item.abort_reason});
+    for (const BatchItem& item : batch.items)
+      promised.push_back({item.global_t, std::nullopt, item.abort_reason});
     const std::int64_t delay_us = sim_.Between(100, 1'000);
     sim_.After(delay_us, alive_, [this, promised, id = batch.batch_id] { OnBatchResult({id, promised}); });
     sim_.After(delay_us + 5'000, alive_, [this, batch] { database_.Decide(batch); });

@@ -9,9 +9,12 @@
 namespace psp::simulation {
 namespace {
 
-constexpr std::array<const char*, 6> kFaultNames = {"crash of the primary daemon", "crash of the daemon",
-                                                    "crash of PostgreSQL",         "connection cut",
-                                                    "slow link",                   "apply stalled"};
+constexpr std::array<const char*, 6> kFaultNames = {"crash of the primary daemon",
+                                                    "crash of the daemon",
+                                                    "crash of PostgreSQL",
+                                                    "connection cut",
+                                                    "slow link",
+                                                    "apply stalled"};
 
 }  // namespace
 

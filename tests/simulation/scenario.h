@@ -27,12 +27,12 @@ struct Fault {
 // A mistake built into a fake, to prove that the checks find it.
 enum class Mutation {
   kNone,
-  kNoConflictCheck,         // the primary's PostgreSQL lets everybody win
-  kDecisionBeforeDurable,   // an executor tells the decision before its batch is committed
-  kAckBeforeDurable,        // an SP acknowledges what is not on its disk
-  kOwnMarkersAreTaken,      // the apply worker takes every own transaction for applied
-  kNoWaitForOwnBackend,     // … looks for the proof once, without waiting for the backend's end
-  kRemoteBeforeOwn,         // an SP looks at remote transactions of a message before its own ones
+  kNoConflictCheck,        // the primary's PostgreSQL lets everybody win
+  kDecisionBeforeDurable,  // an executor tells the decision before its batch is committed
+  kAckBeforeDurable,       // an SP acknowledges what is not on its disk
+  kOwnMarkersAreTaken,     // the apply worker takes every own transaction for applied
+  kNoWaitForOwnBackend,    // … looks for the proof once, without waiting for the backend's end
+  kRemoteBeforeOwn,        // an SP looks at remote transactions of a message before its own ones
 };
 
 struct Scenario {

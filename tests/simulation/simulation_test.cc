@@ -47,8 +47,8 @@ TEST(Simulation, HoldsForEverySeed) {
     if (only || !result.violations.empty()) Replay(scenario);
     ASSERT_TRUE(result.violations.empty()) << Text(result) << "again with: PSP_SIM_SEED=" << seed;
   }
-  std::cout << last - first + 1 << " runs: " << committed << " committed, " << aborted << " aborted, " << unknown
-            << " unknown\n";
+  std::cout << last - first + 1 << " runs: " << committed << " committed, " << aborted << " aborted, "
+            << unknown << " unknown\n";
   EXPECT_GT(committed, 0U);
 }
 
@@ -72,11 +72,10 @@ TEST_P(MutationTest, IsFound) {
   FAIL() << "no seed found it";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Mistakes, MutationTest,
-    ::testing::Values(Mutation::kNoConflictCheck, Mutation::kDecisionBeforeDurable, Mutation::kAckBeforeDurable,
-                      Mutation::kOwnMarkersAreTaken, Mutation::kNoWaitForOwnBackend,
-                      Mutation::kRemoteBeforeOwn));
+INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
+                         ::testing::Values(Mutation::kNoConflictCheck, Mutation::kDecisionBeforeDurable,
+                                           Mutation::kAckBeforeDurable, Mutation::kOwnMarkersAreTaken,
+                                           Mutation::kNoWaitForOwnBackend, Mutation::kRemoteBeforeOwn));
 
 }  // namespace
 }  // namespace psp::simulation

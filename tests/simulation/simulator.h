@@ -1,5 +1,6 @@
 // Virtual time, chance and the record of one run: everything that makes a run repeatable from its seed.
-// One thread. Nothing in a run may look at the real clock, at addresses or at the order of unordered containers.
+// One thread. Nothing in a run may look at the real clock, at addresses or at the order of unordered
+// containers.
 #pragma once
 
 #include <cstdint>

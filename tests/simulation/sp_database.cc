@@ -42,7 +42,8 @@ void SpDatabase::Flush() {
 }
 
 void SpDatabase::Crash() {
-  const auto survive = static_cast<std::size_t>(sim_.Between(0, static_cast<std::int64_t>(not_durable_.size())));
+  const auto survive =
+      static_cast<std::size_t>(sim_.Between(0, static_cast<std::int64_t>(not_durable_.size())));
   if (survive > 0) durable_ = not_durable_[survive - 1];
   not_durable_.clear();
   state_ = durable_;

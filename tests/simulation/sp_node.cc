@@ -6,7 +6,11 @@
 namespace psp::simulation {
 
 SpNode::SpNode(Simulator* sim, const Scenario& scenario, SpId sp_id, Network* network, SpState initial)
-    : sim_(*sim), scenario_(scenario), sp_id_(sp_id), network_(*network), database_(sim, std::move(initial)) {}
+    : sim_(*sim),
+      scenario_(scenario),
+      sp_id_(sp_id),
+      network_(*network),
+      database_(sim, std::move(initial)) {}
 
 void SpNode::ToDaemon(std::function<void(SpDaemon&)> request) {
   requests_free_us_ = std::max(requests_free_us_, sim_.now_us() + sim_.Between(20, 1'000));
@@ -49,7 +53,8 @@ void SpNode::CrashDaemon() {
   sim_.Trace("SP ", sp_id_, ": daemon crashes");
   daemon_.reset();
   // Replies that are on their way may still arrive before the broken connections are noticed.
-  for (const auto& [ticket, answer] : answers_) AnswerLater(ticket, UserError{"08007", "daemon lost", "", ""});
+  for (const auto& [ticket, answer] : answers_)
+    AnswerLater(ticket, UserError{"08007", "daemon lost", "", ""});
 }
 
 void SpNode::StartDaemon() {

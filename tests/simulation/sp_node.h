@@ -11,7 +11,8 @@ namespace psp::simulation {
 
 class SpNode {
  public:
-  using Answer = std::function<void(const std::variant<Submissions::Committed, Submissions::Outcome, UserError>&)>;
+  using Answer =
+      std::function<void(const std::variant<Submissions::Committed, Submissions::Outcome, UserError>&)>;
 
   SpNode(Simulator* sim, const Scenario& scenario, SpId sp_id, Network* network, SpState initial);
 
@@ -35,7 +36,8 @@ class SpNode {
  private:
   void ToDaemon(std::function<void(SpDaemon&)> request);
   void OnReply(const Submissions::Reply& reply);
-  void AnswerLater(Ticket ticket, std::variant<Submissions::Committed, Submissions::Outcome, UserError> answer);
+  void AnswerLater(Ticket ticket,
+                   std::variant<Submissions::Committed, Submissions::Outcome, UserError> answer);
 
   Simulator& sim_;
   const Scenario& scenario_;

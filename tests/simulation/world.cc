@@ -43,7 +43,8 @@ class World {
 
  private:
   void AddSp(SpId sp_id, const SpState& initial) {
-    SpNode* node = nodes_.emplace_back(std::make_unique<SpNode>(&sim_, scenario_, sp_id, &network_, initial)).get();
+    SpNode* node =
+        nodes_.emplace_back(std::make_unique<SpNode>(&sim_, scenario_, sp_id, &network_, initial)).get();
     const std::size_t first = clients_.size();
     for (int i = 0; i < scenario_.clients_per_sp; ++i) {
       clients_.push_back(std::make_unique<Client>(&sim_, scenario_, node, &history_, clients_.size() + 1));

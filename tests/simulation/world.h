@@ -1,4 +1,5 @@
-// A whole run: one primary, its SPs and their clients; faults as the scenario says; then calm, and the checks.
+// A whole run: one primary, its SPs and their clients; faults as the scenario says; then calm, and the
+// checks.
 #pragma once
 
 #include <string>
