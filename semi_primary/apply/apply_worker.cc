@@ -85,8 +85,11 @@ void ApplyWorker::Run(std::stop_token stop) {
 bool ApplyWorker::Begin(std::stop_token stop) {
   activity_.backend_pid = session_.backend_pid();
   const auto state = session_.Transaction([](pqxx::work& tx) {
-    tx.exec("DELETE FROM psp.applied a USING psp.watermark w WHERE a.global_t <= w.watermark");
-    const pqxx::row row = tx.exec1("SELECT w.watermark, i.joining FROM psp.watermark w, psp.identity i");
+    // Locked: the COMMIT of a lost session may still be on its way in the server. It moves W and takes proofs
+    // away, and the stream must not begin before that.
+    const pqxx::row row =
+        tx.exec1("SELECT w.watermark, i.joining FROM psp.watermark w, psp.identity i FOR UPDATE OF w");
+    tx.exec_params("DELETE FROM psp.applied WHERE global_t <= $1", row[0].as<GlobalT>());
     return std::pair(row[0].as<GlobalT>(), row[1].as<bool>());
   });
   auto catalog = state ? LoadCatalog(session_) : PgResult<TableCatalogPtr>(state.error());
