@@ -14,10 +14,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 from psp.cluster.pgserver import PgServer, find_bin_dir
 from psp.schema.adopt import Options, adopt
 from psp.schema.primary import init_primary
+from psycopg import sql
 
 PORTS = range(5650, 5670)
 _numbers = itertools.count(1)
@@ -52,7 +52,10 @@ class Pair:
 
     def dump(self, *options: str) -> str:
         done = subprocess.run(
-            [str(find_bin_dir() / "pg_dump"), *options, "-d", self.dsn], capture_output=True, text=True, check=True
+            [str(find_bin_dir() / "pg_dump"), *options, "-d", self.dsn],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return "\n".join(line for line in done.stdout.splitlines() if "restrict " not in line)
 

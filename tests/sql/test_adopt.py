@@ -21,7 +21,8 @@ CREATE TABLE pt (id int, d int, PRIMARY KEY (id, d)) PARTITION BY RANGE (d);
 CREATE TABLE pt1 PARTITION OF pt FOR VALUES FROM (0) TO (10);
 CREATE TABLE pt2 PARTITION OF pt FOR VALUES FROM (10) TO (20) PARTITION BY LIST (id);
 CREATE TABLE pt21 PARTITION OF pt2 DEFAULT;
-INSERT INTO t (x, s, m, p, j) SELECT i, 's' || i, 'a', i, json_build_object('a', i) FROM generate_series(1, 500) i;
+INSERT INTO t (x, s, m, p, j)
+SELECT i, 's' || i, 'a', i, json_build_object('a', i) FROM generate_series(1, 500) i;
 INSERT INTO "S ""x"."Order ü" VALUES ('a', 1.00, 'z'); INSERT INTO pt VALUES (1, 1), (2, 11);
 """
 
@@ -43,7 +44,8 @@ def test_rows_are_at_the_primary(pair: Pair) -> None:
     pair.run(SCHEMA)
     pair.adopt()
     counts = dict(pair.primary_rows(
-        "SELECT table_name, count(*) FROM psp.data JOIN psp.tables USING (table_id) WHERE image IS NOT NULL GROUP BY 1"
+        "SELECT table_name, count(*) FROM psp.data JOIN psp.tables USING (table_id) "
+        "WHERE image IS NOT NULL GROUP BY 1"
     ))  # fmt: skip
     assert counts == {"t": 500, "Order ü": 1, "pt": 2}
     assert pair.primary_rows("SELECT state FROM psp.cluster") == [("adopted",)]
@@ -91,7 +93,8 @@ def test_waits_for_writers(pair: Pair) -> None:
         writer.commit()
         thread.join(60)
     rows = pair.primary_rows(
-        "SELECT count(*) FROM psp.data JOIN psp.tables USING (table_id) WHERE table_name = 'pt' AND image IS NOT NULL"
+        "SELECT count(*) FROM psp.data JOIN psp.tables USING (table_id) "
+        "WHERE table_name = 'pt' AND image IS NOT NULL"
     )
     assert rows == [(3,)]
 
@@ -104,8 +107,11 @@ def test_join_restores_the_schema(pair: Pair) -> None:
     dsn = pair.server.dsn(f"{name}_two")
     assert prepare_join(dsn, pair.primary_dsn, "two") == 2
     with psycopg.connect(dsn) as two, pair.connect() as one:
-        query = "SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables ORDER BY 1"
+        columns = "table_id, schema_name, table_name, columns, key_columns, guards"
+        query = f"SELECT {columns} FROM psp.tables ORDER BY 1".encode()
         assert two.execute(query).fetchall() == one.execute(query).fetchall()
         assert two.execute("SELECT watermark FROM psp.watermark").fetchone() == (-1,)
-        draws = [c.execute("SELECT nextval('t_id_seq') FROM generate_series(1, 50)").fetchall() for c in (one, two)]
+        draws = [
+            c.execute("SELECT nextval('t_id_seq') FROM generate_series(1, 50)").fetchall() for c in (one, two)
+        ]
     assert not set(draws[0]) & set(draws[1])

@@ -23,7 +23,8 @@ CASES = [
     ("error", "no binary send", "CREATE TABLE t (a int PRIMARY KEY, b aclitem)"),
     ("error", "holds OIDs", "CREATE TABLE t (a int PRIMARY KEY, b regclass[])"),
     ("error", "exclusion", "CREATE TABLE t (a int PRIMARY KEY, r int4range, EXCLUDE USING gist (r WITH &&))"),
-    ("error", "inherits", "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE t (PRIMARY KEY (a)) INHERITS (p)"),
+    ("error", "inherits",
+     "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE t (PRIMARY KEY (a)) INHERITS (p)"),
     ("error", "one partition",
      "CREATE TABLE t (a int PRIMARY KEY, b int) PARTITION BY RANGE (a);"
      "CREATE TABLE t1 PARTITION OF t DEFAULT; CREATE UNIQUE INDEX ON t1 (b)"),
@@ -69,8 +70,10 @@ def test_prepared_transaction(pair: Pair) -> None:
 
 
 def test_database_setting(pair: Pair) -> None:
-    pair.run("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable',"
-             " current_database()); END $$")  # fmt: skip
+    pair.run(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', "
+        "current_database()); END $$"
+    )
     assert any("serializable" in p.problem for p in problems(pair))
 
 

@@ -1,15 +1,16 @@
 """Puts a live database under psp: the first semi-primary of a cluster.
 
-All in one go. The semi-primary's side is one transaction; the primary's is one that commits first, as `adopting`,
-and is marked `adopted` after the semi-primary has committed. Whatever is interrupted before leaves the database as
-it was, and the next run clears the primary; interrupted between the last two steps, the next run only marks it.
+All in one go. The semi-primary's side is one transaction; the primary's is one that commits first, as
+`adopting`, and is marked `adopted` after the semi-primary has committed. Whatever is interrupted before
+leaves the database as it was, and the next run clears the primary; interrupted between the last two steps,
+the next run only marks it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, LiteralString, Protocol, cast
+from typing import Any, Protocol
 
 import psycopg
 from psycopg import sql
@@ -60,7 +61,7 @@ class RefusedError(PspError):
 
 
 def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> int:
-    """Adopts the database; returns the semi-primary's number. PspError or psycopg.Error: nothing has changed."""
+    """Adopts the database; returns the semi-primary's number. On an exception nothing has changed."""
     with psycopg.connect(dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
         # The transactions end here and nowhere else: an exception rolls both back.
         finished = _finish_interrupted(connection, primary_connection)
@@ -155,7 +156,7 @@ def _lock_all(connection: psycopg.Connection[Any]) -> Database:
 
 
 def _add_keys(connection: psycopg.Connection[Any], database: Database) -> tuple[Database, str]:
-    """Gives each table without a primary key its psp_key; returns the new catalog and the DDL that was run."""
+    """Gives each table without a primary key its psp_key; returns the new catalog and the DDL run."""
     statements = [
         clause
         for table in database.captured_tables
@@ -195,18 +196,17 @@ def _copy(
     connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any], query: str
 ) -> Iterator[int]:
     """Streams the query's rows into psp.data; yields the number of rows so far, at the end the exact one."""
-    out = sql.SQL("COPY ({}) TO STDOUT (FORMAT binary)").format(sql.SQL(cast(LiteralString, query)))
+    out = sql.SQL("COPY ({}) TO STDOUT (FORMAT binary)").format(sql.SQL(query))
     into = "COPY psp.data (table_id, key, global_t, sp_id, deleted, image) FROM STDIN (FORMAT binary)"
     with connection.cursor() as source, primary_connection.cursor() as target:
         with source.copy(out) as reader, target.copy(into) as writer:
-            chunk, messages = bytearray(), 0
-            for row in reader:  # one message for each row, and one more at each end
+            chunk = bytearray()
+            for rows, row in enumerate(reader):  # the first message is the header
                 chunk += row
-                messages += 1
                 if len(chunk) >= COPY_CHUNK_BYTES:
                     writer.write(bytes(chunk))
                     chunk.clear()
-                    yield messages - 1
+                    yield rows
             writer.write(bytes(chunk))
         yield target.rowcount
 
@@ -221,8 +221,6 @@ class _Quiet:
         pass
 
 
-def adopt_database(
-    dsn: str, primary_dsn: str, *, name: str, zone: str = "", add_keys: bool = False
-) -> int:
+def adopt_database(dsn: str, primary_dsn: str, *, name: str, zone: str = "", add_keys: bool = False) -> int:
     """`adopt` for programs: without progress, with the primary's own number of slots."""
     return adopt(dsn, primary_dsn, Options(name=name, zone=zone, add_keys=add_keys), _Quiet())

@@ -1,4 +1,4 @@
-"""The catalog queries. Each leaves out system schemas, psp itself, temporary objects and extensions' objects."""
+"""The catalog queries. Each leaves out system schemas, psp, temporary objects and extensions' objects."""
 
 _OWN_SCHEMAS = r"""n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'psp')"""
 
@@ -33,7 +33,8 @@ ORDER BY n.nspname, c.relname
 """
 
 COLUMNS = f"""
-SELECT a.attrelid::int8 AS table_oid, a.attnum::int AS number, a.attname AS name, a.atttypid::int8 AS type_oid,
+SELECT a.attrelid::int8 AS table_oid, a.attnum::int AS number, a.attname AS name,
+       a.atttypid::int8 AS type_oid,
        pg_catalog.format_type(a.atttypid, a.atttypmod) AS type_name, a.atttypmod AS type_modifier,
        a.attnotnull AS not_null, a.attidentity::text AS identity, a.attgenerated <> '' AS generated
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
@@ -75,7 +76,8 @@ FROM used JOIN pg_catalog.pg_type t ON t.oid = used.oid
 # `referenced`: an index, or the constraint that made it, depends on each column that it uses; a use of the
 # whole row (refobjsubid 0 beside the index's own table) counts as every column.
 INDEXES = f"""
-SELECT i.indexrelid::int8 AS oid, i.indrelid::int8 AS table_oid, ic.relname AS name, i.indisprimary AS primary,
+SELECT i.indexrelid::int8 AS oid, i.indrelid::int8 AS table_oid, ic.relname AS name,
+       i.indisprimary AS primary,
        i.indisunique AS unique, i.indisexclusion AS exclusion,
        pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS predicate,
        i.indnullsnotdistinct AS nulls_not_distinct, NOT i.indimmediate AS deferrable,
@@ -98,8 +100,8 @@ ORDER BY ic.relname
 """
 
 # Support function 4 of a btree operator class tells whether equal values have equal bytes. The two that
-# PostgreSQL has say: always, or (strings) if the collation is deterministic. The hash function is taken from the
-# hash operator class that has the same equality operator.
+# PostgreSQL has say: always, or (strings) if the collation is deterministic. The hash function is taken from
+# the hash operator class that has the same equality operator.
 INDEX_COLUMNS = f"""
 SELECT i.indexrelid::int8 AS index_oid, i.indkey[k.n - 1]::int AS number,
        pg_catalog.pg_get_indexdef(i.indexrelid, k.n, false) AS definition,

@@ -165,12 +165,12 @@ def guard_sql() -> str:
 
 
 def row_query(captured_table: CapturedTable) -> str:
-    """SELECT of a table's rows as rows of the primary's psp.data, made by the macros of the capture functions."""
+    """SELECT of a table's rows as rows of the primary's psp.data, by the macros of the capture functions."""
     module = _macros(captured_table)
     target = f"{quote(captured_table.table.schema)}.{quote(captured_table.table.name)}"
     return (
-        f"SELECT {captured_table.table_id}::int4, {module.key('r')}, 0::int8, 0::int4, false, {module.image('r')} "
-        f"FROM {target} r"
+        f"SELECT {captured_table.table_id}::int4, {module.key('r')}, 0::int8, 0::int4, false, "
+        f"{module.image('r')} FROM {target} r"
     )
 
 
@@ -187,8 +187,8 @@ def guard_queries(captured_table: CapturedTable) -> list[str]:
             conditions += [f"({expression}) IS NOT NULL" for expression in guard["expressions"]]
         key = f"pg_catalog.record_send(ROW({', '.join(guard['expressions'])}))"
         result.append(
-            f"SELECT DISTINCT {guard['guard_id']}::int4, {key}, 0::int8, 0::int4, false, NULL::bytea FROM {target}"
-            + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+            f"SELECT DISTINCT {guard['guard_id']}::int4, {key}, 0::int8, 0::int4, false, NULL::bytea "
+            f"FROM {target}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
         )
     return result
 

@@ -1,4 +1,4 @@
-"""What adoption and joining share: psp's schema, the capture of each table and strided sequences at a semi-primary.
+"""What adoption and joining share: psp's schema, each table's capture, strided sequences.
 
 Everything runs inside the caller's transaction.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -47,7 +47,7 @@ class Stride:
 
 def run_script(connection: psycopg.Connection[Any], script: str) -> None:
     """Runs SQL of our own making (files, templates, a stored dump), any number of statements."""
-    connection.execute(sql.SQL(cast(LiteralString, script)))
+    connection.execute(sql.SQL(script))
 
 
 def install(
@@ -83,7 +83,8 @@ def store_tables(connection: psycopg.Connection[Any], tables: Iterable[CapturedT
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO psp.tables (table_id, schema_name, table_name, columns, key_columns, guards) "
-            "VALUES (%(table_id)s, %(schema_name)s, %(table_name)s, %(columns)s, %(key_columns)s, %(guards)s)",
+            "VALUES (%(table_id)s, %(schema_name)s, %(table_name)s, %(columns)s, "
+            "%(key_columns)s, %(guards)s)",
             [{k: Jsonb(v) if isinstance(v, list) else v for k, v in t.row.items()} for t in tables],
         )
 

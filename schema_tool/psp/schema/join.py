@@ -1,4 +1,4 @@
-"""Makes an empty database a new semi-primary of a cluster. Its daemon then copies the rows from the primary."""
+"""Makes an empty database a new semi-primary of a cluster. Its daemon then copies the primary's rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from psp.schema.server import read_facts
 
 
 def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> int:
-    """Restores the cluster's schema, with capture and strided sequences; returns the new semi-primary's number.
+    """Restores the cluster's schema, captured, its sequences strided; returns the new semi-primary's number.
 
     The primary registers it first. PspError or psycopg.Error: the database is as empty as it was.
     """
@@ -69,7 +69,8 @@ def _numbered_as_at_primary(
     database = read_database(connection)
     tables = {(table.schema, table.name): table for table in database.captured_tables}
     rows = primary_connection.execute(
-        "SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables ORDER BY table_id"
+        "SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables "
+        "ORDER BY table_id"
     ).fetchall()
     result = []
     for table_id, schema, name, *shape in rows:

@@ -28,7 +28,7 @@ class KeyRefusedError(ValueError):
 
 
 def normalisation(database: Database, member: IndexColumn, *, guard: bool = False) -> Normalisation:
-    """What has to be done to an index column's value. Raises KeyRefusedError for what a primary key cannot have."""
+    """What has to be done to an index column's value. KeyRefusedError: a primary key cannot have it."""
     plain = database.plain_type(member.type_oid)
     if plain.name == "numeric":
         return "numeric"
@@ -50,7 +50,8 @@ def normalisation(database: Database, member: IndexColumn, *, guard: bool = Fals
 def _refuse(member: IndexColumn, type_name: str) -> None:
     if member.collation:
         raise KeyRefusedError(
-            f"a primary key with the nondeterministic collation {member.collation} has equal values of unequal bytes",
+            f"a primary key with the nondeterministic collation {member.collation} "
+            "has equal values of unequal bytes",
             "use a deterministic collation",
         )
     raise KeyRefusedError(
@@ -130,7 +131,7 @@ def add_key_clause(table: Table) -> str | None:
 
 
 def _partition_columns(table: Table) -> list[str] | None:
-    """The quoted columns a table is partitioned by; None if there are expressions or columns that may be NULL."""
+    """The quoted columns a table is partitioned by; None if there are expressions or nullable columns."""
     not_null = {quote(column.name) for column in table.columns if column.not_null}
     result = []
     for number in table.partition_columns:

@@ -13,14 +13,15 @@ from psp.output import PspError
 from psp.schema.model import Table
 
 ATTEMPT_MS = 800
-"""Below deadlock_timeout's default: we give up before PostgreSQL looks for a victim, which might be somebody else."""
+"""Below deadlock_timeout's default: we give up before PostgreSQL looks for a victim, maybe somebody else."""
 PAUSE_S = 0.5
 
 Say = Callable[[str], None]
 
 _HOLDERS = """
-SELECT DISTINCT format('pid %%s (%%s, %%s, %%s for %%s s)', a.pid, a.usename, coalesce(nullif(a.application_name, ''), '-'),
-                       a.state, round(extract(epoch FROM clock_timestamp() - a.xact_start)))
+SELECT DISTINCT format('pid %%s (%%s, %%s, %%s for %%s s)', a.pid, a.usename,
+                       coalesce(nullif(a.application_name, ''), '-'), a.state,
+                       round(extract(epoch FROM clock_timestamp() - a.xact_start)))
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.granted AND l.relation = ANY (%s) AND l.database =
       (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -13,9 +13,11 @@ FIRST_USER_OID = 16384
 """Objects from here on are made by users: their OIDs differ from database to database."""
 
 LOCAL_OID_TYPES = frozenset(
-    "regclass regcollation regconfig regdictionary regnamespace regoper regoperator regproc regprocedure "
-    "regrole regtype".split()
-)
+    {
+        "regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator",
+        "regproc", "regprocedure", "regrole", "regtype",
+    }
+)  # fmt: skip
 """Types that look like names and hold OIDs."""
 
 
@@ -187,7 +189,7 @@ class Database:
         return tuple(table for table in self.tables if table.is_captured)
 
     def encoding(self, type_oid: int) -> Encoding:
-        """How values travel. Arrays, composites and what contains them embed OIDs in binary: they go as text."""
+        """How values travel. Arrays, composites and what contains them embed OIDs in binary: as text."""
         found = self.types[type_oid]
         if found.element or found.kind == "c" or not found.has_array:
             return "text"

@@ -21,7 +21,7 @@ DAEMON_SILENCE_S = 5
 def release(
     dsn: str, primary_dsn: str | None, *, drop_keys: bool, force: bool, lock_wait_s: float, say: locks.Say
 ) -> None:
-    """One transaction at the semi-primary, then the primary is told. PspError or psycopg.Error: nothing changed."""
+    """One transaction at the semi-primary, then the primary is told. On an exception nothing has changed."""
     with psycopg.connect(dsn) as connection:
         if not read_facts(connection).adopted:
             raise PspError("the database is not under psp")
@@ -68,7 +68,7 @@ def _release(connection: psycopg.Connection[Any], drop_keys: bool) -> None:
 
 
 def _unstride(connection: psycopg.Connection[Any], database: Database, sequence: Sequence) -> None:
-    """The increment of before; the next value lies beyond all that any semi-primary has drawn, as far as rows tell."""
+    """The increment of before; the next value lies beyond all that any SP has drawn, as far as rows tell."""
     row = connection.execute(
         "SELECT base, increment FROM psp.sequences WHERE schema_name = %s AND sequence_name = %s",
         (sequence.schema, sequence.name),
@@ -83,7 +83,8 @@ def _unstride(connection: psycopg.Connection[Any], database: Database, sequence:
     steps = max(0, -((base - last) // increment))  # rounded up
     target = sql.Identifier(sequence.schema, sequence.name)
     drawn = base + increment * steps
-    never = not sequence.minimum <= drawn <= sequence.maximum  # nothing was ever drawn: base is before the start
+    # Nothing was ever drawn: base is before the start.
+    never = not sequence.minimum <= drawn <= sequence.maximum
     connection.execute(sql.SQL("ALTER SEQUENCE {} INCREMENT BY {}").format(target, sql.Literal(increment)))
     connection.execute(
         "SELECT setval(%s::regclass, %s, %s)",
@@ -94,7 +95,7 @@ def _unstride(connection: psycopg.Connection[Any], database: Database, sequence:
 def _stored_extreme(
     connection: psycopg.Connection[Any], database: Database, sequence: Sequence, increment: int
 ) -> int | None:
-    """The largest (of a descending sequence the smallest) value in the column that the sequence belongs to."""
+    """The largest (of a descending sequence the smallest) value in the sequence's own column."""
     if sequence.owner is None:
         return None
     schema, table, column = sequence.owner

@@ -35,7 +35,7 @@ class Problem:
 
 
 def check(database: Database, facts: ServerFacts, slots: int, add_keys: bool) -> list[Problem]:
-    """All problems, errors first. With `add_keys`, tables without a primary key that can be given one are no error."""
+    """All problems, errors first. With `add_keys`, tables that can be given a primary key need none."""
     found = [*_server(database, facts)]
     found += [p for table in database.tables for p in _table(database, table, add_keys)]
     found += [p for sequence in database.sequences for p in _sequence(sequence, slots)]
@@ -59,7 +59,7 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
         yield Problem("error", where, "the database is under psp already", "psp schema release takes it out")
     if not facts.superuser:
         yield Problem("error", where, f"role {facts.role} is not a superuser",
-                      "adopt as a superuser: event triggers and session_replication_role need one")  # fmt: skip
+                      "adopt as a superuser: event triggers and replica role need one")  # fmt: skip
     if facts.encoding == "SQL_ASCII":
         yield Problem("error", where, "the encoding is SQL_ASCII, text cannot be converted between servers",
                       "use a database with encoding UTF8")  # fmt: skip
@@ -70,11 +70,12 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
         yield Problem("error", where, "default_transaction_isolation is serializable, which psp refuses",
                       "ALTER DATABASE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip
     for role in facts.serializable_roles:
-        yield Problem("error", f"role {role}", "default_transaction_isolation is serializable, which psp refuses",
+        yield Problem("error", f"role {role}",
+                      "default_transaction_isolation is serializable, which psp refuses",
                       "ALTER ROLE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip
     for gid in facts.prepared_transactions:
         yield Problem("error", f"prepared transaction {gid}", "it is pending and could never be certified",
-                      "COMMIT PREPARED or ROLLBACK PREPARED it; PREPARE TRANSACTION is refused under psp")  # fmt: skip
+                      "COMMIT PREPARED or ROLLBACK PREPARED it; psp refuses PREPARE TRANSACTION")  # fmt: skip
     if facts.large_objects:
         yield Problem("warning", where, f"{facts.large_objects} large objects stay local to this server",
                       "keep large values in bytea columns")  # fmt: skip
@@ -112,8 +113,9 @@ def _primary_key(database: Database, table: Table, add_keys: bool) -> Iterator[P
     if key is None:
         clause = add_key_clause(table)
         if clause is None:
-            yield Problem("error", where, "it has no primary key, and none can be added to this partitioned table",
-                          "make the columns of the partition key NOT NULL, and part of a primary key")  # fmt: skip
+            yield Problem("error", where,
+                          "it has no primary key, and none can be added to this partitioned table",
+                          "make its partition key's columns NOT NULL, and part of a primary key")  # fmt: skip
         elif not add_keys:
             yield Problem("error", where, "it has no primary key",
                           "add one, or adopt with --add-keys, which adds a uuid column psp_key")  # fmt: skip
@@ -150,8 +152,9 @@ def _guard(database: Database, table: Table, index: Index) -> Iterator[Problem]:
     for member in index.columns:
         if normalisation(database, member, guard=True) == "constant":
             yield Problem("warning", where,
-                          f"no portable hash for {key_column_type(database, member)}: concurrent transactions that "
-                          "write any value of it conflict", "drop the index, or index another expression")  # fmt: skip
+                          f"no portable hash for {key_column_type(database, member)}: concurrent "
+                          "transactions that write any value of it conflict",
+                          "drop the index, or index another expression")  # fmt: skip
         elif member.collation:
             yield Problem("warning", where, f"collation {member.collation} is nondeterministic",
                           "use the same ICU version at all servers")  # fmt: skip
@@ -187,7 +190,7 @@ def _behaviour(table: Table) -> Iterator[Problem]:
     for key in table.foreign_keys:
         if key.table_oid in {relation.oid for relation in table.relations}:
             yield Problem("note", f"foreign key {key.name} on {table.label}",
-                          "it is checked at each server, not between transactions of different servers")  # fmt: skip
+                          "checked at each server, not between servers' transactions")  # fmt: skip
 
 
 # ---- sequences --------------------------------------------------------------------------------------------

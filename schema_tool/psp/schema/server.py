@@ -26,7 +26,8 @@ SELECT to_regclass('psp.identity') IS NOT NULL AS adopted,
        (SELECT count(*) FROM pg_largeobject_metadata) AS large_objects,
        ARRAY(SELECT t.evtname::text FROM pg_event_trigger t JOIN pg_proc f ON f.oid = t.evtfoid
              JOIN pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname <> 'psp') AS event_triggers,
-       ARRAY(SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+       ARRAY(SELECT n.nspname || '.' || c.relname
+             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
              WHERE c.relkind = 'm') AS materialized_views
 """
 
