@@ -131,20 +131,23 @@ def show(result: dict[str, Any]) -> None:
         for name in ("plain", "psp"):
             system = found[name]
             cpu_ms = system["cpu_ms_per_transaction"]
-            detail = ", ".join(f"{part} {ms:.2f}" for part, ms in cpu_ms.items())
-            rows.append((found["mix"], found["threads"], name, system["tps"], system["p50_ms"],
-                         system["commit_p50_ms"], system["aborts"], detail))  # fmt: skip
-    columns = (
-        "mix",
-        "threads",
-        "system",
-        "tps",
-        "p50 ms",
-        "commit p50 ms",
-        "aborts",
-        "CPU ms per transaction",
+            server = cpu_ms.get("postgres", cpu_ms.get("sp_postgres"))
+            parts = [
+                server,
+                *(cpu_ms.get(part) for part in ("sp_daemon", "primary_postgres", "primary_daemon")),
+            ]
+            rows.append(
+                (found["mix"], found["threads"], name, system["tps"], system["commit_p50_ms"],
+                 *(None if part is None else f"{part:.2f}" for part in parts))
+            )  # fmt: skip
+    columns = ("mix", "n", "system", "tps", "commit", "server", "daemon", "primary", "its")
+    console.print(
+        table(
+            "n clients; COMMIT p50 in ms; CPU ms per transaction of server, daemon, primary and its daemon",
+            columns,
+            rows,
+        )
     )
-    console.print(table("What psp costs", columns, rows))
     lines = [
         (name, f"{found['measured']:.2f}", f"{found['kind']} {found['target']}", found["holds"],
          ", ".join(f"{threads}: {ratio:.2f}" for threads, ratio in found["by_threads"].items()))
