@@ -45,7 +45,9 @@ Streams::Stream* Streams::Waiting(SpId sp_id, std::uint64_t stream_id) {
 }
 
 void Streams::Pump(SpId sp_id, Stream* stream, Actions* actions) {
-  if (stream->reading || stream->outstanding_bytes >= limits_.outstanding_bytes_max) return;
+  if (stream->reading) return;
+  SkipApplied(stream);
+  if (stream->outstanding_bytes >= limits_.outstanding_bytes_max) return;
   if (stream->in_table) {
     stream->reading = true;
     actions->table_reads.push_back({sp_id, stream->stream_id, stream->sent_t, stream->table_position,
@@ -122,6 +124,10 @@ Streams::Actions Streams::OnLogChunk(const LogChunk& chunk) {
   Actions actions;
   Stream* stream = Waiting(chunk.sp_id, chunk.stream_id);
   if (stream == nullptr) return actions;
+  if (chunk.truncated && stream->applied_t > stream->sent_t) {
+    Pump(chunk.sp_id, stream, &actions);  // it has that: the stream goes on behind it
+    return actions;
+  }
   if (chunk.truncated) {
     streams_.erase(chunk.sp_id);
     actions.refused.push_back(chunk.sp_id);
@@ -157,10 +163,15 @@ void Streams::Arrived(Stream* stream, std::int64_t upto) {
   }
 }
 
+void Streams::SkipApplied(Stream* stream) {
+  if (!stream->in_table) stream->sent_t = std::max(stream->sent_t, stream->applied_t);
+}
+
 Streams::Actions Streams::OnApplied(SpId sp_id, GlobalT applied_t) {
   Actions actions;
   const auto found = streams_.find(sp_id);
   if (found == streams_.end() || found->second.in_table) return actions;
+  found->second.applied_t = std::max(found->second.applied_t, std::min(applied_t, closed_t_));
   Arrived(&found->second, applied_t);
   Pump(sp_id, &found->second, &actions);
   return actions;

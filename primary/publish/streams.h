@@ -7,6 +7,9 @@
 // that it applied them: a slow SP's stream then rests, and when it goes on it takes from the log what memory
 // no longer has.
 //
+// An SP may have more than its stream: when it asks twice for the same place, it gets there by the first
+// stream while the second begins. What it has told to have is skipped; the log may have lost it already.
+//
 // Pure; one thread. The caller carries out the Actions in order.
 #pragma once
 
@@ -113,6 +116,7 @@ class Streams {
     std::uint64_t stream_id = 0;
     std::uint64_t incarnation = 0;
     GlobalT sent_t = 0;
+    GlobalT applied_t = 0;    // as the SP told since the stream began; may be ahead of sent_t
     GlobalT full_upto_t = 0;  // own transactions up to here are sent with their rows
     bool reading = false;     // the recoverer works for it
     bool in_table = false;    // the table is not sent completely
@@ -126,6 +130,7 @@ class Streams {
   // The stream a result belongs to; nothing when it has begun anew or gone.
   Stream* Waiting(SpId sp_id, std::uint64_t stream_id);
   void Arrived(Stream* stream, std::int64_t upto);
+  void SkipApplied(Stream* stream);
   void Pump(SpId sp_id, Stream* stream, Actions* actions);
   void SendRecent(SpId sp_id, Stream* stream, Actions* actions);
   void SendTransactions(SpId sp_id, Stream* stream, const std::vector<PublishedPtr>& all, GlobalT upto_t,

@@ -58,6 +58,23 @@ TEST(Streams, NothingIsSentBeforeRecover) {
   EXPECT_THAT(streams.Publish({Transaction(11)}).sends, IsEmpty());
 }
 
+// A semi-primary that said Hello twice asked twice for the same place. The first stream brought it to 12, and
+// what it acknowledged has left the log, before the second one has read it.
+TEST(Streams, WhatTheSpHasAlreadyIsSkippedEvenIfTheLogHasLostIt) {
+  Streams streams = Make(14);
+  const auto begun = streams.Recover(kMe, kIncarnation, 10);
+  ASSERT_THAT(begun.log_reads, SizeIs(1));
+  EXPECT_THAT(streams.OnApplied(kMe, 12).sends, IsEmpty());
+  const auto after = streams.OnLogChunk({kMe, begun.log_reads[0].stream_id, true, 14, {}});
+  EXPECT_THAT(after.refused, IsEmpty());
+  ASSERT_THAT(after.log_reads, SizeIs(1));
+  EXPECT_EQ(after.log_reads[0].from_t, 12);
+  EXPECT_EQ(after.log_reads[0].upto_t, 14);
+  // It has not told to have that.
+  const auto refused = streams.OnLogChunk({kMe, after.log_reads[0].stream_id, true, 14, {}});
+  EXPECT_THAT(refused.refused, ElementsAre(kMe));
+}
+
 TEST(Streams, UpToDateSpIsAnsweredAndThenStreamsWithoutAGap) {
   Streams streams = Make(10);
   const auto begun = streams.Recover(kMe, kIncarnation, 10);

@@ -50,7 +50,7 @@ void PrimaryDaemon::OnMessage(const std::string& route, const std::string& bytes
       break;
     case proto::ToPrimary::kAck:
       acknowledgements_.OnAck(*sp_id, std::min(message.ack().watermark(), streams_.closed_t()));
-      Carry(streams_.OnApplied(*sp_id, message.ack().watermark()));
+      OnApplied(*sp_id, message.ack().watermark());
       break;
     case proto::ToPrimary::kHeartbeat:
       OnHeartbeat(*sp_id, message.heartbeat());
@@ -103,7 +103,7 @@ void PrimaryDaemon::OnRecover(SpId sp_id, GlobalT from_t) {
   }
   if (from_t < truncated_t_) return Refuse(sp_id, proto::Refused::LOG_TRUNCATED);
   sim_.Trace("primary: SP ", sp_id, " recovers from ", from_t);
-  sent_[sp_id] = {true, from_t};
+  sent_[sp_id] = {true, from_t, 0};
   Carry(streams_.Recover(sp_id, connections_.IncarnationOf(sp_id), from_t));
 }
 
@@ -111,7 +111,12 @@ void PrimaryDaemon::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
   proto::ToSemiPrimary message;
   message.mutable_heartbeat_reply()->set_closed_t(streams_.closed_t());
   SendTo(sp_id, &message);
-  Carry(streams_.OnApplied(sp_id, heartbeat.applied()));
+  OnApplied(sp_id, heartbeat.applied());
+}
+
+void PrimaryDaemon::OnApplied(SpId sp_id, GlobalT applied_t) {
+  sent_[sp_id].applied_t = std::max(sent_[sp_id].applied_t, applied_t);
+  Carry(streams_.OnApplied(sp_id, applied_t));
 }
 
 void PrimaryDaemon::Dispatch() {
@@ -233,7 +238,9 @@ void PrimaryDaemon::CheckOrder(SpId sp_id, const std::string& bytes) {
   }
   const proto::Replicate& replicate = message.replicate();
   Sent& sent = sent_[sp_id];
-  if (sent.has_stream && replicate.from_t() != sent.closed_t) {
+  // A stream that begins below what the SP has told to have may skip that.
+  const bool skips = replicate.from_t() > sent.closed_t && replicate.from_t() <= sent.applied_t;
+  if (sent.has_stream && replicate.from_t() != sent.closed_t && !skips) {
     sim_.Violation("SP ", sp_id, ": stream goes on at ", replicate.from_t(), " after ", sent.closed_t);
   }
   GlobalT last_t = replicate.from_t();
@@ -247,7 +254,8 @@ void PrimaryDaemon::CheckOrder(SpId sp_id, const std::string& bytes) {
       sim_.Violation("SP ", sp_id, ": the marker of ", last_t, " comes before its decision");
     }
   }
-  sent = {true, replicate.closed_t()};
+  sent.has_stream = true;
+  sent.closed_t = replicate.closed_t();
 }
 
 void PrimaryDaemon::SendTo(SpId sp_id, proto::ToSemiPrimary* message) {

@@ -33,13 +33,15 @@ class PrimaryDaemon {
   // What went over the present connection of an SP, to check the order.
   struct Sent {
     bool has_stream = false;
-    GlobalT closed_t = 0;  // of the last Replicate
+    GlobalT closed_t = 0;   // of the last Replicate
+    GlobalT applied_t = 0;  // as the SP told since
   };
 
   void OnMessage(const std::string& route, const std::string& bytes);
   void OnHello(const std::string& route, const proto::Hello& hello);
   void OnCertify(SpId sp_id, proto::Certify* message);
   void OnRecover(SpId sp_id, GlobalT from_t);
+  void OnApplied(SpId sp_id, GlobalT applied_t);
   void OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat);
 
   void Dispatch();
