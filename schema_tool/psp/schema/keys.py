@@ -38,7 +38,7 @@ def normalisation(database: Database, member: IndexColumn, *, guard: bool = Fals
         plain.kind == "e" or (plain.name == "bpchar" and _is_unpadded(database, member))
     ):
         return "text"
-    if member.equal_image and database.encoding(member.type_oid) == "binary":
+    if member.equal_image and database.encoding(plain.oid) == "binary":
         return "none" if plain.oid == member.type_oid else "base"
     if not guard:
         _refuse(member, plain.name)

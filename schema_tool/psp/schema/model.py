@@ -76,6 +76,8 @@ class Index:
     deferrable: bool
     attached: bool  # a partition's index that belongs to an index of its parent
     referenced: tuple[int, ...]  # columns in keys, expressions and predicate
+    whole_row: bool  # an expression or the predicate takes the row as one value
+    user_functions: tuple[str, ...]  # in expressions and predicate, of owners who are no superusers
 
 
 @dataclass(frozen=True)
@@ -189,9 +191,13 @@ class Database:
         return tuple(table for table in self.tables if table.is_captured)
 
     def encoding(self, type_oid: int) -> Encoding:
-        """How values travel. Arrays, composites and what contains them embed OIDs in binary: as text."""
+        """How values travel. As text if the image would hold OIDs that another database does not share.
+
+        Arrays and composites embed OIDs in their values, and record_send puts the OID of each column's type into
+        the image: so types that users make (enums, domains, extensions' types) go as text, too.
+        """
         found = self.types[type_oid]
-        if found.element or found.kind == "c" or not found.has_array:
+        if type_oid >= FIRST_USER_OID or found.element or found.kind == "c" or not found.has_array:
             return "text"
         if found.kind == "d":
             return self.encoding(found.base)
