@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -22,8 +23,14 @@ class PspError(RuntimeError):
 
 
 def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A Rich table; numbers stand right, everything else left, None is shown as a dash."""
-    result = Table(title=title, title_justify="left", header_style="bold")
+    """A Rich table; numbers stand right, everything else left, None is shown as a dash.
+
+    Without frames, so that nine columns fit 80 characters; a heading may have two lines.
+    """
+    result = Table(
+        title=title, title_justify="left", header_style="bold",
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0,
+    )  # fmt: skip
     for index, column in enumerate(columns):
         cells = [row[index] for row in rows if row[index] is not None]
         numeric = bool(cells) and all(isinstance(cell, int | float) for cell in cells)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from psp.cluster import growth, verify
+from psp.cluster import growth, processes, verify
 from psp.cluster.local import LocalCluster, Options, Zone
+from psp.cluster.processes import ProcessName
 from support import WAIT_S, wait_streaming
 
 SCHEMA = Path(__file__).parent / "schema.sql"
@@ -62,3 +63,11 @@ def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
     yield make
     for cluster in made:
         cluster.down()
+
+
+@pytest.fixture
+def second_daemon(cluster: LocalCluster, tmp_path: Path) -> Iterator[ProcessName]:
+    """The mark of one more SP daemon, which is ended whatever the test does."""
+    name = ProcessName(tmp_path, "second", "daemon")
+    yield name
+    processes.end(name, force=True)

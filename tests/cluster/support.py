@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, LiteralString, Self
 
 import psycopg
-from psp.cluster import verify
+from psp import paths
+from psp.cluster import daemons, processes, verify
 from psp.cluster.local import LocalCluster, SpNode
+from psp.cluster.processes import ProcessName
 from psp.waiting import wait_until
 
 SERIALIZATION_FAILURE = "40001"
@@ -66,6 +69,18 @@ def wait_streaming(cluster: LocalCluster) -> None:
     """Waits until every SP streams."""
     for sp in cluster.sps:
         wait_until(f"{sp.name} to stream", partial(is_streaming, cluster, sp.name), WAIT_S)
+
+
+def start_second(
+    cluster: LocalCluster, name: ProcessName, config: dict[str, object], timeout_s: float = 15
+) -> Path:
+    """Starts one more SP daemon, its hook socket its own; returns its log. PspError if it is never ready."""
+    file, log = name.cluster_dir / "second.yaml", name.cluster_dir / "second.log"
+    hook = cluster.state.socket_dir / ".s.PGSQL.1"
+    daemons.write_config(file, {**config, "hook_listen": f"unix:{hook}"})
+    command = [str(paths.binary(daemons.SP_BINARY)), "--config", str(file)]
+    processes.start(name, command, log, timeout_s)
+    return log
 
 
 @dataclass

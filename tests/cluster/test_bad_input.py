@@ -10,12 +10,12 @@ from typing import LiteralString
 import psycopg
 import pytest
 from psp import paths
-from psp.cluster import daemons, processes
+from psp.cluster import daemons
 from psp.cluster.local import PRIMARY, LocalCluster
 from psp.cluster.processes import ProcessName
 from psp.output import PspError
 from psp.waiting import wait_until
-from support import WAIT_S, connect, execute, raises, wait_for_row
+from support import WAIT_S, connect, execute, raises, start_second, wait_for_row
 
 REFUSED = "0A000"
 
@@ -153,26 +153,6 @@ def test_a_wrong_token_is_refused(cluster: LocalCluster) -> None:
         connection.execute("commit guess 00000000-0000-0000-0000-000000000000 1 0 - 00")
 
 
-@pytest.fixture
-def second_daemon(cluster: LocalCluster, tmp_path: Path) -> Iterator[ProcessName]:
-    """The mark of one more SP daemon, which is ended whatever the test does."""
-    name = ProcessName(tmp_path, "second", "daemon")
-    yield name
-    processes.end(name, force=True)
-
-
-def start_second(
-    cluster: LocalCluster, name: ProcessName, config: dict[str, object], timeout_s: float = 15
-) -> Path:
-    """Starts the daemon with a hook socket of its own; returns its log. PspError if it is never ready."""
-    file, log = name.cluster_dir / "second.yaml", name.cluster_dir / "second.log"
-    hook = cluster.state.socket_dir / ".s.PGSQL.1"
-    daemons.write_config(file, {**config, "hook_listen": f"unix:{hook}"})
-    command = [str(paths.binary(daemons.SP_BINARY)), "--config", str(file)]
-    processes.start(name, command, log, timeout_s)
-    return log
-
-
 def test_a_second_daemon_with_the_same_sp_id(cluster: LocalCluster, second_daemon: ProcessName) -> None:
     """Refused by its own database, or by the primary: it must never serve, and say why."""
     before = execute(cluster.sps[0], "SELECT state FROM psp.status")
@@ -185,12 +165,6 @@ def test_a_second_daemon_with_the_same_sp_id(cluster: LocalCluster, second_daemo
         wait_until("a refusal in its log", lambda: "another" in log.read_text(), WAIT_S)
     assert execute(cluster.sps[0], "SELECT state FROM psp.status") == before
     execute(cluster.sps[0], "INSERT INTO document (note) VALUES ('the first daemon still serves')")
-
-
-def test_a_daemon_with_another_name(cluster: LocalCluster, second_daemon: ProcessName) -> None:
-    config = {**cluster.sp_config(cluster.sps[0].name), "name": "somebody-else"}
-    with pytest.raises(PspError, match="somebody-else"):
-        start_second(cluster, second_daemon, config)
 
 
 def test_a_daemon_pointed_at_a_plain_database(cluster: LocalCluster, second_daemon: ProcessName) -> None:

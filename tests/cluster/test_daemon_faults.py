@@ -6,6 +6,8 @@ import psycopg
 import pytest
 from conftest import SCHEMA, MakeCluster
 from psp.cluster.local import PRIMARY, LocalCluster, Zone
+from psp.cluster.processes import ProcessName
+from psp.output import PspError
 from support import (
     CONNECTION_FAILURE,
     OUTCOME_UNKNOWN,
@@ -14,6 +16,7 @@ from support import (
     Workload,
     connect,
     execute,
+    start_second,
     wait_for_row,
     wait_streaming,
 )
@@ -186,3 +189,11 @@ def test_a_backend_killed_while_it_commits(cluster: LocalCluster) -> None:
         thread.join(timeout=WAIT_S)
     row = execute(sp, "SELECT value FROM counter WHERE name = 'killed backends'")
     assert committed <= row[0][0] <= committed + lost
+
+
+def test_a_daemon_with_another_name_is_refused(cluster: LocalCluster, second_daemon: ProcessName) -> None:
+    """Where nobody serves the database, whose name it bears still decides."""
+    cluster.stop("sp1", "daemon")
+    config = {**cluster.sp_config("sp1"), "name": "somebody-else"}
+    with pytest.raises(PspError, match="somebody-else"):
+        start_second(cluster, second_daemon, config)

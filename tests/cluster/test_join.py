@@ -1,5 +1,6 @@
 """An SP joins a running cluster from the primary while the others commit."""
 
+from pathlib import Path
 from typing import LiteralString
 
 import psycopg
@@ -8,6 +9,7 @@ from conftest import SCHEMA, MakeCluster
 from psp.cluster import growth, verify
 from psp.cluster.local import Zone
 from psp.output import PspError
+from psp.paths import NotFound
 from support import Workload, execute, wait_for_row, wait_streaming
 
 
@@ -57,6 +59,23 @@ def test_a_name_is_taken_once(make_cluster: MakeCluster) -> None:
     with pytest.raises(PspError, match="must differ"):
         growth.join(cluster, Zone("one"))
     assert [sp.name for sp in cluster.sps] == ["one"]
+
+
+def test_a_failed_join_leaves_nothing(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cluster = make_cluster([Zone("one")], SCHEMA.read_text(), None)
+    with monkeypatch.context() as broken, pytest.raises(NotFound, match="psp-semi-primary"):
+        broken.setenv("PSP_BIN", str(tmp_path))
+        growth.join(cluster, Zone("two"))
+    assert [sp.name for sp in cluster.sps] == ["one"]
+    assert not (cluster.state.directory / "two").exists()
+    # The name is free again, its number is not.
+    joined = growth.join(cluster, Zone("two", zone_name="elsewhere"))
+    assert execute(joined, "SELECT sp_id FROM psp.status") == [(3,)]
+    assert joined.zone == "elsewhere"
+    execute(joined, "INSERT INTO account VALUES (1, 'second try', NULL)")
+    wait_for_row(cluster.sps[0], "SELECT 1 FROM account WHERE id = 1")
 
 
 def test_a_plain_cluster_cannot_be_joined(make_cluster: MakeCluster) -> None:

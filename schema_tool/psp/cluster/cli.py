@@ -229,7 +229,7 @@ def join(
     """
     with _opened(name, directory, exclusive=True) as cluster, _join_progress() as progress:
         place = _parse_zone(zone) if zone else Zone(sp_name)
-        sp = growth.join(cluster, Zone(sp_name, place.rtt_ms), progress)
+        sp = growth.join(cluster, Zone(sp_name, place.rtt_ms, place.name), progress)
     console.print(f"{sp.name} is up: {sp.dsn}")
 
 

@@ -10,6 +10,7 @@ from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.output import PspError
 from psp.schema.adopt import adopt_database
 from psp.schema.join import prepare_join
+from psp.schema.primary import mark_released
 from psp.waiting import WaitTimeout, wait_until
 
 JOIN_STALL_TIMEOUT_S = 60
@@ -29,59 +30,87 @@ class _Copy:
     joining: bool
     state: str | None
     error: str | None
+    watermark: int
 
 
 def adopt(cluster: LocalCluster, progress: JoinProgress = _no_progress, add_keys: bool = False) -> None:
-    """Adopts the first SP's database with whatever tables it holds, then lets the other SPs join."""
+    """Adopts the first SP's database with whatever tables it holds, then lets the other SPs join.
+
+    If a join fails, what was done before it stays, and the next call goes on from there.
+    """
     first, *others = cluster.sps
-    if cluster.state.node(first.name).adopted:
-        raise PspError(f"{first.name} is under psp already", "a further SP joins by: psp cluster join")
-    cluster.report(f"Adopting the database of {first.name}")
-    adopt_database(first.admin_dsn, cluster.primary_dsn, name=first.name, zone=first.zone, add_keys=add_keys)
-    cluster.mark_adopted(first.name)
-    for sp in others:
+    remaining = [sp for sp in others if not cluster.state.node(sp.name).adopted]
+    if not cluster.state.node(first.name).adopted:
+        cluster.report(f"Adopting the database of {first.name}")
+        adopt_database(
+            first.admin_dsn, cluster.primary_dsn, name=first.name, zone=first.zone, add_keys=add_keys
+        )
+        cluster.mark_adopted(first.name)
+    elif not remaining:
+        raise PspError("every SP is under psp already", "a further SP joins by: psp cluster join")
+    for sp in remaining:
         _join(cluster, sp, progress)
 
 
 def join(
     cluster: LocalCluster, zone: Zone, progress: JoinProgress = _no_progress, relay: bool = True
 ) -> SpNode:
-    """Adds an SP to a running cluster, while the others commit. Returns when it streams."""
+    """Adds an SP to a running cluster, while the others commit. Returns when it streams.
+
+    On an exception the cluster is as it was before.
+    """
     if not cluster.sps or not cluster.state.node(cluster.sps[0].name).adopted:
         raise PspError("the cluster holds no adopted database that could be joined", "psp cluster adopt")
     sp = cluster.add_zone(zone, relay)
-    _join(cluster, sp, progress)
+    try:
+        _join(cluster, sp, progress)
+    except BaseException:
+        cluster.remove_zone(sp.name)
+        raise
     return sp
 
 
 def _join(cluster: LocalCluster, sp: SpNode, progress: JoinProgress) -> None:
     cluster.report(f"{sp.name} joins")
-    prepare_join(sp.admin_dsn, cluster.primary_dsn, name=sp.name, zone=sp.zone)
-    cluster.mark_adopted(sp.name)
-    wait_joined(sp, progress)
+    sp_id = prepare_join(sp.admin_dsn, cluster.primary_dsn, name=sp.name, zone=sp.zone)
+    try:
+        cluster.mark_adopted(sp.name)
+        wait_joined(sp, progress)
+    except BaseException:
+        cluster.reset_database(sp.name)
+        with psycopg.connect(cluster.primary_dsn) as connection:
+            mark_released(connection, sp_id)
+        raise
 
 
 def wait_joined(sp: SpNode, progress: JoinProgress = _no_progress) -> None:
-    """Waits until the copy from the primary is complete. Gives up only if it does not move any more."""
-    done = -1
-    while True:
-        seen = done
+    """Waits until the copy from the primary is complete and the SP streams.
 
-        def look(sp: SpNode = sp, seen: int = seen) -> _Copy | None:
-            copy = _copy_state(sp)
-            moved = not copy.joining or copy.state == "failed" or copy.done > seen
-            return copy if moved else None
+    Gives up only if nothing moves any more.
+    """
+    copy: _Copy | None = None
+    while True:
+        before = copy
+
+        def look(sp: SpNode = sp, before: _Copy | None = before) -> _Copy | None:
+            now = _copy_state(sp)
+            return now if now != before else None
 
         try:
             copy = wait_until(f"{sp.name} to join", look, JOIN_STALL_TIMEOUT_S)
         except WaitTimeout:
-            raise PspError(f"the join of {sp.name} stands still after {max(done, 0)} rows") from None
-        if copy.joining and copy.state == "failed":
+            raise PspError(_stalled(sp.name, before)) from None
+        if copy.state == "failed":
             raise PspError(f"the join of {sp.name} failed: {copy.error}")
-        done = copy.done
         progress(sp.name, copy.done if copy.joining else copy.total, copy.total)
-        if not copy.joining:
+        if not copy.joining and copy.state == "streaming":
             return
+
+
+def _stalled(name: str, copy: _Copy | None) -> str:
+    done = copy.done if copy else 0
+    because = f": {copy.error}" if copy and copy.error else ""
+    return f"the join of {name} stands still after {done} rows{because}"
 
 
 _COPY_SQL = """
@@ -90,8 +119,9 @@ _COPY_SQL = """
         'total', coalesce((s.status->>'join_rows_total')::bigint, 0),
         'joining', i.joining,
         'state', s.status->>'state',
-        'error', s.status->>'last_error')
-    FROM psp.identity i LEFT JOIN psp.daemon_status s ON true
+        'error', s.status->>'last_error',
+        'watermark', w.watermark)
+    FROM psp.identity i CROSS JOIN psp.watermark w LEFT JOIN psp.daemon_status s ON true
 """
 
 

@@ -42,10 +42,11 @@ def _silent(_message: str) -> None:
 
 @dataclass(frozen=True)
 class Zone:
-    """Where an SP stands: its name (the SP's too) and its round trip to the primary."""
+    """An SP's name, its round trip to the primary, and its zone's name if that is another one."""
 
     name: str
     rtt_ms: float = 0.0
+    zone_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -168,8 +169,9 @@ class LocalCluster:
 
     def down(self, keep_data: bool = False) -> None:
         """Stops everything; without `keep_data` nothing is left on disk either. May be called twice."""
+        mode: StopMode = "fast" if keep_data else "immediate"  # no checkpoint of what is removed
         for node in reversed(self.state.nodes):  # the SPs before the primary, so that they can say goodbye
-            self.stop(node.name)
+            self.stop(node.name, mode=mode)
         for name in processes.find_all(self.state.directory):
             processes.end(name)
         if keep_data:
@@ -302,12 +304,16 @@ class LocalCluster:
             connection.execute(file.read_bytes())
 
     def add_zone(self, zone: Zone, relay: bool = True) -> SpNode:
-        """A server for one more SP, its database empty and plain."""
+        """A server for one more SP, its database empty and plain. On an exception nothing is left of it."""
         _check_names([node.name for node in self.state.nodes if node.role == "sp"] + [zone.name])
         node = _sp_state(zone, PortAllocator(taken=self.state.ports()), relay)
         self.state.nodes.append(node)
         self.state.save()
-        self._make_server(node)
+        try:
+            self._make_server(node)
+        except BaseException:
+            self.remove_zone(zone.name)
+            raise
         return self.sp(zone.name)
 
     def remove_zone(self, name: str) -> None:
@@ -315,7 +321,9 @@ class LocalCluster:
         self.stop(name)
         self.state.nodes.remove(self.state.node(name))
         self.state.save()
-        shutil.rmtree(self.state.directory / name)
+        folder = self.state.directory / name
+        if folder.exists():
+            shutil.rmtree(folder)
 
     def mark_adopted(self, name: str) -> None:
         """From now on the SP's relay and daemon belong to the node: they are started here and by `start`."""
@@ -324,7 +332,11 @@ class LocalCluster:
         self.start(name)
 
     def reset_database(self, name: str) -> None:
-        """An empty database in place of the SP's: what a failed join left is gone."""
+        """A plain and empty database in place of the SP's, no daemon: what a failed join left is gone."""
+        for part in ("daemon", "relay"):
+            processes.end(processes.ProcessName(self.state.directory, name, part))
+        self.state.node(name).adopted = False
+        self.state.save()
         database = sql.Identifier(self.state.database)
         with psycopg.connect(self.server(name).dsn("postgres"), autocommit=True) as connection:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
@@ -336,7 +348,7 @@ def _sp_state(zone: Zone, ports: PortAllocator, relay: bool) -> NodeState:
         name=zone.name,
         role="sp",
         pg_port=ports.take(),
-        zone=zone.name,
+        zone=zone.zone_name or zone.name,
         rtt_ms=zone.rtt_ms,
         daemon_port=ports.take(),
         relay_port=ports.take() if relay and zone.rtt_ms > 0 else 0,

@@ -124,10 +124,13 @@ def render(status: dict[str, Any]) -> Group:
 
 
 def _sp_table(sps: list[dict[str, Any]]) -> Table:
-    columns = ("SP", "state", "watermark", "lag tx", "lag ms", "commit/s", "abort/s", "rtt ms", "port")
+    columns = (
+        "SP", "state", "water-\nmark", "lag\ntx", "lag\nms", "commits\nper s", "aborts\nper s", "rtt\nms",
+        "port",
+    )  # fmt: skip
     rows = [
         (
-            f"{sp['name']} ({sp['zone_rtt_ms']:g} ms)", sp["state"], sp["watermark"], sp["lag_transactions"],
+            sp["name"], sp["state"], sp["watermark"], sp["lag_transactions"],
             sp["lag_ms"], sp["commits_per_s"], sp["aborts_per_s"], sp["rtt_ms"], sp["port"],
         )
         for sp in sps
