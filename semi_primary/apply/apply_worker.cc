@@ -24,6 +24,10 @@ const std::vector<std::string> kSettings = {
     "SET row_security = off",
     "SET statement_timeout = 0",
     "SET lock_timeout = 0",
+    // In a deadlock with a local transaction the worker gives way, soon, and tries again: the other one then
+    // reaches its COMMIT and is told 40001, where it would have been cancelled at the end of
+    // conflict_grace_ms.
+    "SET deadlock_timeout = '10ms'",
     "SET idle_in_transaction_session_timeout = 0",
     "SET plan_cache_mode = force_generic_plan",
 };
