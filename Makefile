@@ -51,11 +51,11 @@ tsan: deps  ## unit tests under the thread sanitizer
 		ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS)
 
 # ---- keeping it clean -----------------------------------------------------------------------------
-lint: build venv  ## formats, includes, SQL in C++, ruff, mypy; clang-tidy on changed files
+lint: build venv  ## formats, includes, SQL in C++, ruff, mypy, documents
 	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS)
 
-tidy: build venv  ## clang-tidy on every file
-	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS) --only tidy --all
+tidy: build venv  ## clang-tidy on what has changed since it last passed (minutes the first time)
+	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS) --only tidy
 
 format: build venv  ## format C++ and Python, make the documents' tables anew
 	@$(PYTHON) tools/lint.py --build $(BUILD) --fix

@@ -61,7 +61,7 @@ struct RowKeyView {
   RowKeyView(const RowKey& row) : table_id(row.table_id), key(row.key) {}  // NOLINT: implicit on purpose
 
   friend bool operator==(const RowKeyView&, const RowKeyView&) = default;
-  friend auto operator<=>(const RowKeyView&, const RowKeyView&) = default;
+  friend auto operator<=>(const RowKeyView&, const RowKeyView&) = default;  // NOLINT: its 0 is no pointer
 };
 
 // Use as unordered_map<RowKey, V, RowKeyHash, RowKeyEqual>: find() then takes a RowKeyView too.

@@ -22,7 +22,7 @@ WakeUp::WakeUp() : fd_(MakeEventFd()) {}
 
 WakeUp::~WakeUp() { close(fd_); }
 
-void WakeUp::Notify() {
+void WakeUp::Notify() const {
   const std::uint64_t one = 1;
   // EAGAIN means that the counter is full, so the loop is awake anyway.
   if (write(fd_, &one, sizeof one) < 0 && errno != EAGAIN && errno != EINTR) {
@@ -30,7 +30,7 @@ void WakeUp::Notify() {
   }
 }
 
-void WakeUp::Drain() {
+void WakeUp::Drain() const {
   std::uint64_t count = 0;
   if (read(fd_, &count, sizeof count) < 0 && errno != EAGAIN && errno != EINTR) {
     throw std::system_error(errno, std::system_category(), "eventfd read");

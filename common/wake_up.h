@@ -12,8 +12,8 @@ class WakeUp {
   WakeUp& operator=(const WakeUp&) = delete;
 
   int fd() const { return fd_; }
-  void Notify();
-  void Drain();
+  void Notify() const;
+  void Drain() const;
 
  private:
   const int fd_;

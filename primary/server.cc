@@ -18,6 +18,7 @@ constexpr std::int64_t kEnvelopeBytes = 1 << 20;
 
 std::vector<RegisteredSp> ToConnections(const std::vector<RegistryRow>& registry) {
   std::vector<RegisteredSp> all;
+  all.reserve(registry.size());
   for (const RegistryRow& row : registry) all.push_back({row.sp_id, row.name, row.released, row.acked_t});
   return all;
 }

@@ -1,5 +1,5 @@
-// The daemon's own session: claims the database, reads its identity, and once a second writes psp.daemon_status
-// and clears away what finished transactions have left (psp.clean).
+// The daemon's own session: claims the database, reads its identity, and once a second writes
+// psp.daemon_status and clears away what finished transactions have left (psp.clean).
 #pragma once
 
 #include <cstdint>

@@ -23,9 +23,9 @@ class Pipe {
       : from_(from), to_(to), queue_(link, bytes_max), timer_(from.get_executor()), scratch_(scratch) {}
 
   // Called once when `to` is connected. `broken`: this direction cannot be written to any more.
-  void Start(std::shared_ptr<void> keep, std::function<void()> broken) {
+  void Start(const std::shared_ptr<void>& keep, std::function<void()> broken) {
     broken_ = std::move(broken);
-    Read(std::move(keep));
+    Read(keep);
   }
 
   // Lets a reset arrive at the other end after what is already under way.

@@ -18,7 +18,7 @@ namespace {
 
 using Socket = asio::generic::stream_protocol::socket;
 using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
-constexpr std::size_t kReadBytes = 256 * 1024;
+constexpr std::size_t kReadBytes = std::size_t{256} * 1024;
 
 asio::generic::stream_protocol::endpoint EndpointOf(const ListenAddress& address) {
   if (!address.directory.empty()) return asio::local::stream_protocol::endpoint(address.SocketPath());
