@@ -58,10 +58,11 @@ def settings_table(binary: Path) -> str:
 def with_tables(text: str, build: Path) -> str:
     """The document with the tables between its `settings of` marks made anew."""
     for daemon in DAEMONS:
-        begin, end = f"<!-- settings of {daemon} -->\n", "\n<!-- end -->"
-        before, _, rest = text.partition(begin)
+        begin, end = f"<!-- settings of {daemon} -->\n", "<!-- end -->"
+        before, found, rest = text.partition(begin)
+        assert found, f"docs/operating.md has no mark {begin}"
         _, _, after = rest.partition(end)
-        text = f"{before}{begin}{settings_table(build / 'bin' / daemon)}{end}{after}"
+        text = f"{before}{begin}{settings_table(build / 'bin' / daemon)}\n{end}{after}"
     return text
 
 
