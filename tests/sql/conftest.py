@@ -20,6 +20,7 @@ from psp.schema.primary import init_primary
 from psycopg import sql
 
 PORTS = range(5650, 5670)
+APPLICATION = "application"  # an ordinary role: no superuser, owner of the tables that it creates
 _numbers = itertools.count(1)
 
 
@@ -38,6 +39,9 @@ class Pair:
 
     def connect(self, **more: Any) -> psycopg.Connection[Any]:
         return psycopg.connect(self.dsn, **more)
+
+    def connect_as_application(self, **more: Any) -> psycopg.Connection[Any]:
+        return psycopg.connect(self.dsn, user=APPLICATION, **more)
 
     def run(self, script: str) -> None:
         with psycopg.connect(self.dsn) as connection:
@@ -77,6 +81,7 @@ def server() -> Iterator[PgServer]:
     found = PgServer(folder, _free_port(), Path("/tmp"), settings)
     found.create()
     found.start()
+    found.create_role(APPLICATION)
     yield found
     found.stop("immediate")
     shutil.rmtree(folder)

@@ -36,6 +36,20 @@ CASES = [
      "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
      "CREATE TRIGGER g AFTER INSERT ON t EXECUTE FUNCTION f(); ALTER TABLE t ENABLE ALWAYS TRIGGER g"),
     ("warning", "large objects", "SELECT lo_create(0)"),
+    ("error", "whole row",
+     "CREATE TABLE t (a int PRIMARY KEY, b text); CREATE UNIQUE INDEX ON t (hash_record(t))"),
+    ("error", "whole row",
+     "CREATE TABLE t (a int PRIMARY KEY, b text); CREATE UNIQUE INDEX ON t (b) WHERE t IS NOT NULL"),
+    ("warning", "f(integer) will run",
+     "CREATE FUNCTION public.f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1';"
+     "ALTER FUNCTION public.f(int) OWNER TO application;"
+     "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE UNIQUE INDEX ON t (f(b))"),
+    ("warning", "eq(integer,integer) will run",
+     "CREATE FUNCTION eq(int, int) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true';"
+     "ALTER FUNCTION eq(int, int) OWNER TO application;"
+     "CREATE OPERATOR ==== (FUNCTION = eq, LEFTARG = int, RIGHTARG = int);"
+     "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE UNIQUE INDEX ON t (b) WHERE b ==== 1"),
+    ("warning", "dblink", "CREATE EXTENSION dblink"),
     ("note", "unlogged", "CREATE UNLOGGED TABLE t (a int)"),
 ]  # fmt: skip
 
@@ -56,6 +70,19 @@ def test_add_keys_removes_the_error(pair: Pair) -> None:
     pair.run("CREATE TABLE a (x int)")
     assert has_errors(problems(pair))
     assert not has_errors(problems(pair, add_keys=True))
+
+
+def test_functions_of_superusers_are_trusted(pair: Pair) -> None:
+    pair.run(
+        "CREATE FUNCTION f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1';"
+        "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE UNIQUE INDEX ON t (f(b))"
+    )
+    assert not [p for p in problems(pair) if "will run" in p.problem]
+
+
+def test_dblink_that_is_not_public_is_no_problem(pair: Pair) -> None:
+    pair.run("CREATE EXTENSION dblink; REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC")
+    assert not [p for p in problems(pair) if "dblink" in p.problem]
 
 
 def test_prepared_transaction(pair: Pair) -> None:

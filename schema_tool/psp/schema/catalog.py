@@ -30,6 +30,7 @@ def read_database(connection: psycopg.Connection[Any]) -> Database:
     """The whole catalog, as the connection's current transaction sees it."""
     with connection.transaction():
         connection.execute("SET LOCAL search_path = ''")
+        connection.execute("SET LOCAL jit = off")  # compiling these queries takes longer than running them
         about = _rows(connection, catalog_sql.DATABASE)[0]
         return Database(
             name=about["name"],
@@ -101,7 +102,8 @@ def _indexes(connection: psycopg.Connection[Any]) -> dict[int, list[Index]]:
     result: dict[int, list[Index]] = defaultdict(list)
     for row in _rows(connection, catalog_sql.INDEXES):
         members = tuple(IndexColumn(**_without(c, "index_oid")) for c in columns[row["oid"]])
-        index = Index(**{**row, "columns": members, "referenced": tuple(row["referenced"])})
+        lists = {name: tuple(row[name]) for name in ("referenced", "user_functions")}
+        index = Index(**{**row, **lists, "columns": members})
         result[index.table_oid].append(index)
     return result
 

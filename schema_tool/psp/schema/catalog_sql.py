@@ -73,8 +73,8 @@ SELECT t.oid::int8 AS oid, pg_catalog.format_type(t.oid, -1) AS name, t.typtype:
 FROM used JOIN pg_catalog.pg_type t ON t.oid = used.oid
 """
 
-# `referenced`: an index, or the constraint that made it, depends on each column that it uses; a use of the
-# whole row (refobjsubid 0 beside the index's own table) counts as every column.
+# `referenced`: an index, or the constraint that made it, depends on each column that it uses. Variable 0 is
+# the whole row. `user_functions`: an operator stands for its function; PostgreSQL's own leave no dependency.
 INDEXES = f"""
 SELECT i.indexrelid::int8 AS oid, i.indrelid::int8 AS table_oid, ic.relname AS name,
        i.indisprimary AS primary,
@@ -88,11 +88,18 @@ SELECT i.indexrelid::int8 AS oid, i.indrelid::int8 AS table_oid, ic.relname AS n
              WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid
                AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = i.indrelid
                AND d.refobjsubid > 0
-             UNION
-             SELECT a.attnum FROM pg_catalog.pg_attribute a
-             WHERE a.attrelid = i.indrelid AND a.attnum > 0 AND NOT a.attisdropped
-               AND (i.indexprs::text ~ ':varattno 0 ' OR i.indpred::text ~ ':varattno 0 ')
-             ORDER BY 1) AS referenced
+             ORDER BY 1) AS referenced,
+       COALESCE(i.indexprs::text ~ ':varattno 0 ', false) OR COALESCE(i.indpred::text ~ ':varattno 0 ', false)
+           AS whole_row,
+       ARRAY(SELECT DISTINCT f.oid::regprocedure::text FROM pg_catalog.pg_depend d
+             LEFT JOIN pg_catalog.pg_operator o
+               ON d.refclassid = 'pg_catalog.pg_operator'::regclass AND o.oid = d.refobjid
+             JOIN pg_catalog.pg_proc f
+               ON f.oid = CASE WHEN d.refclassid = 'pg_catalog.pg_proc'::regclass
+                               THEN d.refobjid ELSE o.oprcode END
+             JOIN pg_catalog.pg_roles r ON r.oid = f.proowner
+             WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid AND NOT r.rolsuper
+             ORDER BY 1) AS user_functions
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class ic ON ic.oid = i.indexrelid
 JOIN pg_catalog.pg_class c ON c.oid = i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE {_OWN_TABLES} AND (i.indisunique OR i.indisexclusion)

@@ -14,8 +14,7 @@ from psp.schema.model import Database, ForeignKey, Index, Table
 
 CAPTURE_TEMPLATE = "capture.sql.j2"
 FIRST_FILES = ("schema.sql", "hook.sql.j2")
-LAST_FILES = ("grants.sql",)
-GUARD_FILE = "ddl_guard.sql"  # refuses schema changes, ours too: after everything else
+LAST_FILES = ("ddl_guard.sql", "grants.sql")  # after everything else: schema changes are refused then
 
 TEXT_SETTINGS = """
 SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO, MDY'; SET LOCAL intervalstyle = 'postgres';
@@ -144,7 +143,7 @@ def _environment() -> jinja2.Environment:
 
 
 def native_sql(tables: Iterable[CapturedTable], dblink_schema: str) -> list[str]:
-    """All of psp's SQL for a semi-primary but the guard against schema changes, in the order to run it.
+    """All of psp's SQL for a semi-primary but that of `closing_sql`, in the order to run it.
 
     `dblink_schema`: quoted, the schema that has the dblink extension.
     """
@@ -152,13 +151,13 @@ def native_sql(tables: Iterable[CapturedTable], dblink_schema: str) -> list[str]
     capture = environment.get_template(CAPTURE_TEMPLATE)
     result = [environment.get_template(name).render(dblink=dblink_schema) for name in FIRST_FILES]
     result += [capture.render(captured_table.context) for captured_table in tables]
-    result += [environment.get_template(name).render(dblink=dblink_schema) for name in LAST_FILES]
     return result
 
 
-def guard_sql() -> str:
-    """The event triggers that refuse schema changes."""
-    return _environment().get_template(GUARD_FILE).render()
+def closing_sql() -> list[str]:
+    """The event triggers that refuse schema changes; then who may do what with all that psp has."""
+    environment = _environment()
+    return [environment.get_template(name).render() for name in LAST_FILES]
 
 
 # ---- copying ----------------------------------------------------------------------------------------------

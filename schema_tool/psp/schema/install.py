@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from psp.schema.generate import CapturedTable, guard_sql, native_sql
+from psp.schema.generate import CapturedTable, closing_sql, native_sql
 from psp.schema.model import Sequence
 
 DBLINK_SCHEMA = "psp"
@@ -75,7 +75,8 @@ def install(
     store_tables(connection, tables)
     for stride in strides:
         _stride(connection, stride, identity)
-    run_script(connection, guard_sql())
+    for script in closing_sql():
+        run_script(connection, script)
 
 
 def store_tables(connection: psycopg.Connection[Any], tables: Iterable[CapturedTable]) -> None:

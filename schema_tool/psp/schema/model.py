@@ -193,7 +193,7 @@ class Database:
     def encoding(self, type_oid: int) -> Encoding:
         """How values travel. As text if the image would hold OIDs that another database does not share.
 
-        Arrays and composites embed OIDs in their values, and record_send puts the OID of each column's type into
+        Arrays and composites embed OIDs in their values, and record_send writes each column's type OID in
         the image: so types that users make (enums, domains, extensions' types) go as text, too.
         """
         found = self.types[type_oid]

@@ -66,6 +66,12 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     if not facts.dblink_schema and not facts.dblink_available:
         yield Problem("error", where, "the extension dblink is not available",
                       "install PostgreSQL's contrib modules (Debian: postgresql-contrib)")  # fmt: skip
+    if facts.dblink_public and not facts.adopted:
+        yield Problem("warning", where,
+                      "every role may execute dblink's functions, so it can talk to the daemon's port and "
+                      "reach psp's own connection to it, though it does not know the token",
+                      "REVOKE EXECUTE on dblink's functions FROM PUBLIC, or DROP EXTENSION dblink: psp then "
+                      "installs it for itself only")  # fmt: skip
     if facts.default_isolation == "serializable":
         yield Problem("error", where, "default_transaction_isolation is serializable, which psp refuses",
                       "ALTER DATABASE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip
@@ -149,6 +155,13 @@ def _column(database: Database, table: Table, column: Column) -> Iterator[Proble
 
 def _guard(database: Database, table: Table, index: Index) -> Iterator[Problem]:
     where = f"index {table.schema}.{index.name}"
+    if index.whole_row:
+        yield Problem("error", where, "it takes the whole row as one value",
+                      "name the columns in the index's expression")  # fmt: skip
+    for function in index.user_functions:
+        yield Problem("warning", where,
+                      f"{function} will run with psp's rights, those of a superuser, and its owner is none",
+                      "ALTER FUNCTION … OWNER TO a superuser, or index another expression")  # fmt: skip
     for member in index.columns:
         if normalisation(database, member, guard=True) == "constant":
             yield Problem("warning", where,

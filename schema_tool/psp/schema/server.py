@@ -18,6 +18,10 @@ SELECT to_regclass('psp.identity') IS NOT NULL AS adopted,
        (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
         WHERE e.extname = 'dblink') AS dblink_schema,
        EXISTS (SELECT FROM pg_available_extensions WHERE name = 'dblink') AS dblink_available,
+       EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'dblink'
+               WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass
+                 AND d.deptype = 'e' AND has_function_privilege('public', d.objid, 'EXECUTE'))
+           AS dblink_public,
        current_setting('default_transaction_isolation') AS default_isolation,
        ARRAY(SELECT r.rolname::text FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
              WHERE s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
@@ -40,6 +44,7 @@ class ServerFacts:
     encoding: str
     dblink_schema: str | None  # quoted; where the extension is installed already
     dblink_available: bool
+    dblink_public: bool  # it is installed already, and PUBLIC may execute some of it
     default_isolation: str
     serializable_roles: list[str]
     prepared_transactions: list[str]
