@@ -1,5 +1,7 @@
 -- Certifies one batch: one statement, one transaction, one fsync. Run by an executor with force_generic_plan and
--- without sequential scans, hash and merge joins: every access to a table is by its primary key.
+-- without sequential scans, hash and merge joins: every access to a table is by its primary key. OFFSET 0 keeps the
+-- look-ups as they are written: a plan that was made when the table was empty would otherwise read all of it for
+-- each row.
 --
 -- Transactions, i = 1, 2, …:
 --   $1 uuid[] tx_id   $2 int4[] sp_id   $3 int8[] global_t (if it commits)   $4 int8[] watermark
@@ -13,13 +15,18 @@
 WITH known AS MATERIALIZED (
     SELECT t.i, l.global_t, l.reason, l.lost_table_id, l.lost_key, l.winner_t, l.winner_sp_id
     FROM unnest($1::uuid[]) WITH ORDINALITY AS t (tx_id, i)
-    JOIN psp.tx_log AS l ON l.tx_id = t.tx_id
+    CROSS JOIN LATERAL (SELECT * FROM psp.tx_log AS o WHERE o.tx_id = t.tx_id OFFSET 0) AS l
 ), found AS MATERIALIZED (
     -- Every row's last version, looked up once: for the rule, and for where to write the next one.
-    SELECT r.i, r.table_id, r.key, r.deleted, r.image, d.ctid AS place, d.global_t AS last_t, d.sp_id AS last_sp_id
+    SELECT r.i, r.table_id, r.key, r.deleted, r.image, d.place, d.global_t AS last_t, d.sp_id AS last_sp_id
     FROM unnest($10::int4[], $11::int4[], $12::bytea[], $13::bool[], $14::bytea[])
          AS r (i, table_id, key, deleted, image)
-    LEFT JOIN psp.data AS d ON d.table_id = r.table_id AND d.key = r.key
+    LEFT JOIN LATERAL (
+        SELECT o.ctid AS place, o.global_t, o.sp_id
+        FROM psp.data AS o
+        WHERE o.table_id = r.table_id AND o.key = r.key
+        OFFSET 0
+    ) AS d ON true
 ), lost AS MATERIALIZED (
     -- The rule: the key's last writer is neither below the watermark nor seen.
     SELECT DISTINCT ON (f.i) f.i::int8 AS i, f.table_id, f.key, f.last_t AS winner_t, f.last_sp_id AS winner_sp_id
