@@ -272,7 +272,11 @@ void ApplyWorker::RunStatements(pqxx::work& tx, const std::vector<TableChange>& 
     tx.exec_prepared(name, pqxx::prepare::make_dynamic_params(parameters));
   };
   for (const TableChange& change : changes) {
-    if (!change.delete_keys.empty()) run(*change.table, 'd', change.table->delete_sql, change.delete_keys);
+    if (!change.delete_keys.empty()) {
+      // Planned each time: a join that was planned for a small table would read all of the grown one.
+      const auto keys = Parameters(change.delete_keys);
+      tx.exec_params(change.table->delete_sql, pqxx::prepare::make_dynamic_params(keys));
+    }
     if (change.upsert_values.empty()) continue;
     if (change.replace) {
       run(*change.table, 'i', change.table->insert_sql, change.upsert_values);
