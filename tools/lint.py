@@ -1,7 +1,7 @@
 """`make lint` and `make format`: every quick check, each by name, all of them run even when one fails.
 
-clang-tidy needs minutes for the whole tree on two cores, so it is a command of its own, `make tidy`, which looks
-only at what has changed since it last passed (or at everything with --all).
+clang-tidy needs minutes for the whole tree on two cores, so it is a command of its own, `make tidy`, which
+looks only at what has changed since it last passed (or at everything with --all).
 """
 
 import argparse
