@@ -12,8 +12,8 @@ END $$;
 
 CREATE FUNCTION psp.is_captured(relation oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM pg_trigger
-                   WHERE tgrelid = relation AND tgname = 'psp_capture_insert')
+    SELECT EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
+                   WHERE t.tgrelid = relation AND f.pronamespace = 'psp'::regnamespace)
 $$;
 
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
@@ -22,10 +22,9 @@ DECLARE
     c record;
 BEGIN
     FOR c IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
-        IF c.classid <> 'pg_class'::regclass AND c.classid <> 'pg_trigger'::regclass AND c.classid <> 'pg_constraint'::regclass THEN
-            CONTINUE;
-        END IF;
-        IF c.command_tag IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'IMPORT FOREIGN SCHEMA') THEN
+        IF c.command_tag IN ('ALTER TYPE', 'ALTER DOMAIN') THEN
+            PERFORM psp.refuse_ddl(c.object_identity, c.command_tag);
+        ELSIF c.command_tag IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'IMPORT FOREIGN SCHEMA') THEN
             IF (SELECT relpersistence FROM pg_class WHERE oid = c.objid) = 'p'
                AND (SELECT relkind FROM pg_class WHERE oid = c.objid) IN ('r', 'p') THEN
                 PERFORM psp.refuse_ddl(c.object_identity, c.command_tag);
@@ -35,6 +34,12 @@ BEGIN
                 PERFORM psp.refuse_ddl(c.object_identity, 'CREATE UNIQUE INDEX');
             END IF;
         ELSIF c.command_tag = 'ALTER TABLE' AND psp.is_captured(c.objid) THEN
+            PERFORM psp.refuse_ddl(c.object_identity, c.command_tag);
+        ELSIF c.command_tag = 'ALTER SCHEMA' AND EXISTS (SELECT FROM pg_class
+                  WHERE relnamespace = c.objid AND c.classid = 'pg_namespace'::regclass AND psp.is_captured(oid)) THEN
+            PERFORM psp.refuse_ddl(c.object_identity, c.command_tag);
+        ELSIF c.classid = 'pg_rewrite'::regclass
+              AND psp.is_captured((SELECT ev_class FROM pg_rewrite WHERE oid = c.objid)) THEN
             PERFORM psp.refuse_ddl(c.object_identity, c.command_tag);
         ELSIF c.classid = 'pg_trigger'::regclass
               AND psp.is_captured((SELECT tgrelid FROM pg_trigger WHERE oid = c.objid)) THEN
@@ -59,6 +64,7 @@ END $$;
 
 CREATE EVENT TRIGGER psp_on_ddl ON ddl_command_end
     WHEN TAG IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'IMPORT FOREIGN SCHEMA', 'CREATE INDEX', 'ALTER TABLE',
-                 'CREATE TRIGGER', 'ALTER TRIGGER')
+                 'CREATE TRIGGER', 'ALTER TRIGGER', 'CREATE RULE', 'ALTER RULE', 'ALTER SCHEMA', 'ALTER TYPE',
+                 'ALTER DOMAIN')
     EXECUTE FUNCTION psp.on_ddl();
 CREATE EVENT TRIGGER psp_on_drop ON sql_drop EXECUTE FUNCTION psp.on_drop();

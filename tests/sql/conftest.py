@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,6 @@ import pytest
 from psp.cluster.pgserver import PgServer, find_bin_dir
 from psp.schema.adopt import Options, adopt
 from psp.schema.primary import init_primary
-from psycopg import sql
 
 PORTS = range(5650, 5670)
 APPLICATION = "application"  # an ordinary role: no superuser, owner of the tables that it creates
@@ -39,6 +40,14 @@ class Pair:
 
     def connect(self, **more: Any) -> psycopg.Connection[Any]:
         return psycopg.connect(self.dsn, **more)
+
+    @contextmanager
+    def application(self) -> Iterator[psycopg.Connection[Any]]:
+        """A transaction of the application's role, rolled back at the end. `written` can look into it."""
+        with psycopg.connect(self.dsn) as connection:
+            connection.execute(f"SET SESSION AUTHORIZATION {APPLICATION}".encode())
+            yield connection
+            connection.rollback()
 
     def connect_as_application(self, **more: Any) -> psycopg.Connection[Any]:
         return psycopg.connect(self.dsn, user=APPLICATION, **more)
@@ -62,6 +71,75 @@ class Pair:
             check=True,
         )
         return "\n".join(line for line in done.stdout.splitlines() if "restrict " not in line)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A row of psp.write_set. `name`: of the table, or of the unique index whose guard it is."""
+
+    name: str
+    op: str
+    depth: int
+    payload: bytes
+
+
+def written(connection: psycopg.Connection[Any]) -> list[Written]:
+    """What the open transaction has captured, in order. The session's own user must be a superuser."""
+    connection.execute("RESET SESSION AUTHORIZATION")
+    connection.execute("SET LOCAL search_path = pg_catalog; SET LOCAL client_encoding = 'UTF8'")
+    rows = connection.execute(
+        """SELECT coalesce(t.table_name, g.name), w.op::pg_catalog.text, w.depth, w.payload
+             FROM psp.write_set w
+             LEFT JOIN psp.tables t ON t.table_id = w.table_id
+             LEFT JOIN (SELECT (guard ->> 'guard_id')::pg_catalog.int4 AS id, guard ->> 'index' AS name
+                          FROM psp.tables, pg_catalog.jsonb_array_elements(guards) guard) g
+                    ON g.id = w.table_id
+            WHERE w.xid = pg_catalog.pg_current_xact_id_if_assigned()
+            ORDER BY w.cmin::pg_catalog.text::pg_catalog.int4"""
+    )
+    return [Written(name, op, depth, bytes(payload)) for name, op, depth, payload in rows.fetchall()]
+
+
+def fields(record: bytes) -> tuple[list[bytes | None], bytes]:
+    """The values of record_send's bytes, and what comes after them."""
+    (count,) = struct.unpack_from("!i", record)
+    values: list[bytes | None] = []
+    position = 4
+    for _ in range(count):
+        _, length = struct.unpack_from("!Ii", record, position)
+        position += 8
+        values.append(None if length < 0 else record[position : position + length])
+        position += max(length, 0)
+    return values, record[position:]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of a payload: the values of its key and, unless it is deleted or a guard, of its image."""
+
+    key: list[bytes | None]
+    image: list[bytes | None] | None
+    image_bytes: bytes | None
+
+
+def entries(row: Written) -> list[Entry]:
+    """A payload taken apart, as sql/native/schema.sql describes it."""
+    result: list[Entry] = []
+    rest = row.payload
+    while rest:
+        if row.op == "i":
+            count = rest[0]
+            places = struct.unpack_from(f"!{count}H", rest, 1)
+            whole = rest[1 + 2 * count :]
+            image, rest = fields(whole)
+            result.append(Entry([image[place] for place in places], image, whole[: len(whole) - len(rest)]))
+        else:
+            values, rest = fields(rest)
+            assert values[0] is not None
+            image_bytes = values[1] if row.op == "u" else None
+            columns = fields(image_bytes)[0] if image_bytes is not None else None
+            result.append(Entry(fields(values[0])[0], columns, image_bytes))
+    return result
 
 
 def _free_port() -> int:
@@ -89,13 +167,14 @@ def server() -> Iterator[PgServer]:
 
 @pytest.fixture
 def pair(server: PgServer) -> Pair:
+    """Two databases, the primary's prepared."""
+    return new_pair(server)
+
+
+def new_pair(server: PgServer) -> Pair:
     number = next(_numbers)
     server.create_database(f"app{number}")
     server.create_database(f"primary{number}")
     primary_dsn = server.dsn(f"primary{number}")
     init_primary(primary_dsn)
     return Pair(server.dsn(f"app{number}"), primary_dsn, server)
-
-
-def identifier(name: str) -> str:
-    return sql.Identifier(name).as_string(None)
