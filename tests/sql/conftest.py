@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,20 @@ class Quiet:
 class Pair:
     """An application's database and the primary's."""
 
-    dsn: str
-    primary_dsn: str
+    name: str
     server: PgServer
+
+    @property
+    def dsn(self) -> str:
+        return self.server.dsn(self.name)
+
+    @cached_property
+    def primary_dsn(self) -> str:
+        """Made when it is first needed: half of the tests do without."""
+        name = f"{self.name}_primary"
+        self.server.create_database(name)
+        init_primary(self.server.dsn(name))
+        return self.server.dsn(name)
 
     def connect(self, **more: Any) -> psycopg.Connection[Any]:
         return psycopg.connect(self.dsn, **more)
@@ -167,14 +179,11 @@ def server() -> Iterator[PgServer]:
 
 @pytest.fixture
 def pair(server: PgServer) -> Pair:
-    """Two databases, the primary's prepared."""
+    """A fresh one."""
     return new_pair(server)
 
 
 def new_pair(server: PgServer) -> Pair:
-    number = next(_numbers)
-    server.create_database(f"app{number}")
-    server.create_database(f"primary{number}")
-    primary_dsn = server.dsn(f"primary{number}")
-    init_primary(primary_dsn)
-    return Pair(server.dsn(f"app{number}"), primary_dsn, server)
+    name = f"app{next(_numbers)}"
+    server.create_database(name)
+    return Pair(name, server)

@@ -102,9 +102,8 @@ def test_waits_for_writers(pair: Pair) -> None:
 def test_join_restores_the_schema(pair: Pair) -> None:
     pair.run(SCHEMA)
     pair.adopt()
-    name = psycopg.conninfo.conninfo_to_dict(pair.dsn)["dbname"]
-    pair.server.create_database(f"{name}_two")
-    dsn = pair.server.dsn(f"{name}_two")
+    pair.server.create_database(f"{pair.name}_two")
+    dsn = pair.server.dsn(f"{pair.name}_two")
     assert prepare_join(dsn, pair.primary_dsn, "two") == 2
     with psycopg.connect(dsn) as two, pair.connect() as one:
         columns = "table_id, schema_name, table_name, columns, key_columns, guards"

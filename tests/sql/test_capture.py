@@ -281,6 +281,16 @@ def test_nested_statements_tell_where_they_begin(app: Pair) -> None:
     assert the_entry(rows, 3).image == [int4(1), int4(1)]
 
 
+def test_a_statement_of_many_rows_begins_once(app: Pair) -> None:
+    rows = captured(app, "INSERT INTO parent SELECT i, i FROM generate_series(10, 209) i")
+    assert [(row.op, row.depth) for row in rows] == [("s", 1), ("i", 1)]
+    assert [entry.key[0] for entry in entries(rows[1])] == [int4(i) for i in range(10, 210)]
+    rows = captured(app, "INSERT INTO nested SELECT i, i - 100 FROM generate_series(1, 200) i")
+    assert (rows[0].op, rows[0].depth) == ("s", 1)
+    assert [row.depth for row in rows].count(1) == 2
+    assert len(entries(rows[-1])) == 200
+
+
 def test_cascades(app: Pair) -> None:
     rows = captured(app, "DELETE FROM parent")
     children = {
