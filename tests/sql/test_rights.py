@@ -22,6 +22,8 @@ SET ROLE {APPLICATION};
 CREATE TABLE t (id int PRIMARY KEY, v int, s text);
 CREATE SCHEMA own; CREATE TYPE own.mood AS ENUM ('a', 'b'); CREATE DOMAIN own.positive AS int NOT NULL;
 CREATE TABLE own.u (id own.positive PRIMARY KEY, m own.mood);
+CREATE TABLE plain (id int PRIMARY KEY, v int);
+INSERT INTO plain VALUES (1, 1);
 CREATE UNIQUE INDEX t_s ON t (lower(s)) WHERE v > 0;
 INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 """
@@ -178,6 +180,11 @@ CREATE FUNCTION evil.int_equal(int, int) RETURNS boolean LANGUAGE plpgsql AS
     $$BEGIN RAISE 'the evil operator ran as %', current_user; END$$;
 CREATE OPERATOR evil.= (FUNCTION = evil.int_equal, LEFTARG = int, RIGHTARG = int);
 CREATE OPERATOR evil.> (FUNCTION = evil.int_equal, LEFTARG = int, RIGHTARG = int);
+CREATE FUNCTION evil.same(xid8, xid8) RETURNS boolean LANGUAGE plpgsql AS
+    $$BEGIN RAISE 'the evil operator ran as %', current_user; END$$;
+CREATE OPERATOR evil.= (FUNCTION = evil.same, LEFTARG = xid8, RIGHTARG = xid8);
+CREATE FUNCTION evil.differs(bytea, bytea) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+CREATE OPERATOR evil.<> (FUNCTION = evil.differs, LEFTARG = bytea, RIGHTARG = bytea);
 CREATE FUNCTION evil.concat(bytea, bytea) RETURNS bytea LANGUAGE sql AS $$SELECT ''::bytea$$;
 CREATE OPERATOR evil.|| (FUNCTION = evil.concat, LEFTARG = bytea, RIGHTARG = bytea);
 CREATE FUNCTION evil.record_send(record) RETURNS bytea LANGUAGE plpgsql AS $$BEGIN RETURN 'evil'; END$$;
@@ -210,10 +217,13 @@ def test_search_path_does_not_reach_capture(app: Pair, app_with_impostors: Pair,
             connection.execute("INSERT INTO public.t VALUES (3, 3, 'C')")
             connection.execute("UPDATE public.t SET id = 9, s = 'new' WHERE id OPERATOR(pg_catalog.=) 1")
             connection.execute("DELETE FROM public.t WHERE id OPERATOR(pg_catalog.=) 2")
+            connection.execute("INSERT INTO public.plain VALUES (7, 7)")
+            connection.execute("UPDATE public.plain SET id = 8 WHERE id OPERATOR(pg_catalog.=) 1")
+            connection.execute("DELETE FROM public.plain WHERE id OPERATOR(pg_catalog.=) 7")
             return written(connection)
 
     expected = [(row.op, row.payload) for row in rows(app, "public")]
-    assert [op for op, _ in expected] == ["i", "g", "d", "i", "g", "d"]
+    assert [op for op, _ in expected] == ["i", "g", "d", "i", "g", "d", "i", "d", "i", "d"]
     assert [(row.op, row.payload) for row in rows(app_with_impostors, path)] == expected
 
 

@@ -112,8 +112,9 @@ AS_TEXT = ARRAYS | {"mood", "pair", "positive", "pairs", "moods"}
 
 KEYS = [
     *INTEGERS, "real", "double precision", "numeric", "numeric(10,2)", "boolean", "text",
-    "character varying(20)", "name", '"char"', "bytea", "date", "time", "timestamp", "timestamp with time zone", "uuid",
-    "mood", "positive", "macaddr", "oid", "pg_lsn", "bit(5)", "bit varying", "money", "inet", "time with time zone",
+    "character varying(20)", "name", '"char"', "bytea", "date", "time", "timestamp",
+    "timestamp with time zone", "uuid", "mood", "positive", "macaddr", "oid", "pg_lsn", "bit(5)",
+    "bit varying", "money", "inet", "time with time zone",
 ]  # fmt: skip
 
 SETUP = """
