@@ -89,6 +89,8 @@ def _sp_status(cluster: LocalCluster, sp: SpNode) -> dict[str, Any]:
         status["state"] = "silent"
     elif node.relay_port and status["relay_pid"] is None:
         status["state"] = "link cut"
+    elif status["state"] == "stopped":  # the last word of the daemon before this one
+        status["state"] = "starting"
     return status
 
 
