@@ -1,11 +1,16 @@
 """Each thing that stands in the way of adoption is found, with the severity it deserves."""
 
+import json
+
 import psycopg
 import pytest
-from conftest import Pair
+from conftest import APPLICATION, Pair, Quiet
+from psp.schema.adopt import Options, RefusedError, adopt
 from psp.schema.catalog import read_database
+from psp.schema.cli import app
 from psp.schema.rules import Problem, check, has_errors
 from psp.schema.server import read_facts
+from typer.testing import CliRunner
 
 
 def problems(pair: Pair, add_keys: bool = False) -> list[Problem]:
@@ -107,3 +112,24 @@ def test_database_setting(pair: Pair) -> None:
 def test_adopted_already(pair: Pair) -> None:
     pair.adopt()
     assert any("already" in p.problem and p.severity == "error" for p in problems(pair))
+
+
+def test_command_of_a_role_that_may_not_read_everything(pair: Pair) -> None:
+    """A sequence that it may not read is no reason to fail with anything but its own lack of rights."""
+    pair.run("CREATE TABLE t (a serial PRIMARY KEY)")
+    dsn = psycopg.conninfo.make_conninfo(pair.dsn, user=APPLICATION)
+    shown = CliRunner().invoke(app, ["check", dsn, "--json"])
+    assert shown.exit_code == 1
+    told = json.loads(shown.stdout)
+    assert not told["adoptable"]
+    assert [p["problem"] for p in told["problems"]] == ["it is not a superuser"]
+    with pytest.raises(RefusedError, match=r"1 error$"):
+        adopt(dsn, pair.primary_dsn, Options(name="one"), Quiet())
+
+
+def test_command_tells_programs(pair: Pair) -> None:
+    pair.run("CREATE TABLE t (a int)")
+    shown = CliRunner().invoke(app, ["check", pair.dsn, "--json"])
+    assert (shown.exit_code, json.loads(shown.stdout)["adoptable"]) == (1, False)
+    shown = CliRunner().invoke(app, ["check", pair.dsn, "--json", "--add-keys"])
+    assert (shown.exit_code, json.loads(shown.stdout)["adoptable"]) == (0, True)

@@ -23,7 +23,7 @@ from psp.schema.generate import TEXT_SETTINGS, CapturedTable, guard_queries, num
 from psp.schema.install import Identity, install, run_script, store_tables, strides_of
 from psp.schema.keys import add_key_clause
 from psp.schema.model import Database, Table
-from psp.schema.rules import Problem, check, has_errors
+from psp.schema.rules import Problem, check, has_errors, not_superuser
 from psp.schema.server import read_facts
 
 LOCK_MODE = "SHARE ROW EXCLUSIVE"  # readers go on, writers wait
@@ -55,7 +55,8 @@ class RefusedError(PspError):
     def __init__(self, problems: list[Problem]) -> None:
         errors = [p for p in problems if p.severity == "error"]
         super().__init__(
-            f"the database cannot be adopted: {len(errors)} errors", "psp schema check lists them"
+            f"the database cannot be adopted: {len(errors)} error{'s' * (len(errors) != 1)}",
+            "psp schema check lists them",
         )
         self.problems = problems
 
@@ -63,6 +64,9 @@ class RefusedError(PspError):
 def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> int:
     """Adopts the database; returns the semi-primary's number. On an exception nothing has changed."""
     with psycopg.connect(dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
+        facts = read_facts(connection)
+        if not facts.superuser:
+            raise RefusedError([not_superuser(facts)])
         # The transactions end here and nowhere else: an exception rolls both back.
         finished = _finish_interrupted(connection, primary_connection)
         if finished is not None:

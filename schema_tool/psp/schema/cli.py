@@ -17,7 +17,7 @@ from psp.schema import primary
 from psp.schema.adopt import Options, RefusedError, adopt
 from psp.schema.catalog import read_database
 from psp.schema.release import release
-from psp.schema.rules import Problem, check, has_errors
+from psp.schema.rules import Problem, check, has_errors, not_superuser
 from psp.schema.server import read_facts
 
 app = typer.Typer(no_args_is_help=True, help="Puts a database under psp, and takes it out again.")
@@ -64,7 +64,11 @@ def check_command(
     """
     with _errors(), psycopg.connect(dsn) as connection:
         connection.read_only = True
-        problems = check(read_database(connection), read_facts(connection), slots, add_keys)
+        facts = read_facts(connection)
+        if facts.superuser:
+            problems = check(read_database(connection), facts, slots, add_keys)
+        else:
+            problems = [not_superuser(facts)]
     if json:
         print_json({"adoptable": not has_errors(problems), "problems": [p.as_dict() for p in problems]})
     else:

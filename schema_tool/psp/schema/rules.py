@@ -43,6 +43,12 @@ def check(database: Database, facts: ServerFacts, slots: int, add_keys: bool) ->
     return sorted(found, key=lambda p: order.index(p.severity))
 
 
+def not_superuser(facts: ServerFacts) -> Problem:
+    """The one problem to be told when the role may not even read what the others are about."""
+    return Problem("error", f"role {facts.role}", "it is not a superuser",
+                   "adopt as a superuser: event triggers and replica role need one")  # fmt: skip
+
+
 def has_errors(problems: list[Problem]) -> bool:
     return any(problem.severity == "error" for problem in problems)
 
@@ -58,8 +64,7 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     if facts.adopted:
         yield Problem("error", where, "the database is under psp already", "psp schema release takes it out")
     if not facts.superuser:
-        yield Problem("error", where, f"role {facts.role} is not a superuser",
-                      "adopt as a superuser: event triggers and replica role need one")  # fmt: skip
+        yield not_superuser(facts)
     if facts.encoding == "SQL_ASCII":
         yield Problem("error", where, "the encoding is SQL_ASCII, text cannot be converted between servers",
                       "use a database with encoding UTF8")  # fmt: skip
@@ -68,8 +73,8 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
                       "install PostgreSQL's contrib modules (Debian: postgresql-contrib)")  # fmt: skip
     if facts.dblink_public and not facts.adopted:
         yield Problem("warning", where,
-                      "every role may execute dblink's functions, so it can talk to the daemon's port and "
-                      "reach psp's own connection to it, though it does not know the token",
+                      "every role may execute dblink's functions: it can talk to the daemon's port, and by "
+                      "opening a connection in place of psp's learn the token that the daemon asks for",
                       "REVOKE EXECUTE on dblink's functions FROM PUBLIC, or DROP EXTENSION dblink: psp then "
                       "installs it for itself only")  # fmt: skip
     if facts.default_isolation == "serializable":
