@@ -243,7 +243,8 @@ def show_status(
     """Shows for each SP: state, watermark, lag, commits and aborts per second, round trip to the primary.
 
     [bold]States[/]: streaming (all is well), joining, recovering, disconnected, stopped, failed, as the
-    daemon says; plain (not under psp yet), starting, daemon down, postgres down, link cut, silent (no report comes).
+    daemon says; plain (not under psp yet), starting, daemon down, postgres down, link cut,
+    silent (no report comes).
     """
     with _opened(name, directory) as cluster:
         if watch:
