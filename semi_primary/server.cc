@@ -227,6 +227,7 @@ void Server::OnMessage(const proto::ToSemiPrimary& message) {
   if (message.has_welcome()) return OnWelcome(message.epoch(), message.welcome());
   if (message.has_refused()) return OnRefused(message.refused());
   if (epoch_ == 0 || message.epoch() != epoch_) return;
+  if (asking_name_ && !message.has_heartbeat_reply()) return;  // it comes again after Welcome
   if (message.has_decision()) {
     const proto::Decision& decision = message.decision();
     if (decision.has_conflict() && AskName(decision.conflict().winner_sp_id())) return;
@@ -249,6 +250,7 @@ void Server::OnWelcome(Epoch epoch, const proto::Welcome& welcome) {
     return;
   }
   for (const auto& sp : welcome.semi_primaries()) sp_names_[sp.sp_id()] = sp.name();
+  asking_name_ = false;
   if (epoch != epoch_) spdlog::info("connected to the primary, epoch {}", epoch);
   epoch_ = epoch;
   acked_ = -1;
@@ -338,7 +340,7 @@ void Server::OnSnapshotChunk(const proto::SnapshotChunk& chunk) {
 void Server::OnTime(std::int64_t now_us) {
   submissions_.OnTime(now_us);
   if (epoch_ != 0 && now_us - heard_us_ > settings_.heartbeat_timeout_ms * 1000) Disconnect("it is silent");
-  if (epoch_ == 0 && now_us - hello_us_ >= kHelloEveryUs) SayHello();
+  if ((epoch_ == 0 || asking_name_) && now_us - hello_us_ >= kHelloEveryUs) SayHello();
   if (epoch_ != 0 && now_us - heartbeat_us_ >= heartbeat_interval_us_) SendHeartbeat(now_us);
   if (watermark_ >= closed_t_) behind_since_us_ = 0;
   if (now_us - status_us_ >= kStatusEveryUs) PublishStatus(now_us);
@@ -350,6 +352,7 @@ void Server::OnTime(std::int64_t now_us) {
 bool Server::AskName(SpId sp_id) {
   if (sp_id == 0 || sp_names_.contains(sp_id)) return false;
   sp_names_.emplace(sp_id, std::to_string(sp_id));
+  asking_name_ = true;
   SayHello();
   return true;
 }
@@ -371,6 +374,7 @@ void Server::Disconnect(const char* why) {
   spdlog::warn("lost the primary: {}", why);
   last_error_ = std::string("lost the primary: ") + why;
   epoch_ = 0;
+  asking_name_ = false;
   hello_us_ = 0;
   primary_.Reconnect();
   submissions_.OnDisconnected();

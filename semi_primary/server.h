@@ -102,7 +102,8 @@ class Server {
   TableCatalogPtr catalog_;
   std::map<SpId, std::string> sp_names_;
 
-  Epoch epoch_ = 0;  // 0: not connected
+  Epoch epoch_ = 0;           // 0: not connected
+  bool asking_name_ = false;  // Hello was said for a name: what comes before Welcome is dropped
   bool stopping_ = false;
   bool fatal_ = false;
   std::uint64_t generation_ = 0;  // of the stream; 0: the apply worker has not begun

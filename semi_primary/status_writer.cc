@@ -46,6 +46,7 @@ StatusWriter::StatusWriter(const std::string& conninfo)
                 .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog", kClaim}}) {
   session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
   session_.Prepare("clean", "SELECT psp.clean()");
+  session_.Prepare("advance_sequences", "SELECT psp.advance_sequences()");
 }
 
 Result<Identity, std::string> StatusWriter::Open(const std::string& name, const std::string& hook_conninfo) {
@@ -118,6 +119,7 @@ void StatusWriter::Write(double seconds) {
   const auto written = session_.Autocommit([&](pqxx::nontransaction& tx) {
     tx.exec_prepared("write_status", json);
     tx.exec_prepared("clean");
+    if (now.state == "streaming" && last_written_.state != "streaming") tx.exec_prepared("advance_sequences");
   });
   if (!written) return spdlog::warn("status: {}", written.error().message);
   last_written_ = now;
