@@ -19,8 +19,8 @@ def test_numbers_that_a_crash_gave_back_are_not_drawn_again(make_cluster: MakeCl
     # What a crash may do: the sequence goes back, the rows come again from the primary.
     with psycopg.connect(one.admin_dsn, autocommit=True) as connection:
         connection.execute(
-            "SELECT setval('document_id_seq', base + increment * sp_id, false) FROM psp.sequences, psp.identity "
-            "WHERE sequence_name = 'document_id_seq'"
+            "SELECT setval('document_id_seq', base + increment * sp_id, false) "
+            "FROM psp.sequences, psp.identity WHERE sequence_name = 'document_id_seq'"
         )
     cluster.stop("one", "daemon")
     cluster.start("one", "daemon")
