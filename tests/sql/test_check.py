@@ -54,7 +54,7 @@ CASES = [
      "ALTER FUNCTION eq(int, int) OWNER TO application;"
      "CREATE OPERATOR ==== (FUNCTION = eq, LEFTARG = int, RIGHTARG = int);"
      "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE UNIQUE INDEX ON t (b) WHERE b ==== 1"),
-    ("warning", "dblink", "CREATE EXTENSION dblink"),
+    ("error", "dblink", "CREATE EXTENSION dblink"),
     ("note", "unlogged", "CREATE UNLOGGED TABLE t (a int)"),
 ]  # fmt: skip
 

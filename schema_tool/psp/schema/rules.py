@@ -72,7 +72,7 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
         yield Problem("error", where, "the extension dblink is not available",
                       "install PostgreSQL's contrib modules (Debian: postgresql-contrib)")  # fmt: skip
     if facts.dblink_public and not facts.adopted:
-        yield Problem("warning", where,
+        yield Problem("error", where,
                       "every role may execute dblink's functions: it can talk to the daemon's port, and by "
                       "opening a connection in place of psp's learn the token that the daemon asks for",
                       "REVOKE EXECUTE on dblink's functions FROM PUBLIC, or DROP EXTENSION dblink: psp then "
