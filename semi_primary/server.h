@@ -10,9 +10,7 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 #include <variant>
 #include <zmq.hpp>
 
@@ -25,20 +23,9 @@
 #include "semi_primary/settings.h"
 #include "semi_primary/status_writer.h"
 #include "semi_primary/submit/submissions.h"
+#include "semi_primary/waiting_backends.h"
 
 namespace psp {
-
-// The pids of the backends that wait in the hook. Thread-safe.
-class WaitingBackends {
- public:
-  void Add(HookConnectionId connection, int pid);
-  void Remove(HookConnectionId connection);
-  bool Contains(int pid) const;
-
- private:
-  mutable std::mutex mutex_;
-  std::unordered_map<HookConnectionId, int> pids_;
-};
 
 class Server {
  public:
