@@ -109,8 +109,8 @@ void Server::ShutDown() {
   submissions_.OnTime(INT64_MAX);  // those still without an answer: 08007
   Flush();
   hook_.Stop();
+  apply_.Stop();  // who blocks it is still ended after conflict_grace_ms
   blockers_.Stop();
-  apply_.Stop();
   TakeApplyEvents();
   Flush();
   proto::ToPrimary goodbye;
@@ -172,6 +172,7 @@ void Server::OnApplyStarted(const ApplyStarted& started) {
   generation_ = started.generation;
   watermark_ = started.watermark;
   joining_ = started.joining;
+  catch_up_t_ = std::max(catch_up_t_, closed_t_);
   copy_received_ = false;
   catalog_ = started.catalog;
   position_.Reset(started.watermark);

@@ -12,6 +12,8 @@
 namespace psp {
 namespace {
 
+constexpr std::string_view kLockNotAvailable = "55P03";
+
 // Text values are read back as the capture functions wrote them.
 const std::vector<std::string> kSettings = {
     "SET session_replication_role = replica",
@@ -62,9 +64,9 @@ ApplyWorker::ApplyWorker(Options options, std::function<void(ApplyEvent)> report
       session_(
           {.conninfo = options_.conninfo, .application_name = "psp apply worker", .settings = kSettings}) {
   session_.Prepare("missing_proofs", std::string(sql::kApplyMissingProofs));
-  session_.Prepare("wait_for_backend", "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))");
+  session_.Prepare("wait_for_backend", std::string(sql::kApplyWaitForBackend));
   session_.Prepare("advance", "UPDATE psp.watermark SET watermark = $1");
-  session_.Prepare("forget_proofs", "DELETE FROM psp.applied WHERE global_t > $1 AND global_t <= $2");
+  session_.Prepare("forget_proofs", std::string(sql::kApplyForgetProofs));
 }
 
 void ApplyWorker::Start() {
@@ -89,11 +91,8 @@ void ApplyWorker::Run(std::stop_token stop) {
 bool ApplyWorker::Begin(std::stop_token stop) {
   activity_.backend_pid = session_.backend_pid();
   const auto state = session_.Transaction([](pqxx::work& tx) {
-    // Locked: the COMMIT of a lost session may still be on its way in the server. It moves W and takes proofs
-    // away, and the stream must not begin before that.
-    const pqxx::row row =
-        tx.exec1("SELECT w.watermark, i.joining FROM psp.watermark w, psp.identity i FOR UPDATE OF w");
-    tx.exec_params("DELETE FROM psp.applied WHERE global_t <= $1", row[0].as<GlobalT>());
+    const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
+    tx.exec_prepared0("forget_proofs", GlobalT{0}, row[0].as<GlobalT>());
     return std::pair(row[0].as<GlobalT>(), row[1].as<bool>());
   });
   auto catalog = state ? LoadCatalog(session_) : PgResult<TableCatalogPtr>(state.error());
@@ -135,7 +134,7 @@ ApplyWorker::After ApplyWorker::ApplySteps(const std::vector<ApplyStep>& steps, 
   for (const ApplyStep& step : steps) {
     transactions.insert(transactions.end(), step.transactions.begin(), step.transactions.end());
   }
-  const After proven = Prove(&transactions);
+  const After proven = Prove(&transactions, stop);
   if (proven != After::kGoOn) return proven;
   return ApplyInParts(transactions, steps.back().closed_t, stop);
 }
@@ -155,18 +154,30 @@ PgResult<std::vector<GlobalT>> ApplyWorker::MissingProofs(const Transactions& tr
   });
 }
 
+// Until no backend is committing it any more. False when stop was requested or the connection was lost.
+bool ApplyWorker::WaitForBackend(const TxId& tx_id, std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    const auto ended = session_.Transaction([&](pqxx::work& tx) {
+      tx.exec0("SET LOCAL lock_timeout = '250ms'");  // so that a stop is seen
+      tx.exec_prepared("wait_for_backend", tx_id.ToText());
+    });
+    if (ended) return true;
+    if (ended.error().sqlstate == kLockNotAvailable) continue;
+    spdlog::warn("apply: {}", ended.error().message);
+    return false;
+  }
+  return false;
+}
+
 // Afterwards only the rows that are to be applied have a write-set: remote ones and those of dead own
 // transactions.
-ApplyWorker::After ApplyWorker::Prove(Transactions* transactions) {
+ApplyWorker::After ApplyWorker::Prove(Transactions* transactions, std::stop_token stop) {
   auto missing = MissingProofs(*transactions);
   if (missing && !missing->empty()) {
     const std::unordered_set<GlobalT> unproven(missing->begin(), missing->end());
     for (const ApplyTransaction& transaction : *transactions) {
       if (!transaction.own || !unproven.contains(transaction.global_t)) continue;
-      const auto ended = session_.Autocommit([&](pqxx::nontransaction& tx) {
-        tx.exec_prepared("wait_for_backend", transaction.tx_id.ToText());
-      });
-      if (!ended) return After::kBeginAnew;
+      if (!WaitForBackend(transaction.tx_id, stop)) return After::kBeginAnew;
     }
     missing = MissingProofs(*transactions);
   }

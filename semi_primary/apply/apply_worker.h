@@ -77,7 +77,8 @@ class ApplyWorker {
   After Serve(std::stop_token stop);
   After ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop);
   After ApplyCopy(const ApplyStep& step, std::stop_token stop);
-  After Prove(Transactions* transactions);
+  After Prove(Transactions* transactions, std::stop_token stop);
+  bool WaitForBackend(const TxId& tx_id, std::stop_token stop);
   PgResult<std::vector<GlobalT>> MissingProofs(const Transactions& transactions);
   After ApplyInParts(const Transactions& transactions, GlobalT closed_t, std::stop_token stop);
   After ApplyOnce(const std::vector<const proto::WriteSet*>& write_sets,

@@ -1,0 +1,44 @@
+"""A daemon that is told to stop does so soon, whatever it waits for."""
+
+import threading
+import time
+
+import psycopg
+from conftest import SCHEMA, MakeCluster
+from psp.cluster import verify
+from psp.cluster.local import Zone
+from psp.waiting import wait_until
+from support import WAIT_S, execute, wait_streaming
+
+STOP_S = 6
+
+
+def test_while_an_own_commit_is_not_yet_proven(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster([Zone("one")], SCHEMA.read_text(), None)
+    one = cluster.sp("one")
+    wait_streaming(cluster)
+    committer = threading.Thread(
+        target=execute, args=(one, "INSERT INTO document (note) VALUES ('kept')")
+    )
+    with (
+        psycopg.connect(one.admin_dsn) as holder,
+        psycopg.connect(one.admin_dsn, autocommit=True) as watch,
+    ):
+        # The backend is decided and cannot write its proof; the apply worker waits for the backend.
+        holder.execute("LOCK TABLE psp.applied IN SHARE MODE")
+        committer.start()
+        wait_until(
+            "the apply worker to wait",
+            lambda: watch.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                                  "AND wait_event = 'advisory'").fetchone() == (1,),
+            WAIT_S,
+        )  # fmt: skip
+        begun_s = time.monotonic()
+        cluster.stop("one", "daemon")
+        assert time.monotonic() - begun_s < STOP_S
+        holder.rollback()
+    committer.join(WAIT_S)
+    cluster.start("one", "daemon")
+    wait_streaming(cluster)
+    assert execute(one, "SELECT note FROM document") == [("kept",)]
+    assert verify.verify(cluster).consistent
