@@ -13,11 +13,6 @@ namespace {
 
 constexpr int kSchemaVersion = 1;
 
-// Held as long as the session lives; a second daemon on the same database is refused.
-const char* const kClaim =
-    "DO $$ BEGIN IF NOT pg_try_advisory_lock(hashtextextended('psp-semi-primary', 0)) THEN"
-    " RAISE EXCEPTION 'another psp-semi-primary serves this database'; END IF; END $$";
-
 std::string JsonText(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -43,10 +38,11 @@ std::string ToJson(const DaemonStatus& now, double commits_per_s, double aborts_
 StatusWriter::StatusWriter(const std::string& conninfo)
     : session_({.conninfo = conninfo,
                 .application_name = "psp semi-primary",
-                .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog", kClaim}}) {
+                .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog",
+                             std::string(sql::kClaimDatabase)}}) {
   session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
   session_.Prepare("clean", "SELECT psp.clean()");
-  session_.Prepare("advance_sequences", "SELECT psp.advance_sequences()");
+  session_.Prepare("advance_sequences", std::string(sql::kAdvanceSequences));
 }
 
 Result<Identity, std::string> StatusWriter::Open(const std::string& name, const std::string& hook_conninfo) {
@@ -99,7 +95,10 @@ void StatusWriter::Run(std::stop_token stop) {
   std::int64_t written_us = MonotonicUs();
   while (!stop.stop_requested()) {
     tick.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
-    if (!session_.connected() && !session_.ConnectUntilStopped(stop)) return;
+    if (!session_.connected()) {
+      sequences_due_ = true;  // PostgreSQL may have crashed
+      if (!session_.ConnectUntilStopped(stop)) return;
+    }
     const std::int64_t now_us = MonotonicUs();
     Write(static_cast<double>(now_us - written_us) / 1e6);
     written_us = now_us;
@@ -119,10 +118,23 @@ void StatusWriter::Write(double seconds) {
   const auto written = session_.Autocommit([&](pqxx::nontransaction& tx) {
     tx.exec_prepared("write_status", json);
     tx.exec_prepared("clean");
-    if (now.state == "streaming" && last_written_.state != "streaming") tx.exec_prepared("advance_sequences");
   });
   if (!written) return spdlog::warn("status: {}", written.error().message);
   last_written_ = now;
+  if (now.state != "streaming") sequences_due_ = true;
+  if (sequences_due_ && now.state == "streaming") AdvanceSequences(now.closed_t);
+}
+
+// Stays due while W is behind, or while somebody who has drawn from a sequence that must move is in a
+// transaction.
+void StatusWriter::AdvanceSequences(GlobalT closed_t) {
+  const auto moved = session_.Autocommit(
+      [&](pqxx::nontransaction& tx) { return tx.exec_prepared("advance_sequences", closed_t); });
+  if (!moved) return spdlog::warn("sequences: {}", moved.error().message);
+  if (moved->empty()) return;
+  sequences_due_ = false;
+  const int count = (*moved)[0][0].as<int>();
+  if (count > 0) spdlog::info("{} sequences moved past the numbers that this semi-primary had drawn", count);
 }
 
 }  // namespace psp

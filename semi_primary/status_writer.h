@@ -51,11 +51,14 @@ class StatusWriter {
  private:
   void Run(std::stop_token stop);
   void Write(double seconds);
+  void AdvanceSequences(GlobalT closed_t);
 
   PgSession session_;
   std::mutex mutex_;
-  DaemonStatus status_;        // guarded by mutex_
-  DaemonStatus last_written_;  // the thread's
+  DaemonStatus status_;  // guarded by mutex_
+  // The thread's:
+  DaemonStatus last_written_;
+  bool sequences_due_ = true;
   std::jthread thread_;
 };
 
