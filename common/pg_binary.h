@@ -20,6 +20,7 @@ inline constexpr std::uint32_t kOidInt8 = 20;
 inline constexpr std::uint32_t kOidInt2 = 21;
 inline constexpr std::uint32_t kOidInt4 = 23;
 inline constexpr std::uint32_t kOidText = 25;
+inline constexpr std::uint32_t kOidCid = 29;  // a command's number in its transaction
 inline constexpr std::uint32_t kOidUuid = 2950;
 
 // Appends big-endian integers, as PostgreSQL's send functions do.

@@ -1,5 +1,7 @@
 #include "semi_primary/commit_hook/assemble.h"
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
@@ -24,6 +26,7 @@ struct Winner {
 };
 
 struct Chunk {
+  std::uint32_t command = 0;  // cmin: the order of capture
   std::uint32_t table_id = 0;
   char op = 0;
   std::int16_t depth = 0;
@@ -36,15 +39,18 @@ using Problem = std::string;
 Problem DecodeChunk(std::string_view* input, std::vector<RecordField>* fields, Chunk* chunk) {
   if (Problem problem = DecodeRecord(input, fields); !problem.empty()) return problem;
   const auto& f = *fields;
-  const bool shape = f.size() == 4 && f[0].type_oid == kOidInt4 && f[1].type_oid == kOidChar &&
-                     f[2].type_oid == kOidInt2 && f[3].type_oid == kOidBytea && f[0].value && f[1].value &&
-                     f[2].value && f[3].value;
-  if (!shape) return "a chunk is not (int4, \"char\", int2, bytea)";
-  const auto table_id = ReadInt32(*f[0].value);
-  const auto depth = ReadInt16(*f[2].value);
-  if (!table_id || *table_id <= 0 || !depth || f[1].value->size() != 1)
+  constexpr std::array kTypes = {kOidCid, kOidInt4, kOidChar, kOidInt2, kOidBytea};
+  const bool shape = std::ranges::equal(f, kTypes, [](const RecordField& field, std::uint32_t type_oid) {
+    return field.type_oid == type_oid && field.value;
+  });
+  if (!shape) return "a chunk is not (cid, int4, \"char\", int2, bytea)";
+  const auto command = ReadInt32(*f[0].value);
+  const auto table_id = ReadInt32(*f[1].value);
+  const auto depth = ReadInt16(*f[3].value);
+  if (!command || !table_id || *table_id <= 0 || !depth || f[2].value->size() != 1)
     return "a chunk's value has a wrong size";
-  *chunk = {static_cast<std::uint32_t>(*table_id), (*f[1].value)[0], *depth, *f[3].value};
+  *chunk = {static_cast<std::uint32_t>(*command), static_cast<std::uint32_t>(*table_id), (*f[2].value)[0],
+            *depth, *f[4].value};
   return "";
 }
 
@@ -154,12 +160,16 @@ class Assembler {
 
 }  // namespace
 
-Result<proto::WriteSet, std::string> AssembleWriteSet(std::string_view chunks) {
-  Assembler assembler;
+Result<proto::WriteSet, std::string> AssembleWriteSet(std::string_view input) {
+  std::vector<Chunk> chunks;
   std::vector<RecordField> fields;
-  Chunk chunk;
-  while (!chunks.empty()) {
-    if (Problem problem = DecodeChunk(&chunks, &fields, &chunk); !problem.empty()) return problem;
+  while (!input.empty()) {
+    if (Problem problem = DecodeChunk(&input, &fields, &chunks.emplace_back()); !problem.empty())
+      return problem;
+  }
+  std::ranges::stable_sort(chunks, {}, &Chunk::command);
+  Assembler assembler;
+  for (const Chunk& chunk : chunks) {
     if (Problem problem = assembler.Add(chunk); !problem.empty()) return problem;
   }
   return assembler.Finish();

@@ -12,9 +12,9 @@
 
 namespace psp {
 
-// `chunks` is a concatenation of record_send(ROW(table_id int4, op "char", depth int2, payload bytea)) in the
-// order of capture; payloads as sql/native/schema.sql says. The error says what is malformed; nothing is kept
-// of it.
+// `chunks` is a concatenation, in any order, of record_send(ROW(cmin cid, table_id int4, op "char", depth
+// int2, payload bytea)); cmin is the order of capture, payloads are as sql/native/schema.sql says. The error
+// says what is malformed; nothing is kept of it.
 Result<proto::WriteSet, std::string> AssembleWriteSet(std::string_view chunks);
 
 }  // namespace psp

@@ -15,14 +15,20 @@ std::string Entry(std::string_view key, std::optional<std::string_view> image = 
   return out;
 }
 
-std::string Chunk(std::int32_t table_id, char op, std::int16_t depth, std::string_view payload) {
+std::string Chunk(std::int32_t table_id, char op, std::int16_t depth, std::string_view payload,
+                  std::int32_t command = 0) {
+  std::string cmin;
+  AppendInt32(&cmin, command);
   std::string id;
   AppendInt32(&id, table_id);
   std::string level;
   AppendInt16(&level, depth);
   std::string out;
-  AppendRecord(
-      &out, {{kOidInt4, id}, {kOidChar, std::string_view(&op, 1)}, {kOidInt2, level}, {kOidBytea, payload}});
+  AppendRecord(&out, {{kOidCid, cmin},
+                      {kOidInt4, id},
+                      {kOidChar, std::string_view(&op, 1)},
+                      {kOidInt2, level},
+                      {kOidBytea, payload}});
   return out;
 }
 
@@ -145,6 +151,14 @@ TEST(AssembleWriteSetTest, MalformedKeyPlacesAreRefused) {
   for (std::size_t size = 1; size < entry.size(); ++size) {
     EXPECT_EQ(Show(Chunk(7, 'i', 0, entry.substr(0, size))), "malformed") << size;
   }
+}
+
+TEST(AssembleWriteSetTest, ChunksArePutInTheOrderOfCapture) {
+  const auto upsert = [](std::string_view image, std::int32_t command) {
+    return Chunk(7, 'u', 0, Entry("a", image), command);
+  };
+  EXPECT_EQ(Show(upsert("3", 9) + upsert("1", 2) + Chunk(7, 'd', 0, Entry("a"), 5)), "a=3");
+  EXPECT_EQ(Show(Chunk(7, 'd', 0, Entry("a"), 10) + upsert("1", 9)), "a gone");
 }
 
 TEST(AssembleWriteSetTest, MalformedChunksAreRefused) {

@@ -231,10 +231,10 @@ void HookServer::Impl::Reply(HookConnectionId id, const HookReply& reply) {
   if (const auto* error = std::get_if<UserError>(&reply)) {
     connection->protocol.ReplyError(*error);
   } else if (const auto* committed = std::get_if<CommittedReply>(&reply)) {
-    connection->protocol.ReplyValue("global_t", kOidInt8, std::to_string(committed->global_t));
+    connection->protocol.ReplyTag("PSP " + std::to_string(committed->global_t));
   } else {
     const bool is_in = std::get<OutcomeReply>(reply).committed;
-    connection->protocol.ReplyValue("outcome", kOidText, is_in ? "committed" : "aborted");
+    connection->protocol.ReplyText("outcome", is_in ? "committed" : "aborted");
   }
   AfterFeed(connection);
 }

@@ -145,7 +145,7 @@ void HookProtocol::Query(std::string_view body) {
   } else if (std::holds_alternative<EmptyRequest>(*request)) {
     wire::AppendEmptyQueryResponse(&output_);
   } else if (std::holds_alternative<PingRequest>(*request)) {
-    wire::AppendOneValue(&output_, "ping", kOidText, "ok");
+    wire::AppendOneText(&output_, "ping", "ok");
   } else {
     request_ = std::move(*request);
     state_ = State::kBusy;
@@ -187,9 +187,16 @@ void HookProtocol::Refuse(const UserError& error) {
 
 std::optional<HookRequest> HookProtocol::TakeRequest() { return std::exchange(request_, std::nullopt); }
 
-void HookProtocol::ReplyValue(std::string_view column, std::uint32_t type_oid, std::string_view value) {
+void HookProtocol::ReplyTag(std::string_view tag) {
   if (state_ != State::kBusy) return;
-  wire::AppendOneValue(&output_, column, type_oid, value);
+  wire::AppendCommandComplete(&output_, tag);
+  Ready();
+  Advance();
+}
+
+void HookProtocol::ReplyText(std::string_view column, std::string_view value) {
+  if (state_ != State::kBusy) return;
+  wire::AppendOneText(&output_, column, value);
   Ready();
   Advance();
 }

@@ -32,7 +32,8 @@ class HookProtocol {
   std::optional<HookRequest> TakeRequest();
 
   // Answers the waiting request, then goes on with what was fed meanwhile.
-  void ReplyValue(std::string_view column, std::uint32_t type_oid, std::string_view value);
+  void ReplyTag(std::string_view tag);  // a command without a result; libpq keeps 63 bytes of the tag
+  void ReplyText(std::string_view column, std::string_view value);
   void ReplyError(const UserError& error);
   // Tells the client why the connection ends, and ends it (too many connections, shutdown, password too
   // late).

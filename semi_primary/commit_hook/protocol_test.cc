@@ -106,8 +106,11 @@ TEST_F(HookProtocolTest, RequestAndReply) {
   EXPECT_EQ(Send(Outcome()), "");
   ASSERT_TRUE(protocol_.TakeRequest().has_value());
   EXPECT_FALSE(protocol_.TakeRequest().has_value());
-  protocol_.ReplyValue("outcome", kOidText, "committed");
+  protocol_.ReplyText("outcome", "committed");
   EXPECT_EQ(Types(protocol_.TakeOutput()), "TDCZ");
+  Send(Outcome());
+  protocol_.ReplyTag("PSP 42");
+  EXPECT_EQ(protocol_.TakeOutput(), Message('C', "PSP 42") + std::string("Z\0\0\0\5I", 6));
   Send(Outcome());
   protocol_.ReplyError({"40001", "conflict", "detail", "hint"});
   const std::string error = protocol_.TakeOutput();

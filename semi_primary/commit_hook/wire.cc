@@ -82,16 +82,15 @@ void AppendError(std::string* out, std::string_view severity, const UserError& e
   out->push_back('\0');
 }
 
-void AppendOneValue(std::string* out, std::string_view column, std::uint32_t type_oid,
-                    std::string_view value) {
+void AppendOneText(std::string* out, std::string_view column, std::string_view value) {
   {
     Message description(out, 'T');
     AppendInt16(out, 1);
     description.Text(column);
     AppendInt32(out, 0);  // no table
     AppendInt16(out, 0);  // no column of one
-    AppendInt32(out, static_cast<std::int32_t>(type_oid));
-    AppendInt16(out, type_oid == kOidInt8 ? 8 : -1);
+    AppendInt32(out, static_cast<std::int32_t>(kOidText));
+    AppendInt16(out, -1);  // of variable length
     AppendInt32(out, -1);  // no type modifier
     AppendInt16(out, 0);   // text format
   }

@@ -30,8 +30,7 @@ void AppendCommandComplete(std::string* out, std::string_view tag);
 void AppendEmptyQueryResponse(std::string* out);
 // `severity` is ERROR (the connection goes on) or FATAL (it ends).
 void AppendError(std::string* out, std::string_view severity, const UserError& error);
-// A result of one row and one column in text form: RowDescription, DataRow, CommandComplete.
-void AppendOneValue(std::string* out, std::string_view column, std::uint32_t type_oid,
-                    std::string_view value);
+// A result of one row with one text column: RowDescription, DataRow, CommandComplete.
+void AppendOneText(std::string* out, std::string_view column, std::string_view value);
 
 }  // namespace psp::wire

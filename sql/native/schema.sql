@@ -51,9 +51,10 @@ CREATE TABLE psp.applied (
 
 -- Open transactions that have written. Unlogged: they do not survive a crash, nor must these rows.
 CREATE UNLOGGED TABLE psp.commit_intent (
-    xid    xid8 PRIMARY KEY,
-    step   smallint NOT NULL DEFAULT 0,  -- 0: written; 1: COMMIT said, user's deferred triggers first; 2: decided
-    filler boolean NOT NULL DEFAULT false  -- see psp.clean
+    xid     xid8 PRIMARY KEY,
+    step    smallint NOT NULL DEFAULT 0,     -- 0: written; 1: COMMIT said, user's deferred triggers first
+    decided boolean NOT NULL DEFAULT false,  -- committed at the primary
+    filler  boolean NOT NULL DEFAULT false   -- see psp.clean
 ) WITH (fillfactor = 50);
 
 -- One row for each statement and operation. payload is a concatenation of entries:

@@ -75,7 +75,7 @@ def test_an_application_cannot_touch_psp(cluster: LocalCluster) -> None:
         "DELETE FROM psp.write_set",
         "SELECT token FROM psp.identity",
         "UPDATE psp.watermark SET watermark = 99",
-        "SELECT psp.certify('1'::xid8, gen_random_uuid())",
+        "SELECT psp.refuse_commit('x', 1)",
         "SET session_replication_role = replica",
     ]
     for statement in attempts:
