@@ -49,6 +49,7 @@ Server::Server(const SemiPrimarySettings& settings, const ListenAddress& address
       watermark_(identity.watermark),
       apply_({.conninfo = settings.database,
               .ack_interval_ms = settings.ack_interval_ms,
+              .conflict_grace_ms = settings.conflict_grace_ms,
               .limits = {.transactions_max = static_cast<std::size_t>(settings.apply_batch_transactions_max),
                          .bytes_max = static_cast<std::size_t>(settings.apply_batch_bytes_max)}},
              [this](ApplyEvent event) { apply_events_.Push(std::move(event)); }),

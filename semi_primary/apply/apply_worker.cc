@@ -41,13 +41,13 @@ std::vector<pqxx::binarystring> Parameters(const std::vector<std::string>& array
   return parameters;
 }
 
-// For as long as it lives the worker may wait for row locks.
+// For as long as it lives the worker wants the row locks of a batch.
 class LockWanting {
  public:
   explicit LockWanting(ApplyActivity* activity) : activity_(activity) {
-    activity_->statement_since_us = MonotonicUs();
+    activity_->wanting_since_us = MonotonicUs();
   }
-  ~LockWanting() { activity_->statement_since_us = 0; }
+  ~LockWanting() { activity_->wanting_since_us = 0; }
   LockWanting(const LockWanting&) = delete;
   LockWanting& operator=(const LockWanting&) = delete;
 
@@ -243,6 +243,7 @@ ApplyWorker::After ApplyWorker::ApplyOnce(
     changes = BuildBatch(*catalog_, write_sets, replace_all);
   }
   if (!changes) return Failed(changes.error().message);
+  const LockWanting wanting(&activity_);
   while (!stop.stop_requested()) {
     const auto applied = apply(*changes);
     if (applied) return After::kGoOn;
@@ -256,10 +257,18 @@ ApplyWorker::After ApplyWorker::ApplyOnce(
   return After::kBeginAnew;
 }
 
+// Giving way in each deadlock could go on for ever, where one local transaction after the other locks the
+// rows in another order. After the grace the worker gives way no more: then PostgreSQL tells the local one
+// 40P01, after its own deadlock_timeout, or the blocker watch ends it.
+void ApplyWorker::InsistIfDue(pqxx::work& tx) const {
+  if (MonotonicUs() - activity_.wanting_since_us < options_.conflict_grace_ms * 1000) return;
+  tx.exec0("SET LOCAL deadlock_timeout = '1min'");
+}
+
 PgResult<Done> ApplyWorker::ApplyBatch(const std::vector<TableChange>& changes, GlobalT closed_t) {
   const bool durable = DurableIsDue();
   const auto applied = session_.Transaction([&](pqxx::work& tx) {
-    const LockWanting wanting(&activity_);
+    InsistIfDue(tx);
     if (durable) tx.exec0("SET LOCAL synchronous_commit = on");
     RunStatements(tx, changes);
     tx.exec_prepared0("advance", closed_t);
@@ -300,7 +309,7 @@ void ApplyWorker::RunStatements(pqxx::work& tx, const std::vector<TableChange>& 
 ApplyWorker::After ApplyWorker::ApplyCopy(const ApplyStep& step, std::stop_token stop) {
   const auto apply = [&](const std::vector<TableChange>& changes) {
     return session_.Transaction([&](pqxx::work& tx) {
-      const LockWanting wanting(&activity_);
+      InsistIfDue(tx);
       if (!copying_) {  // what an interrupted copy has left
         for (const auto& [id, table] : catalog_->tables) {
           tx.exec0("DELETE FROM " + tx.quote_name(table.schema_name) + "." + tx.quote_name(table.table_name));

@@ -54,6 +54,7 @@ class ApplyWorker {
   struct Options {
     std::string conninfo;
     std::int64_t ack_interval_ms = 1000;
+    std::int64_t conflict_grace_ms = 1000;  // see InsistIfDue
     ApplyInbox::Limits limits;
   };
 
@@ -84,6 +85,7 @@ class ApplyWorker {
   After ApplyOnce(const std::vector<const proto::WriteSet*>& write_sets,
                   const std::function<PgResult<Done>(const std::vector<TableChange>&)>& apply,
                   bool replace_all, bool* failed_itself, std::stop_token stop);
+  void InsistIfDue(pqxx::work& tx) const;
   PgResult<Done> ApplyBatch(const std::vector<TableChange>& changes, GlobalT closed_t);
   void RunStatements(pqxx::work& tx, const std::vector<TableChange>& changes);
   After MakeDurable();

@@ -1,7 +1,7 @@
 #include "semi_primary/apply/blocker_watch.h"
 
-#include <condition_variable>
-#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -10,17 +10,17 @@
 namespace psp {
 namespace {
 
-constexpr auto kLookEvery = std::chrono::milliseconds(100);
-constexpr std::int64_t kSuspiciousUs = 20'000;  // a statement that runs longer may be blocked
+constexpr std::int64_t kLookEveryMs = 100;
+constexpr std::int64_t kSuspiciousUs = 20'000;  // a batch that takes longer may be blocked
 
 }  // namespace
 
 BlockerWatch::BlockerWatch(const std::string& conninfo, std::int64_t conflict_grace_ms,
                            const ApplyActivity& activity, std::function<bool(int pid)> is_in_hook)
-    : conflict_grace_us_(conflict_grace_ms * 1000),
-      activity_(activity),
+    : activity_(activity),
       is_in_hook_(std::move(is_in_hook)),
-      session_({.conninfo = conninfo, .application_name = "psp blocker watch", .settings = {}}) {
+      session_({.conninfo = conninfo, .application_name = "psp blocker watch", .settings = {}}),
+      clocks_(conflict_grace_ms * 1000, kLookEveryMs * 1000) {
   session_.Prepare("blockers", std::string(sql::kApplyBlockers));
   session_.Prepare("end_blocker", std::string(sql::kApplyEndBlocker));
 }
@@ -35,50 +35,39 @@ void BlockerWatch::Stop() {
 }
 
 void BlockerWatch::Run(std::stop_token stop) {
-  std::mutex mutex;
-  std::condition_variable_any tick;
-  std::unique_lock lock(mutex);
-  while (!stop.stop_requested()) {
-    tick.wait_for(lock, stop, kLookEvery, [] { return false; });
-    const std::int64_t since_us = activity_.statement_since_us;
-    if (since_us == 0 || MonotonicUs() - since_us < kSuspiciousUs) {
-      blocking_since_us_.clear();
-    } else if (session_.connected() || session_.ConnectUntilStopped(stop)) {
-      Look();
-    }
+  while (!WaitOrStop(stop, kLookEveryMs)) {
+    const std::int64_t since_us = activity_.wanting_since_us;
+    if (since_us == 0 || MonotonicUs() - since_us < kSuspiciousUs) continue;
+    if (session_.connected() || session_.ConnectUntilStopped(stop)) Look(since_us);
   }
 }
 
-void BlockerWatch::Look() {
+void BlockerWatch::Look(std::int64_t batch) {
   const auto found = session_.Autocommit(
       [&](pqxx::nontransaction& tx) { return tx.exec_prepared("blockers", activity_.backend_pid.load()); });
   if (!found) return spdlog::warn("blocker watch: {}", found.error().message);
-  const std::int64_t now_us = MonotonicUs();
-  std::map<Name, std::int64_t> blocking_since_us;
+  std::vector<Blocker> blockers;
   for (const pqxx::row& row : *found) {
-    const Name name{row[0].as<int>(), row[1].as<std::string>()};
-    const auto known = blocking_since_us_.find(name);
-    std::int64_t since_us = known == blocking_since_us_.end() ? now_us : known->second;
-    if (is_in_hook_(name.first)) {
-      since_us = now_us;
-    } else if (now_us - since_us >= conflict_grace_us_) {
-      End(name, row[2].as<std::string>(""));
-      since_us = now_us;
-    }
-    blocking_since_us.emplace(name, since_us);
+    const int pid = row[0].as<int>();
+    blockers.push_back({.pid = pid,
+                        .xact_start = row[1].as<std::string>(),
+                        .state = row[2].as<std::string>(""),
+                        .is_root = row[3].as<bool>() && !is_in_hook_(pid),
+                        .is_in_deadlock = row[4].as<bool>()});
   }
-  blocking_since_us_ = std::move(blocking_since_us);
+  for (const Blocker& blocker : clocks_.Look(MonotonicUs(), batch, blockers)) End(blocker);
 }
 
-void BlockerWatch::End(const Name& blocker, const std::string& state) {
+void BlockerWatch::End(const Blocker& blocker) {
   const auto ended = session_.Autocommit([&](pqxx::nontransaction& tx) {
-    return tx.exec_prepared("end_blocker", blocker.first, blocker.second);
+    return tx.exec_prepared("end_blocker", blocker.pid, blocker.xact_start);
   });
   if (!ended) return spdlog::warn("blocker watch: {}", ended.error().message);
+  if (ended->empty()) return;
   spdlog::info(
       "ended the transaction of backend {} ({}): it blocked remote transactions for longer than "
       "conflict_grace_ms",
-      blocker.first, state);
+      blocker.pid, blocker.state);
 }
 
 }  // namespace psp

@@ -1,25 +1,25 @@
 // Finds who holds up the apply worker, and ends him after the grace. Its own thread and PostgreSQL session.
 //
 // A backend that waits in the commit hook is left alone: it is doomed by the conflict check or about to
-// commit, within commit_timeout_ms. Its grace begins anew when it leaves the hook.
+// commit, within commit_timeout_ms. blocker_clocks.h says who is ended, and when.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "common/pg_session.h"
+#include "semi_primary/apply/blocker_clocks.h"
 
 namespace psp {
 
 // What the worker is doing, for the watch. Written by the worker, read by the watch.
 struct ApplyActivity {
-  std::atomic<std::int64_t> statement_since_us{0};  // monotonic; 0: it does not hold or want row locks
+  // Monotonic; since when it wants the row locks of the batch it is at, however often it has given way in a
+  // deadlock and begun again. 0: it does not hold or want any.
+  std::atomic<std::int64_t> wanting_since_us{0};
   std::atomic<int> backend_pid{0};
 };
 
@@ -33,17 +33,14 @@ class BlockerWatch {
   void Stop();  // joins the thread
 
  private:
-  using Name = std::pair<int, std::string>;  // pid and start of the transaction
-
   void Run(std::stop_token stop);
-  void Look();
-  void End(const Name& blocker, const std::string& state);
+  void Look(std::int64_t batch);
+  void End(const Blocker& blocker);
 
-  const std::int64_t conflict_grace_us_;
   const ApplyActivity& activity_;
   const std::function<bool(int pid)> is_in_hook_;
   PgSession session_;
-  std::map<Name, std::int64_t> blocking_since_us_;
+  BlockerClocks clocks_;
   std::jthread thread_;
 };
 

@@ -127,35 +127,6 @@ def test_link_cut_and_mended_under_load(make_cluster: MakeCluster) -> None:
     load.check()
 
 
-def test_a_session_that_is_in_the_way_of_the_apply_worker(cluster: LocalCluster) -> None:
-    """Idle in transaction with a row lock: it is given a grace, then it must go; replication goes on."""
-    blocked, other = cluster.sps[:2]
-    execute(other, "INSERT INTO account VALUES (60, 'blocked', NULL)")
-    wait_for_row(blocked, "SELECT 1 FROM account WHERE id = 60")
-    with connect(blocked) as idler:
-        idler.execute("UPDATE account SET balance = 1 WHERE id = 60")
-        execute(other, "UPDATE account SET balance = 2 WHERE id = 60")
-        wait_for_row(blocked, "SELECT 1 FROM account WHERE id = 60 AND balance = 2")
-        with pytest.raises(psycopg.Error):
-            idler.commit()
-    execute(other, "DELETE FROM account WHERE id = 60")
-
-
-def test_a_blocker_that_reaches_commit_is_told_to_retry(cluster: LocalCluster) -> None:
-    blocked, other = cluster.sps[:2]
-    execute(other, "INSERT INTO account VALUES (61, 'blocked', NULL)")
-    wait_for_row(blocked, "SELECT 1 FROM account WHERE id = 61")
-    with connect(blocked) as writer:
-        writer.execute("UPDATE account SET balance = 1 WHERE id = 61")
-        execute(other, "UPDATE account SET balance = 2 WHERE id = 61")
-        try:
-            writer.commit()
-            raise AssertionError("both committed")
-        except psycopg.Error as error:
-            assert error.sqlstate == SERIALIZATION_FAILURE, error
-    wait_for_row(blocked, "SELECT 1 FROM account WHERE id = 61 AND balance = 2")
-
-
 def test_a_backend_killed_while_it_commits(cluster: LocalCluster) -> None:
     """The backend may die after the primary decided: then the daemon applies the write-set itself."""
     sp = cluster.sps[0]
