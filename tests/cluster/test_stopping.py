@@ -17,9 +17,7 @@ def test_while_an_own_commit_is_not_yet_proven(make_cluster: MakeCluster) -> Non
     cluster = make_cluster([Zone("one")], SCHEMA.read_text(), None)
     one = cluster.sp("one")
     wait_streaming(cluster)
-    committer = threading.Thread(
-        target=execute, args=(one, "INSERT INTO document (note) VALUES ('kept')")
-    )
+    committer = threading.Thread(target=execute, args=(one, "INSERT INTO document (note) VALUES ('kept')"))
     with (
         psycopg.connect(one.admin_dsn) as holder,
         psycopg.connect(one.admin_dsn, autocommit=True) as watch,

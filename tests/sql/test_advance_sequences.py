@@ -7,10 +7,15 @@ from conftest import Pair
 SCHEMA = """
 CREATE TABLE own (id serial PRIMARY KEY);
 CREATE SEQUENCE lent; CREATE TABLE borrower (id bigint PRIMARY KEY DEFAULT nextval('lent'), n int);
-CREATE TABLE down (id int PRIMARY KEY); CREATE SEQUENCE falling INCREMENT -1; ALTER TABLE down ALTER id SET DEFAULT nextval('falling');
-CREATE TABLE label (id text PRIMARY KEY DEFAULT 'x' || nextval('lent'), n smallint GENERATED ALWAYS AS IDENTITY);
+CREATE TABLE down (id int PRIMARY KEY);
+CREATE SEQUENCE falling INCREMENT -1;
+ALTER TABLE down ALTER id SET DEFAULT nextval('falling');
+CREATE TABLE label (
+    id text PRIMARY KEY DEFAULT 'x' || nextval('lent'),
+    n  smallint GENERATED ALWAYS AS IDENTITY
+);
 ALTER SEQUENCE lent OWNED BY label.id;
-"""  # fmt: skip
+"""
 ADVANCE = "SELECT psp.advance_sequences()"
 
 
@@ -23,23 +28,12 @@ def test_moves_within_its_class(pair: Pair) -> None:
     pair.run(SCHEMA)
     pair.adopt()
     with pair.connect(autocommit=True) as connection:
-        draw = {
-            name: f"SELECT nextval('{name}')".encode()
-            for name in ("own_id_seq", "lent", "falling")
-        }
-        first = {
-            name: connection.execute(query).fetchall()[0][0]
-            for name, query in draw.items()
-        }
-        put(
-            pair,
-            "INSERT INTO own VALUES (1000); INSERT INTO borrower VALUES (5000); INSERT INTO down VALUES (-700)",
-        )
+        draw = {name: f"SELECT nextval('{name}')".encode() for name in ("own_id_seq", "lent", "falling")}
+        first = {name: connection.execute(query).fetchall()[0][0] for name, query in draw.items()}
+        put(pair, "INSERT INTO own VALUES (1000); INSERT INTO borrower VALUES (5000)")
+        put(pair, "INSERT INTO down VALUES (-700)")
         assert connection.execute(ADVANCE).fetchone() == (3,)
-        after = {
-            name: connection.execute(query).fetchall()[0][0]
-            for name, query in draw.items()
-        }
+        after = {name: connection.execute(query).fetchall()[0][0] for name, query in draw.items()}
         assert connection.execute(ADVANCE).fetchone() == (0,)
     assert (
         1000 < after["own_id_seq"] <= 1064
@@ -54,13 +48,9 @@ def test_never_moves_back(pair: Pair) -> None:
     pair.adopt()
     put(pair, "INSERT INTO own VALUES (100)")
     with pair.connect(autocommit=True) as connection:
-        drawn = connection.execute(
-            "SELECT max(nextval('own_id_seq')) FROM generate_series(1, 10)"
-        ).fetchall()
+        drawn = connection.execute("SELECT max(nextval('own_id_seq')) FROM generate_series(1, 10)").fetchall()
         assert connection.execute(ADVANCE).fetchone() == (0,)
-        assert (
-            connection.execute("SELECT last_value FROM own_id_seq").fetchall() == drawn
-        )
+        assert connection.execute("SELECT last_value FROM own_id_seq").fetchall() == drawn
 
 
 def test_the_largest_possible_value_does_not_exhaust_it(pair: Pair) -> None:
@@ -69,11 +59,7 @@ def test_the_largest_possible_value_does_not_exhaust_it(pair: Pair) -> None:
     put(pair, "INSERT INTO own VALUES (2147483647), (300)")
     with pair.connect(autocommit=True) as connection:
         assert connection.execute(ADVANCE).fetchone() == (1,)
-        assert (
-            300
-            < connection.execute("SELECT nextval('own_id_seq')").fetchall()[0][0]
-            <= 364
-        )
+        assert 300 < connection.execute("SELECT nextval('own_id_seq')").fetchall()[0][0] <= 364
 
 
 def test_waits_for_nobody(pair: Pair) -> None:
