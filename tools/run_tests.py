@@ -63,6 +63,16 @@ def suites(options: argparse.Namespace) -> dict[str, tuple[list[str], str]]:
     return found
 
 
+def run_suite(command: list[str]) -> int:
+    """The exit code. Ctrl-C reaches the suite by itself; it is waited for, since it has servers to stop."""
+    with subprocess.Popen(command, cwd=ROOT) as suite:
+        try:
+            return suite.wait()
+        except KeyboardInterrupt:
+            suite.wait()
+            raise
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build", help="the CMake build folder")
@@ -78,12 +88,12 @@ def main() -> int:
             print(f"\n==== {name} tests", flush=True)
             report = Path(folder) / f"{name}.xml"
             began = time.monotonic()
-            code = subprocess.run([*command, report_option, str(report)], cwd=ROOT, check=False)
-            result = read_report(report, code.returncode)
+            code = run_suite([*command, report_option, str(report)])
+            result = read_report(report, code)
             total.passed += result.passed
             total.skipped += result.skipped
             total.failed += result.failed + result.broken
-            broken = f"; the suite itself ended with code {code.returncode}" if result.broken else ""
+            broken = f"; the suite itself ended with code {code}" if result.broken else ""
             lines.append(
                 f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
                 f"in {time.monotonic() - began:.0f} s{broken}"

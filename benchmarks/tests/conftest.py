@@ -1,14 +1,12 @@
 """A throw-away PostgreSQL server, and small TPC-C databases in it."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
 from psp.cluster.pgserver import PgServer, give_to_server
 from psp.cluster.ports import PortAllocator
+from psp.cluster.temporary import TemporaryFolder
 from psycopg import sql
 
 from benchmarks.tpcc import runner
@@ -19,16 +17,12 @@ SMALL = Scale(warehouses=2, items=1000, customers=100)
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PgServer]:
-    folder = Path(tempfile.mkdtemp(prefix="psp-benchmarks-"))
-    give_to_server(folder)
-    running = PgServer(folder / "pg", PortAllocator().take(), folder, {"fsync": "off"})
-    try:
+    with TemporaryFolder() as folder:
+        give_to_server(folder.path)
+        running = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, {"fsync": "off"})
         running.create()
         running.start()
         yield running
-    finally:
-        running.stop()
-        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

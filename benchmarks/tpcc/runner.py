@@ -1,14 +1,16 @@
-"""Runs the TPC-C of this folder: loads a database, starts a client, reads its report."""
+"""Runs the TPC-C of this folder: loads a database, starts a client, reads its report.
+
+A client ends with the thread that started it, at the latest.
+"""
 
 import json
-import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from psp.cluster.temporary import TemporaryFolder
 from psycopg.conninfo import conninfo_to_dict
 
 SCRIPT = Path(__file__).with_name("tpcc.lua")
@@ -84,10 +86,10 @@ class Client:
     """One running sysbench. Use it as a context: whatever happens, the process is gone afterwards."""
 
     def __init__(self, dsn: str, load: Load) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="tpcc-"))
+        self._folder = TemporaryFolder()
         self._timeout_s = load.seconds + END_TIMEOUT_S
-        self._report = self._folder / "report.json"
-        self._log = self._folder / "sysbench.log"
+        self._report = self._folder.path / "report.json"
+        self._log = self._folder.path / "sysbench.log"
         command = [*_sysbench(dsn), *load.arguments(), f"--report_json={self._report}", "run"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -121,7 +123,7 @@ class Client:
         if self.running():
             self._process.kill()
         self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
 
 
 def run(dsn: str, load: Load) -> dict[str, Any]:
@@ -134,7 +136,9 @@ def _sysbench(dsn: str) -> list[str]:
     found = conninfo_to_dict(dsn)
     names = {"host": "host", "port": "port", "user": "user", "password": "password", "dbname": "db"}
     options = [f"--pgsql-{option}={found[name]}" for name, option in names.items() if found.get(name)]
-    return ["sysbench", str(SCRIPT), "--db-driver=pgsql", *options]
+    # If this process is killed, its sysbench must not go on: the kernel sees to that.
+    end_with_us = ["setpriv", "--pdeathsig", "KILL"]
+    return [*end_with_us, "sysbench", str(SCRIPT), "--db-driver=pgsql", *options]
 
 
 def _tail(text: str, lines: int = 15) -> str:

@@ -1,5 +1,6 @@
 """Throw-away servers and the life of a cluster's folder, before any database comes under psp."""
 
+import os
 from pathlib import Path
 
 import psycopg
@@ -20,6 +21,16 @@ def test_servers_run_with_the_settings_asked_for(make_cluster: MakeCluster) -> N
                 for name in ("work_mem", "synchronous_commit", "fsync", "listen_addresses")
             ]
         assert shown == [("7MB",), (synchronous_commit,), ("on",), ("127.0.0.1",)]
+
+
+def test_servers_reach_their_folders_whatever_the_umask(tmp_path: Path) -> None:
+    directory = state.default_directory(f"tmp-{tmp_path.name}")
+    umask = os.umask(0o077)
+    try:
+        with LocalCluster.create([Zone("a")], Options(directory=directory)) as cluster:
+            assert cluster.is_running("a", "postgres")
+    finally:
+        os.umask(umask)
 
 
 def test_down_leaves_nothing(make_cluster: MakeCluster) -> None:
@@ -58,10 +69,9 @@ def test_an_interrupted_up_is_removed_by_the_next(tmp_path: Path) -> None:
     first = LocalCluster.create([Zone("a")], Options(directory=directory))
     first.state.complete = False  # as if it had been killed before its end
     first.state.save()
-    old_socket_dir = first.state.socket_dir
     with LocalCluster.create([Zone("b")], Options(directory=directory)) as second:
         assert [node.name for node in second.state.nodes] == [PRIMARY, "b"]
-        assert not old_socket_dir.exists()
+        assert not (directory / "a").exists()
 
 
 def test_a_complete_cluster_is_not_overwritten(make_cluster: MakeCluster) -> None:

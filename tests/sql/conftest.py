@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import socket
 import struct
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer, find_bin_dir
+from psp.cluster.pgserver import PgServer, find_bin_dir, give_to_server
+from psp.cluster.ports import PortAllocator
+from psp.cluster.temporary import TemporaryFolder
 from psp.schema.adopt import Options, adopt
 from psp.schema.primary import init_primary
 
-PORTS = range(5650, 5670)
 APPLICATION = "application"  # an ordinary role: no superuser, owner of the tables that it creates
 _numbers = itertools.count(1)
 
@@ -154,27 +151,16 @@ def entries(row: Written) -> list[Entry]:
     return result
 
 
-def _free_port() -> int:
-    for port in PORTS:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
-    raise RuntimeError(f"no free port in {PORTS}")
-
-
 @pytest.fixture(scope="session")
 def server() -> Iterator[PgServer]:
-    # Not pytest's own folder, which every other run of pytest closes to the server's account again.
-    folder = Path(tempfile.mkdtemp(prefix="psp-sql-"))
-    folder.chmod(0o755)
     settings = {"fsync": "off", "max_prepared_transactions": "5", "shared_buffers": "32MB"}
-    found = PgServer(folder, _free_port(), Path("/tmp"), settings)
-    found.create()
-    found.start()
-    found.create_role(APPLICATION)
-    yield found
-    found.stop("immediate")
-    shutil.rmtree(folder)
+    with TemporaryFolder() as folder:
+        give_to_server(folder.path)
+        found = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, settings)
+        found.create()
+        found.start()
+        found.create_role(APPLICATION)
+        yield found
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ One thread at a time may use an object. Everything raises PspError with the log'
 """
 
 import dataclasses
-import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from psp.cluster import daemons, processes, state
 from psp.cluster.pgserver import APP_ROLE, PgServer, StopMode, give_to_server
 from psp.cluster.ports import PortAllocator
 from psp.cluster.state import ClusterState, NodeState
+from psp.cluster.temporary import TemporaryFolder, remove_tree
 from psp.output import PspError
 from psp.schema.primary import init_primary
 
@@ -81,6 +81,7 @@ class LocalCluster:
     def __init__(self, cluster_state: ClusterState, report: Report = _silent) -> None:
         self.state = cluster_state
         self.report = report
+        self._temporary: TemporaryFolder | None = None
 
     # ---- made, found, removed -------------------------------------------------------------------
 
@@ -95,12 +96,12 @@ class LocalCluster:
         directory = (options.directory or state.default_directory(options.name)).resolve()
         cls._remove_remains(directory)
         ports = PortAllocator(options.port_base)
-        directory.mkdir(parents=True, exist_ok=True)
+        state.make_reachable(directory)
         cluster = cls(
             ClusterState(
                 name=options.name,
                 directory=directory,
-                socket_dir=state.make_socket_dir(),
+                socket_dir=state.make_socket_dir(directory),
                 database=options.database,
                 pg_settings=dict(options.pg_settings),
                 primary_options=dict(options.primary_options),
@@ -122,9 +123,18 @@ class LocalCluster:
     def temporary(
         cls, zones: Sequence[Zone], options: Options | None = None, report: Report = _silent
     ) -> Self:
-        """`create` under a name that nobody uses; for tests."""
-        name = f"tmp-{random.randrange(16**8):08x}"
-        return cls.create(zones, dataclasses.replace(options or Options(), name=name), report)
+        """`create` in a folder of its own. If this process is killed, the user's next temporary cluster
+        removes what is left of this one.
+        """
+        folder = TemporaryFolder()
+        try:
+            place = dataclasses.replace(options or Options(), name=folder.path.name, directory=folder.path)
+            cluster = cls.create(zones, place, report)
+        except BaseException:
+            folder.remove()
+            raise
+        cluster._temporary = folder
+        return cluster
 
     @classmethod
     def open(cls, directory: Path, report: Report = _silent) -> Self:
@@ -176,9 +186,11 @@ class LocalCluster:
             processes.end(name)
         if keep_data:
             return
-        for folder in (self.state.socket_dir, self.state.directory):
-            if folder.exists():
-                shutil.rmtree(folder)
+        if self.state.socket_dir.exists():
+            shutil.rmtree(self.state.socket_dir)
+        remove_tree(self.state.directory)
+        if self._temporary is not None:
+            self._temporary.remove()
 
     def resume(self) -> None:
         """Starts whatever does not run: after `down(keep_data=True)`, a reboot or a crash."""

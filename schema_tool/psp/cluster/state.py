@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from psp.cluster.pgserver import SOCKET_PATH_BYTES_MAX
 from psp.output import PspError
 
 STATE_FILE = "cluster.json"
 FORMAT = 1
+LONGEST_SOCKET = ".s.PGSQL.65535"
 
 Role = Literal["primary", "sp"]
 
@@ -89,18 +91,34 @@ def load(directory: Path) -> ClusterState | None:
     return ClusterState(**document, nodes=nodes)
 
 
-def default_directory(name: str) -> Path:
-    """Where a cluster lives if no folder is given: on disk, reachable for the servers' account, ours."""
+def base_directory() -> Path:
+    """Where clusters live if no folder is given: on disk, reachable for the servers' account, ours."""
     base = Path("/var/tmp") / f"psp-{os.getuid()}"
-    base.mkdir(mode=0o755, exist_ok=True)
+    make_reachable(base)
     if base.stat().st_uid != os.getuid():
         raise PspError(f"{base} belongs to another user", "give a folder of your own with --dir")
-    return base / name
+    return base
 
 
-def make_socket_dir() -> Path:
-    """A new folder with a short name: the path of a unix socket has at most 107 bytes."""
-    folder = Path(tempfile.mkdtemp(prefix="psp-", dir="/tmp"))
+def make_reachable(folder: Path) -> None:
+    """Makes the folder, if there is none; the servers' account can look into it, whatever the umask."""
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)
+
+
+def default_directory(name: str) -> Path:
+    """The folder of the cluster of that name."""
+    return base_directory() / name
+
+
+def make_socket_dir(directory: Path) -> Path:
+    """A new folder in the cluster's, or with a short name elsewhere if the sockets' paths became too long."""
+    folder = directory / ".sockets"
+    if len(os.fsencode(folder / LONGEST_SOCKET)) <= SOCKET_PATH_BYTES_MAX:
+        folder.mkdir(exist_ok=True)
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="psp-", dir="/tmp"))
     folder.chmod(0o755)
     return folder
 
@@ -113,6 +131,13 @@ def locked(directory: Path) -> Iterator[None]:
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PspError(f"another psp command is at work on the cluster in {directory}") from None
-        yield
+            mine = os.path.samestat(os.fstat(file.fileno()), path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            mine = False
+        if not mine:
+            raise PspError(f"another psp command is at work on the cluster in {directory}")
+        try:
+            yield
+        finally:
+            if not directory.exists():  # the lock's file goes with the cluster
+                path.unlink()
