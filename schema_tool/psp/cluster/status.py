@@ -85,12 +85,12 @@ def _sp_status(cluster: LocalCluster, sp: SpNode) -> dict[str, Any]:
         status["state"] = "plain" if status["postgres_pid"] is not None else "postgres down"
     elif _process_state(status) != "running":
         status["state"] = _process_state(status)
+    elif status["state"] == "stopped":  # the last word of the daemon before this one
+        status["state"] = "starting"
     elif status["age_s"] is None or status["age_s"] > STATUS_AGE_MAX_S:
         status["state"] = "silent"
     elif node.relay_port and status["relay_pid"] is None:
         status["state"] = "link cut"
-    elif status["state"] == "stopped":  # the last word of the daemon before this one
-        status["state"] = "starting"
     return status
 
 
