@@ -1,13 +1,14 @@
 // The two kinds of ZeroMQ socket that psp uses: one protobuf message per ZeroMQ message, never blocking.
 //
 // What cannot be parsed is counted, logged once per peer, and dropped. Each socket belongs to the one thread
-// that polls it; put poll_item() into zmq::poll and then call Receive until it gives nothing
-// (edge-triggered). Outgoing queues have no bound in ZeroMQ: whoever sends much accounts for the bytes
-// himself.
+// that polls it: Wait, then call Receive until it gives nothing (edge-triggered). Outgoing queues have no
+// bound in ZeroMQ: whoever sends much accounts for the bytes himself.
 #pragma once
 
 #include <google/protobuf/message_lite.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include <zmq.hpp>
 
 #include "common/log.h"
+#include "common/wait_for_input.h"
 
 namespace psp {
 
@@ -36,6 +38,11 @@ class RouterSocket {
   RouterSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options);
 
   zmq::pollitem_t poll_item() { return {socket_.handle(), 0, ZMQ_POLLIN, 0}; }
+  // See WaitForInput.
+  template <std::size_t n>
+  std::array<bool, n> Wait(const std::array<int, n>& fds, int timeout_ms) {
+    return WaitForInput(socket_, fds, timeout_ms);
+  }
 
   // The next well-formed message: its sender's route is put into `*route`, the content into `*message`.
   // False when nothing more is there.
@@ -66,6 +73,11 @@ class DealerSocket {
   DealerSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options);
 
   zmq::pollitem_t poll_item() { return {socket_.handle(), 0, ZMQ_POLLIN, 0}; }
+  // See WaitForInput.
+  template <std::size_t n>
+  std::array<bool, n> Wait(const std::array<int, n>& fds, int timeout_ms) {
+    return WaitForInput(socket_, fds, timeout_ms);
+  }
 
   bool Receive(google::protobuf::MessageLite* message);
   // kUnreachable: there is no connection just now, and the message was dropped.

@@ -1,6 +1,7 @@
 #include "primary/server.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "common/clock.h"
@@ -8,6 +9,7 @@
 namespace psp {
 namespace {
 
+constexpr int kWaitMs = 100;
 constexpr std::int64_t kTickUs = 1'000'000;
 constexpr std::int64_t kPurgeUs = 60'000'000;
 constexpr std::int64_t kStopUs = 10'000'000;
@@ -79,22 +81,18 @@ bool Server::MayStop(std::int64_t now_us) const {
 }
 
 void Server::Turn() {
-  zmq::pollitem_t items[] = {router_.poll_item(),
-                             {nullptr, executors_.fd(), ZMQ_POLLIN, 0},
-                             {nullptr, recoverer_.fd(), ZMQ_POLLIN, 0},
-                             {nullptr, housekeeper_.fd(), ZMQ_POLLIN, 0},
-                             {nullptr, signals_->fd(), ZMQ_POLLIN, 0},
-                             {nullptr, usurped_wake_up_.fd(), ZMQ_POLLIN, 0}};
-  zmq::poll(items, std::size(items), std::chrono::milliseconds(100));
+  const std::array fds = {executors_.fd(), recoverer_.fd(), housekeeper_.fd(), signals_->fd(),
+                          usurped_wake_up_.fd()};
+  const auto [decided, recovered, reported, signalled, usurped] = router_.Wait(fds, kWaitMs);
   const std::int64_t now_us = MonotonicUs();
-  if (signals_->Take() && stop_by_us_ == 0) {
+  if (signalled && signals_->Take() && stop_by_us_ == 0) {
     spdlog::info("stopping: {} transactions are being decided", scheduler_.transactions());
     stop_by_us_ = now_us + kStopUs;
   }
   TakeMessages();
-  TakeBatchResults();
-  TakeRecovererResults();
-  TakeHouseReports();
+  if (decided) TakeBatchResults();
+  if (recovered) TakeRecovererResults();
+  if (reported) TakeHouseReports();
   DispatchBatches();
   Tick(now_us);
 }

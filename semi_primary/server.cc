@@ -1,6 +1,7 @@
 #include "semi_primary/server.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <utility>
 
@@ -85,15 +86,12 @@ int Server::Run(StopSignals& stop) {
 }
 
 void Server::Step(int timeout_ms, StopSignals* stop) {
-  std::vector<zmq::pollitem_t> items = {primary_.poll_item(),
-                                        {nullptr, hook_events_.fd(), ZMQ_POLLIN, 0},
-                                        {nullptr, apply_events_.fd(), ZMQ_POLLIN, 0}};
-  if (stop != nullptr) items.push_back({nullptr, stop->fd(), ZMQ_POLLIN, 0});
-  zmq::poll(items, std::chrono::milliseconds(timeout_ms));
-  if (stop != nullptr && stop->Take()) stopping_ = true;
-  TakeApplyEvents();
+  const std::array fds = {hook_events_.fd(), apply_events_.fd(), stop != nullptr ? stop->fd() : -1};
+  const auto [from_hook, from_apply, told_to_stop] = primary_.Wait(fds, timeout_ms);
+  if (told_to_stop && stop->Take()) stopping_ = true;
+  if (from_apply) TakeApplyEvents();
   TakeMessages();
-  TakeHookEvents();
+  if (from_hook) TakeHookEvents();
   OnTime(MonotonicUs());
   Flush();
 }

@@ -17,13 +17,15 @@ bool HasRows(const ApplyStep& step) {
 }  // namespace
 
 void ApplyInbox::Push(ApplyStep step) {
+  bool matters = false;  // to a worker that waits for the first step, or for an urgent one
   {
     const std::lock_guard lock(mutex_);
     waiting_transactions_ += step.transactions.size();
     waiting_with_rows_ += HasRows(step) ? 1 : 0;
     waiting_.push_back({std::move(step), MonotonicUs()});
+    matters = waiting_.size() == 1 || IsUrgent();
   }
-  changed_.notify_one();
+  if (matters) changed_.notify_one();
 }
 
 bool ApplyInbox::IsUrgent() const {
