@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace psp {
+namespace {
+
+// A second more for each megabyte of write-set: sending, certifying and logging it take time in proportion.
+constexpr std::int64_t kUsPerByte = 1;
+
+}  // namespace
 
 void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
   if (stopped_)
@@ -122,9 +128,11 @@ void Submissions::OnTime(std::int64_t now_us) {
   std::vector<TxId> late;
   for (const auto& [ticket, tx_id] : by_ticket_) {
     const Entry& entry = entries_.at(tx_id);
-    const std::int64_t limit_us = entry.state == State::kUnsent
-                                      ? std::min(options_.disconnected_grace_us, options_.commit_timeout_us)
-                                      : options_.commit_timeout_us;
+    const std::int64_t limit_us =
+        entry.state == State::kUnsent
+            ? std::min(options_.disconnected_grace_us, options_.commit_timeout_us)
+            : options_.commit_timeout_us +
+                  kUsPerByte * static_cast<std::int64_t>(entry.submission.write_set_bytes);
     if (now_us - entry.since_us >= limit_us) late.push_back(tx_id);
   }
   for (const TxId& tx_id : late) {

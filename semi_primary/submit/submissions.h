@@ -44,7 +44,7 @@ struct Submission {
 class Submissions {
  public:
   struct Options {
-    std::int64_t commit_timeout_us = 10'000'000;
+    std::int64_t commit_timeout_us = 10'000'000;     // and a microsecond for each byte of the write-set
     std::int64_t disconnected_grace_us = 1'000'000;  // how long a new commit waits for a lost primary
     std::size_t waiting_bytes_max = std::size_t{1} << 30;
     // Names for error texts.

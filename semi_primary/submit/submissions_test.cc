@@ -19,8 +19,9 @@ WriteSetPtr Row(const std::string& key) {
 
 class SubmissionsTest : public ::testing::Test {
  protected:
-  void Submit(char name, Ticket ticket, const std::string& key, std::int64_t now_us = 0) {
-    submissions_.Submit({ticket, Tx(name), {10, {}}, Row(key), 100}, now_us);
+  void Submit(char name, Ticket ticket, const std::string& key, std::int64_t now_us = 0,
+              std::size_t write_set_bytes = 100) {
+    submissions_.Submit({ticket, Tx(name), {10, {}}, Row(key), write_set_bytes}, now_us);
   }
   void Commit(char name, GlobalT global_t) {
     proto::Decision decision;
@@ -109,7 +110,7 @@ TEST_F(SubmissionsTest, SentWithoutAnswerIsUnknownAndItsWriteSetStays) {
   submissions_.OnConnected();
   Submit('a', 1, "k");
   submissions_.OnDisconnected();
-  submissions_.OnTime(10 * kSecond);
+  submissions_.OnTime(10 * kSecond + 100);
   EXPECT_EQ(Replies(), "1:08007");
   Sent();
   submissions_.OnConnected();
@@ -119,6 +120,15 @@ TEST_F(SubmissionsTest, SentWithoutAnswerIsUnknownAndItsWriteSetStays) {
   EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
   submissions_.OnApplied(12);
   EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
+}
+
+TEST_F(SubmissionsTest, ALargeWriteSetMayTakeLonger) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k", 0, 3'000'000);
+  submissions_.OnTime(13 * kSecond - 1);
+  EXPECT_EQ(Replies(), "");
+  submissions_.OnTime(13 * kSecond);
+  EXPECT_EQ(Replies(), "1:08007");
 }
 
 TEST_F(SubmissionsTest, EverythingWaitingIsSentAgain) {
