@@ -1,0 +1,73 @@
+"""A COMMIT that is cancelled while the primary decides ends in doubt; psp.outcome tells what became of it."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from conftest import SCHEMA, MakeCluster
+from psp.cluster import verify
+from psp.cluster.local import LocalCluster, Zone
+from psp.waiting import wait_until
+from support import OUTCOME_UNKNOWN, WAIT_S, connect, execute, raises, tx_id_of, wait_for_row, wait_streaming
+
+RTT_MS = 600
+IN_HOOK = (
+    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = %s"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+def waits_in_hook(admin: psycopg.Connection[Any], pid: int) -> bool:
+    """True when the backend has sent its write-set: it holds the transaction's lock, and sleeps."""
+    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "S" and admin.execute(IN_HOOK, (pid,)).fetchone() is not None
+
+
+@pytest.fixture
+def far(make_cluster: MakeCluster) -> LocalCluster:
+    """One SP far from the primary, so that there is time to cancel in."""
+    cluster = make_cluster([Zone("far", RTT_MS), Zone("near")], SCHEMA.read_text(), None)
+    wait_streaming(cluster)
+    return cluster
+
+
+def check_committed(far: LocalCluster, error: psycopg.Error) -> None:
+    """Nothing else stood in the way, so the primary has committed it, and both SPs get it."""
+    sp = far.sp("far")
+    assert execute(sp, "SELECT psp.outcome(%s)", (tx_id_of(error),)) == [("committed",)]
+    for name in ("far", "near"):
+        assert wait_for_row(far.sp(name), "SELECT note FROM document") == ("kept",)
+    execute(sp, "UPDATE document SET note = 'and again'")
+    assert verify.verify(far).consistent
+
+
+def test_by_another_session(far: LocalCluster) -> None:
+    sp = far.sp("far")
+    errors: list[psycopg.Error] = []
+
+    def commit(connection: psycopg.Connection[Any]) -> None:
+        with raises(OUTCOME_UNKNOWN) as caught:
+            connection.commit()
+        errors.extend(caught)
+
+    with connect(sp) as connection, psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
+        pid = connection.info.backend_pid
+        connection.execute("INSERT INTO document (note) VALUES ('kept')")
+        committer = threading.Thread(target=commit, args=(connection,))
+        committer.start()
+        wait_until("the hook to wait", lambda: waits_in_hook(admin, pid), WAIT_S)
+        admin.execute("SELECT pg_cancel_backend(%s)", (pid,))
+        committer.join(WAIT_S)
+    check_committed(far, errors[0])
+
+
+def test_a_statement_timeout_does_not_reach_it(far: LocalCluster) -> None:
+    """PostgreSQL ends the time for a statement before deferred triggers run."""
+    with connect(far.sp("far")) as connection:
+        connection.execute("INSERT INTO document (note) VALUES ('kept')")
+        connection.execute("SET statement_timeout = 300")
+        connection.commit()
+    wait_for_row(far.sp("near"), "SELECT note FROM document")
+    assert verify.verify(far).consistent
