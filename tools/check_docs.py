@@ -21,7 +21,17 @@ DAEMONS = ("psp-primary", "psp-semi-primary")
 
 
 def documents() -> list[Path]:
-    folders = ("docs", "proto", "deploy", "benchmarks", "schema_tool", "semi_primary", "primary", "sql")
+    folders = (
+        "docs",
+        "proto",
+        "deploy",
+        "benchmarks",
+        "schema_tool",
+        "semi_primary",
+        "primary",
+        "mrv",
+        "sql",
+    )
     return sorted([*ROOT.glob("*.md"), *(p for folder in folders for p in (ROOT / folder).rglob("*.md"))])
 
 
