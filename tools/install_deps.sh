@@ -31,12 +31,14 @@ trap restore EXIT
 $as_root mkdir -p "$(dirname "$no_cluster")"
 echo "create_main_cluster = false" | $as_root tee "$no_cluster" >/dev/null
 
+# A machine that has just been set up may be installing its updates: wait for that.
+apt_get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300"
 # shellcheck disable=SC2086
 install_missing() {
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+    $apt_get install -y --no-install-recommends $missing
 }
 # The lists may be absent (a container) or old (a package moved): refresh them, and only then fail.
 if [ -z "$(ls /var/lib/apt/lists/*_Packages* 2>/dev/null)" ] || ! install_missing; then
-    $as_root apt-get update -q
+    $apt_get update
     install_missing
 fi
