@@ -3,6 +3,7 @@ BUILD   ?= build
 VENV    ?= .venv
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 SECONDS ?= 60
+RESULTS ?= results
 PYTHON   = $(VENV)/bin/python
 
 # The psp command finds the daemons, and the checks find their tools.
@@ -31,7 +32,8 @@ daemons: deps  ## the daemons alone
 
 # ---- running it -----------------------------------------------------------------------------------
 demo: daemons venv  ## three zones on this machine against one far PostgreSQL (SECONDS=10: a shorter load)
-	@$(PYTHON) -m benchmarks.demo --seconds $(SECONDS)
+	@tools/check_writable.sh $(RESULTS)
+	@$(PYTHON) -m benchmarks.demo --seconds $(SECONDS) --results $(RESULTS)
 
 # bench-NAME is benchmarks/NAME; no file is ever made by that name, so these always run.
 bench-%: daemons venv  ## a benchmark: bench-overhead (psp's cost without any distance), bench-geo, ...

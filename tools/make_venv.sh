@@ -1,6 +1,6 @@
 #!/bin/sh
 # make_venv.sh DIR: a virtual environment in DIR with the `psp` command and what tests and lint need.
-# Does nothing when DIR is up to date: same place, same Python, same schema_tool/pyproject.toml.
+# Does nothing when DIR is up to date: same place, same Python, same schema_tool/pyproject.toml, same script.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -22,12 +22,26 @@ if [ -z "$python" ]; then
     exit 1
 fi
 
-state="$root $dir $("$python" -c 'import sys; print(sys.version)') $(cksum <"$root/schema_tool/pyproject.toml")"
+wanted=$(cat "$root/schema_tool/pyproject.toml" "$0" | cksum)
+state="$root $dir $("$python" -c 'import sys; print(sys.version)') $wanted"
 if [ -x "$dir/bin/psp" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then
     exit 0
 fi
 echo "Python environment: $dir"
 rm -rf "$dir"
 "$python" -m venv "$dir"
-"$dir/bin/pip" install --quiet --disable-pip-version-check -e "$root/schema_tool[dev]"
+"$dir/bin/python" - "$root/schema_tool/pyproject.toml" >"$dir/requirements.txt" <<'END'
+import pathlib, sys, tomllib
+
+project = tomllib.loads(pathlib.Path(sys.argv[1]).read_text())["project"]
+print(*project["dependencies"], *project["optional-dependencies"]["dev"], sep="\n")
+END
+"$dir/bin/pip" install --quiet --disable-pip-version-check -r "$dir/requirements.txt"
+# The command itself stays where it is: an editable installation would write into this tree, which may be another's.
+echo "$root/schema_tool" >"$("$dir/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/psp.pth"
+cat >"$dir/bin/psp" <<'END'
+#!/bin/sh
+exec "$(dirname "$(readlink -f "$0")")/python" -m psp "$@"
+END
+chmod +x "$dir/bin/psp"
 printf '%s' "$state" >"$stamp"

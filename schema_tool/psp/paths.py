@@ -1,6 +1,6 @@
 """Where things are: the repository (for its SQL) and the daemons' binaries.
 
-The package is installed in place (`pip install -e`), so the repository is found from this file; PSP_HOME
+The package is used in place (tools/make_venv.sh), so the repository is found from this file; PSP_HOME
 and PSP_BIN override for unusual layouts.
 """
 
