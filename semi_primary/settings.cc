@@ -54,8 +54,9 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
   };
   integer("conflict_grace_ms", "how long a local transaction may block remote ones before it is cancelled",
           1000, 0, 3600000, &settings->conflict_grace_ms);
-  integer("commit_timeout_ms", "how long a COMMIT waits for the primary's decision, plus 1 s for each MB of its write-set", 10000, 100, 3600000,
-          &settings->commit_timeout_ms);
+  integer("commit_timeout_ms",
+          "how long a COMMIT waits for the primary's decision, plus 1 s for each MB of its write-set", 10000,
+          100, 3600000, &settings->commit_timeout_ms);
   integer("disconnected_grace_ms", "how long a new COMMIT waits for a lost primary to come back", 1000, 0,
           3600000, &settings->disconnected_grace_ms);
   integer("apply_batch_transactions_max", "transactions applied together", 256, 1, 100000,
