@@ -104,4 +104,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\nInterrupted; what the tests had started is stopped and removed.")
+        sys.exit(130)
