@@ -54,8 +54,7 @@ Server::Server(const SemiPrimarySettings& settings, const ListenAddress& address
               .limits = {.transactions_max = static_cast<std::size_t>(settings.apply_batch_transactions_max),
                          .bytes_max = static_cast<std::size_t>(settings.apply_batch_bytes_max)}},
              [this](ApplyEvent event) { apply_events_.Push(std::move(event)); }),
-      blockers_(settings.database, settings.conflict_grace_ms, apply_.activity(),
-                [this](int pid) { return waiting_backends_.Contains(pid); }),
+      blockers_(settings.database, settings.conflict_grace_ms, apply_.activity()),
       hook_(
           {.address = address,
            .token = identity.token,
@@ -63,9 +62,6 @@ Server::Server(const SemiPrimarySettings& settings, const ListenAddress& address
            .connections_max = static_cast<std::size_t>(settings.hook_connections_max)},
           {.on_request =
                [this](HookConnectionId connection, HookRequest request) {
-                 if (const auto* commit = std::get_if<CommitRequest>(&request)) {
-                   waiting_backends_.Add(connection, commit->backend_pid);
-                 }
                  hook_events_.Push(FromBackend{connection, std::move(request)});
                },
            .on_gone = [this](HookConnectionId connection) { hook_events_.Push(BackendGone{connection}); }}) {}
@@ -124,9 +120,7 @@ void Server::TakeHookEvents() {
     if (auto* request = std::get_if<FromBackend>(&event)) {
       OnBackend(std::move(*request));
     } else {
-      const HookConnectionId connection = std::get<BackendGone>(event).connection;
-      waiting_backends_.Remove(connection);
-      submissions_.BackendGone(connection);
+      submissions_.BackendGone(std::get<BackendGone>(event).connection);
     }
   }
 }
@@ -141,7 +135,6 @@ void Server::OnBackend(FromBackend event) {
     const std::string why = joining_           ? "this semi-primary is joining: its copy is not complete yet"
                             : failure_.empty() ? "psp: this semi-primary is starting"
                                                : "psp: this semi-primary has stopped applying: " + failure_;
-    waiting_backends_.Remove(event.connection);
     return hook_.Reply(event.connection, UserError{"08006", why, "", "Nothing was sent."});
   }
   submissions_.Submit({event.connection,
@@ -205,7 +198,6 @@ void Server::OnTime(std::int64_t now_us) {
 
 void Server::Flush() {
   for (auto& reply : submissions_.TakeReplies()) {
-    waiting_backends_.Remove(reply.ticket);
     if (const auto* committed = std::get_if<Submissions::Committed>(&reply.answer)) {
       hook_.Reply(reply.ticket, CommittedReply{committed->global_t});
     } else if (const auto* outcome = std::get_if<Submissions::Outcome>(&reply.answer)) {

@@ -23,7 +23,6 @@
 #include "semi_primary/settings.h"
 #include "semi_primary/status_writer.h"
 #include "semi_primary/submit/submissions.h"
-#include "semi_primary/waiting_backends.h"
 
 namespace psp {
 
@@ -79,7 +78,6 @@ class Server {
   const Identity identity_;
   const std::uint64_t incarnation_;
   StatusWriter* const status_;
-  WaitingBackends waiting_backends_;
   Mailbox<HookEvent> hook_events_;
   Mailbox<ApplyEvent> apply_events_;
   zmq::context_t context_;

@@ -1,6 +1,5 @@
 #include "semi_primary/apply/blocker_watch.h"
 
-#include <utility>
 #include <vector>
 
 #include "common/clock.h"
@@ -16,9 +15,8 @@ constexpr std::int64_t kSuspiciousUs = 20'000;  // a batch that takes longer may
 }  // namespace
 
 BlockerWatch::BlockerWatch(const std::string& conninfo, std::int64_t conflict_grace_ms,
-                           const ApplyActivity& activity, std::function<bool(int pid)> is_in_hook)
+                           const ApplyActivity& activity)
     : activity_(activity),
-      is_in_hook_(std::move(is_in_hook)),
       session_({.conninfo = conninfo, .application_name = "psp blocker watch", .settings = {}}),
       clocks_(conflict_grace_ms * 1000, kLookEveryMs * 1000) {
   session_.Prepare("blockers", std::string(sql::kApplyBlockers));
@@ -48,11 +46,10 @@ void BlockerWatch::Look(std::int64_t batch) {
   if (!found) return spdlog::warn("blocker watch: {}", found.error().message);
   std::vector<Blocker> blockers;
   for (const pqxx::row& row : *found) {
-    const int pid = row[0].as<int>();
-    blockers.push_back({.pid = pid,
+    blockers.push_back({.pid = row[0].as<int>(),
                         .xact_start = row[1].as<std::string>(),
                         .state = row[2].as<std::string>(""),
-                        .is_root = row[3].as<bool>() && !is_in_hook_(pid),
+                        .is_root = row[3].as<bool>(),
                         .is_in_deadlock = row[4].as<bool>()});
   }
   for (const Blocker& blocker : clocks_.Look(MonotonicUs(), batch, blockers)) End(blocker);

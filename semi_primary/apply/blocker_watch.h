@@ -1,12 +1,11 @@
 // Finds who holds up the apply worker, and ends him after the grace. Its own thread and PostgreSQL session.
 //
-// A backend that waits in the commit hook is left alone: it is doomed by the conflict check or about to
+// A backend that is in the commit hook is left alone: it is doomed by the conflict check or about to
 // commit, within commit_timeout_ms. blocker_clocks.h says who is ended, and when.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <thread>
 
@@ -25,9 +24,8 @@ struct ApplyActivity {
 
 class BlockerWatch {
  public:
-  // `is_in_hook` is called on the watch's thread. `activity` must outlive this.
-  BlockerWatch(const std::string& conninfo, std::int64_t conflict_grace_ms, const ApplyActivity& activity,
-               std::function<bool(int pid)> is_in_hook);
+  // `activity` must outlive this.
+  BlockerWatch(const std::string& conninfo, std::int64_t conflict_grace_ms, const ApplyActivity& activity);
 
   void Start();
   void Stop();  // joins the thread
@@ -38,7 +36,6 @@ class BlockerWatch {
   void End(const Blocker& blocker);
 
   const ApplyActivity& activity_;
-  const std::function<bool(int pid)> is_in_hook_;
   PgSession session_;
   BlockerClocks clocks_;
   std::jthread thread_;

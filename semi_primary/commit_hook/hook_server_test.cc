@@ -57,7 +57,7 @@ TEST_F(HookServerTest, LibpqCommits) {
   Start();
   pqxx::connection connection(Conninfo());
   EXPECT_EQ(Ask(connection, "ping secret"), "ok");
-  pqxx::nontransaction(connection).exec0("commit secret " + kTx + " 1 10 - ");
+  pqxx::nontransaction(connection).exec0("commit secret " + kTx + " 10 - ");
   EXPECT_EQ(Ask(connection, "outcome secret " + kTx), "committed");
 }
 
@@ -65,7 +65,7 @@ TEST_F(HookServerTest, ErrorsReachLibpq) {
   reply_ = UserError{"40001", "conflict", "somewhere", "retry"};
   Start();
   pqxx::connection connection(Conninfo());
-  EXPECT_THROW(Ask(connection, "commit secret " + kTx + " 1 10 - "), pqxx::serialization_failure);
+  EXPECT_THROW(Ask(connection, "commit secret " + kTx + " 10 - "), pqxx::serialization_failure);
   EXPECT_EQ(Ask(connection, "ping secret"), "ok");
 }
 
@@ -73,7 +73,7 @@ TEST_F(HookServerTest, TooLargeWriteSetReachesLibpqAsAnError) {
   Start();
   pqxx::connection connection(Conninfo());
   try {
-    Ask(connection, "commit secret " + kTx + " 1 10 - " + std::string(40 << 20, '0'));
+    Ask(connection, "commit secret " + kTx + " 10 - " + std::string(40 << 20, '0'));
     FAIL();
   } catch (const pqxx::sql_error& error) {
     EXPECT_EQ(error.sqlstate(), "54000");

@@ -51,8 +51,6 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::size_t wr
   CommitRequest request;
   const auto tx_id = TxId::FromText(TakeWord(&rest));
   if (!tx_id) return Malformed("the tx id is no uuid");
-  const auto pid = ParseNumber<int>(TakeWord(&rest));
-  if (!pid || *pid == 0) return Malformed("the pid is no positive number");
   const auto watermark = ParseNumber<GlobalT>(TakeWord(&rest));
   if (!watermark) return Malformed("the watermark is no number");
   auto seen = ParseSeen(TakeWord(&rest), *watermark);
@@ -65,7 +63,6 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::size_t wr
   auto write_set = AssembleWriteSet(*bytes);
   if (!write_set) return Malformed("the write-set: " + write_set.error());
   request.tx_id = *tx_id;
-  request.backend_pid = *pid;
   request.watermark = *watermark;
   request.seen = std::move(*seen);
   request.write_set = std::make_shared<const proto::WriteSet>(std::move(*write_set));

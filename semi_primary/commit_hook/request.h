@@ -1,6 +1,6 @@
 // What a backend can ask the daemon, one line of text each. Pure.
 //
-//   commit TOKEN TX_ID PID WATERMARK SEEN HEX     SEEN: comma list of global_t, or -
+//   commit TOKEN TX_ID WATERMARK SEEN HEX     SEEN: comma list of global_t, or -
 //   outcome TOKEN TX_ID
 //   ping TOKEN
 #pragma once
@@ -20,7 +20,6 @@ namespace psp {
 
 struct CommitRequest {
   TxId tx_id;
-  int backend_pid = 0;
   GlobalT watermark = 0;
   std::vector<GlobalT> seen;  // ascending, all > watermark
   std::shared_ptr<const proto::WriteSet> write_set;

@@ -20,7 +20,7 @@ IN_HOOK = (
 
 
 def waits_in_hook(admin: psycopg.Connection[Any], pid: int) -> bool:
-    """True when the backend has sent its write-set: it holds the transaction's lock, and sleeps."""
+    """True when the backend, connected, has sent its write-set: it has the hook's lock, and sleeps."""
     state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return state == "S" and admin.execute(IN_HOOK, (pid,)).fetchone() is not None
 
@@ -54,6 +54,9 @@ def test_by_another_session(far: LocalCluster) -> None:
 
     with connect(sp) as connection, psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
         pid = connection.info.backend_pid
+        # So that the hook is connected: it holds the lock while it connects, too.
+        connection.execute("INSERT INTO counter VALUES ('first', 0)")
+        connection.commit()
         connection.execute("INSERT INTO document (note) VALUES ('kept')")
         committer = threading.Thread(target=commit, args=(connection,))
         committer.start()

@@ -1,0 +1,128 @@
+"""Who holds up the apply worker: the SQL that sees it and ends them, on lock queues of our own."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from conftest import Pair
+from psp import paths
+from psp.waiting import wait_until
+
+WAIT_S = 60
+LOOK = (paths.sql_dir("native") / "apply_blockers.sql").read_text()
+END = (paths.sql_dir("native") / "apply_end_blocker.sql").read_text()
+# Taken by the commit hook.
+COMMITTING = "SELECT pg_advisory_xact_lock(7369584, hashtext('a transaction'))"
+
+
+class Sessions:
+    """Transactions that lock rows, and a look at who waits for whom."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+        self._admin = pair.connect(autocommit=True)
+        self._admin.execute(f"PREPARE look(integer) AS {LOOK}".encode())
+        self._admin.execute(f"PREPARE finish(integer, text) AS {END}".encode())
+        self._connections: list[psycopg.Connection[Any]] = []
+        self._threads: list[threading.Thread] = []
+
+    def holder(self, row: int) -> psycopg.Connection[Any]:
+        """A transaction that has locked a row."""
+        connection = self._pair.connect()
+        self._connections.append(connection)
+        connection.execute("SELECT FROM thing WHERE id = %s FOR UPDATE", (row,))
+        return connection
+
+    def want(self, connection: psycopg.Connection[Any], row: int) -> None:
+        """Lets a transaction wait for a row."""
+
+        def lock() -> None:
+            try:
+                connection.execute("SELECT FROM thing WHERE id = %s FOR UPDATE", (row,))
+            except psycopg.Error:
+                connection.close()
+
+        thread = threading.Thread(target=lock)
+        self._threads.append(thread)
+        thread.start()
+        waits = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
+        pid = connection.info.backend_pid
+        wait_until("a lock wait", lambda: self._admin.execute(waits, (pid,)).fetchall(), WAIT_S)
+
+    def look(self, worker: psycopg.Connection[Any]) -> dict[int, tuple[bool, bool]]:
+        """pid -> (is_root, is_in_deadlock)."""
+        rows = self._admin.execute(f"EXECUTE look({worker.info.backend_pid})".encode()).fetchall()
+        return {row[0]: (row[3], row[4]) for row in rows}
+
+    def end(self, worker: psycopg.Connection[Any], pid: int) -> int:
+        """Ends a blocker as the watch would; how many were told."""
+        rows = self._admin.execute(f"EXECUTE look({worker.info.backend_pid})".encode()).fetchall()
+        start = next(row[1] for row in rows if row[0] == pid)
+        return self._admin.execute(f"EXECUTE finish({pid}, '{start}')".encode()).rowcount
+
+    def close(self) -> None:
+        self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                            "WHERE datname = current_database() AND pid <> pg_backend_pid()")  # fmt: skip
+        for thread in self._threads:
+            thread.join(WAIT_S)
+            assert not thread.is_alive()
+        for connection in (*self._connections, self._admin):
+            connection.close()
+
+
+@pytest.fixture
+def sessions(pair: Pair) -> Iterator[Sessions]:
+    pair.run("CREATE TABLE thing AS SELECT id FROM generate_series(1, 9) id")
+    made = Sessions(pair)
+    yield made
+    made.close()
+
+
+def pid(connection: psycopg.Connection[Any]) -> int:
+    return connection.info.backend_pid
+
+
+def test_nobody(sessions: Sessions) -> None:
+    assert sessions.look(sessions.holder(1)) == {}
+
+
+def test_the_last_of_a_queue_is_the_root(sessions: Sessions) -> None:
+    worker, first, second, root = (sessions.holder(row) for row in (1, 2, 3, 4))
+    sessions.want(second, 4)
+    sessions.want(first, 3)
+    sessions.want(worker, 2)
+    assert sessions.look(worker) == {
+        pid(first): (False, False),
+        pid(second): (False, False),
+        pid(root): (True, False),
+    }
+
+
+def test_a_deadlock_through_the_worker(sessions: Sessions) -> None:
+    worker, first, second = (sessions.holder(row) for row in (1, 2, 3))
+    for connection in (worker, first, second):  # nobody is to give way here
+        connection.execute("SET deadlock_timeout = '1h'")
+    sessions.want(second, 1)
+    sessions.want(first, 3)
+    sessions.want(worker, 2)
+    assert sessions.look(worker) == {pid(first): (False, False), pid(second): (True, True)}
+
+
+def test_who_is_at_commit_is_no_root_and_is_not_ended(sessions: Sessions) -> None:
+    worker, blocker = sessions.holder(1), sessions.holder(2)
+    sessions.want(worker, 2)
+    assert sessions.look(worker) == {pid(blocker): (True, False)}
+    blocker.execute(COMMITTING)
+    assert sessions.look(worker) == {pid(blocker): (False, False)}
+    assert sessions.end(worker, pid(blocker)) == 0
+    blocker.rollback()
+
+
+def test_an_idle_transaction_is_terminated(sessions: Sessions) -> None:
+    worker, blocker = sessions.holder(1), sessions.holder(2)
+    sessions.want(worker, 2)
+    assert sessions.end(worker, pid(blocker)) == 1
+    with pytest.raises(psycopg.errors.AdminShutdown):
+        blocker.execute("SELECT 1")
