@@ -6,6 +6,7 @@ import typer
 
 from psp import __version__
 from psp.cluster.cli import app as cluster_app
+from psp.mrv.cli import app as mrv_app
 from psp.output import console
 from psp.primary_cli import app as primary_app
 from psp.schema.cli import app as schema_app
@@ -30,11 +31,16 @@ app = typer.Typer(
     psp schema check  "host=db dbname=shop"      # what stands in the way, all at once\n
     psp schema adopt  "host=db dbname=shop" --help\n
     psp schema release "host=db dbname=shop"     # a plain database again
+
+[bold]Let many change one number at once[/] (any PostgreSQL):
+
+    psp mrv create item.stock "dbname=shop" --lower-bound 0
 """,
 )
 app.add_typer(schema_app, name="schema")
 app.add_typer(cluster_app, name="cluster")
 app.add_typer(primary_app, name="primary")
+app.add_typer(mrv_app, name="mrv")
 
 
 def _print_version(wanted: bool) -> None:

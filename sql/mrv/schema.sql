@@ -4,7 +4,8 @@
 CREATE SCHEMA psp_mrv;
 
 -- The columns that are MRVs. Names, not OIDs, so that the rows mean the same at every semi-primary, where this table is
--- replicated as any other. Parameters may be changed by UPDATE at any time; workers read them anew in each round.
+-- replicated as any other. The parameters of adjust and balance may be changed by UPDATE at any time: workers read them
+-- anew in each round.
 CREATE TABLE psp_mrv.columns (
     column_id     integer PRIMARY KEY,
     schema_name   text NOT NULL,
@@ -18,7 +19,9 @@ CREATE TABLE psp_mrv.columns (
     split_column  text NOT NULL,       -- of base_table: whether the value stands in records, not in base_table itself
     lower_bound   numeric,             -- null: none
     bound_name    text,                -- the constraint that a violation (23514) names
+    bound_is_own  boolean NOT NULL DEFAULT false, -- that constraint was made by psp mrv create, and drop removes it
     record_max    numeric,             -- no record holds more (or, without a bound, less than its negative): see README
+    record_limit  integer NOT NULL,    -- nr_max at creation: record_max is made for no more records than that
     spread_from   numeric,             -- an amount to be added that is at least this is spread over several records
     -- adjust (thesis 4.3.3)
     strategy      text NOT NULL DEFAULT 'linear' CHECK (strategy IN ('none', 'binary', 'linear', 'quadratic')),

@@ -53,8 +53,16 @@ def retry_while_locked(
 
     Each time `say` is told who holds them. Raises BlockedError after `wait_s`.
     """
-    deadline = time.monotonic() + wait_s
     oids = [relation.oid for table in tables for relation in table.relations]
+    retry_while_relations_locked(connection, oids, mode, wait_s, say, work)
+
+
+def retry_while_relations_locked(
+    connection: psycopg.Connection[Any], oids: list[int], mode: str, wait_s: float, say: Say,
+    work: Callable[[], Any],
+) -> None:  # fmt: skip
+    """The same for relations by their OIDs; `work` sets lock_timeout to ATTEMPT_MS and takes the locks itself."""
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             work()

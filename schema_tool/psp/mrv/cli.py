@@ -1,0 +1,143 @@
+"""`psp mrv`: create, drop, list, status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, Any
+
+import psycopg
+import typer
+from rich.text import Text
+
+from psp.mrv.create import BALANCES, RECORDS_MAX, STRATEGIES, Options, create
+from psp.mrv.drop import drop
+from psp.mrv.rules import Problem, RefusedError
+from psp.mrv.status import list_mrvs, read_status
+from psp.output import PspError, console, error_console, fail, print_json, table
+from psp.paths import NotFound
+
+app = typer.Typer(no_args_is_help=True, help="Multi-Record Values: numbers that many add to and subtract from at once.")
+
+Name = Annotated[str, typer.Argument(metavar="TABLE.COLUMN", help="Or SCHEMA.TABLE.COLUMN, without quotes.")]
+Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the database.")]
+LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait for locks on the table.")]
+Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+Strategy = StrEnum("Strategy", {name: name for name in STRATEGIES})  # type: ignore[misc]
+Balance = StrEnum("Balance", {name: name for name in BALANCES})  # type: ignore[misc]
+
+
+@contextmanager
+def _errors(json: bool = False) -> Iterator[None]:
+    """Errors that people can do something about end the command with a message instead of a traceback."""
+    try:
+        yield
+    except RefusedError as error:
+        if json:
+            print_json({"error": str(error), "problems": [vars(problem) for problem in error.problems]})
+        else:
+            _print_problems(error.problems)
+        fail(str(error))
+    except (PspError, NotFound, psycopg.Error) as error:
+        fail(str(error).strip(), getattr(error, "hint", None))
+
+
+def _print_problems(problems: list[Problem]) -> None:
+    shown = table(None, ("object", "problem", "hint"), [])
+    for p in problems:
+        shown.add_row(Text(p.object), Text(p.problem), Text(p.hint))
+    console.print(shown)
+
+
+def _say(text: str) -> None:
+    error_console.print(Text(text))
+
+
+@app.command("create")
+def create_command(
+    name: Name,
+    dsn: Dsn,
+    records: Annotated[
+        int, typer.Option(min=1, max=RECORDS_MAX, help="Records of each value at first; 1: not split.")
+    ] = 1,
+    min_records: Annotated[int, typer.Option("--min", min=1, help="Fewest records that adjust leaves.")] = 1,
+    max_records: Annotated[int, typer.Option("--max", max=RECORDS_MAX, help="Most records of a value.")] = 64,
+    lower_bound: Annotated[
+        str | None,
+        typer.Option(help="A number, or `none`; by default that of a constraint CHECK (column >= number)."),
+    ] = None,
+    strategy: Annotated[Strategy, typer.Option(help="How adjust finds the number of records.")] = Strategy.linear,
+    balance: Annotated[Balance, typer.Option(help="Which records balance evens out.")] = Balance.random,
+    spread_from: Annotated[
+        str | None, typer.Option(help="Amounts that are added to several records at once; `none`: no amounts.")
+    ] = None,
+    lock_wait: LockWait = 60.0,
+    json: Json = False,
+) -> None:
+    """Turns a column of a live table into Multi-Record Values, in place.
+
+    Either finishes or leaves the table as it was. The table becomes a view of the same name.
+
+    [bold]Example[/]
+
+        psp mrv create item.stock "dbname=shop" --lower-bound 0
+    """
+    options = Options(
+        records, min_records, max_records, lower_bound, strategy.value, balance.value, spread_from, lock_wait
+    )
+    with _errors(json):
+        mrv = create(dsn, name, options, _say)
+    if json:
+        print_json({k: v for k, v in vars(mrv).items() if k != "more"})
+        return
+    bound = "no lower bound" if mrv.lower_bound is None else f"lower bound {mrv.lower_bound} ({mrv.bound_name})"
+    console.print(Text(f"{mrv.label} is an MRV: {bound}, {mrv.nr_min} to {mrv.nr_max} records."))
+
+
+@app.command("drop")
+def drop_command(name: Name, dsn: Dsn, lock_wait: LockWait = 60.0) -> None:
+    """Makes the column a plain one again; with its last MRV the table is what it was."""
+    with _errors():
+        drop(dsn, name, lock_wait, _say)
+    console.print(Text(f"{name} is a plain column again."))
+
+
+@app.command("list")
+def list_command(dsn: Dsn, json: Json = False) -> None:
+    """Lists the MRVs of a database and their parameters."""
+    with _errors():
+        found = list_mrvs(dsn)
+    if json:
+        print_json(found)
+        return
+    columns = ("MRV", "type", "lower\nbound", "min", "max", "adjust", "ar_goal", "balance")
+    console.print(table(None, columns, [
+        (f"{m['schema_name']}.{m['table_name']}.{m['column_name']}", m["value_type"], m["lower_bound"],
+         m["nr_min"], m["nr_max"], m["strategy"], str(m["ar_goal"]), m["balance"])
+        for m in found
+    ]))  # fmt: skip
+
+
+@app.command("status")
+def status_command(dsn: Dsn, json: Json = False) -> None:
+    """Shows how many values are split, what the workers do, and the most contended values."""
+    with _errors():
+        status = read_status(dsn)
+    if json:
+        print_json(status)
+        return
+    _print_rows(("MRV", "values", "split", "records", "most\nrecords"), status["mrvs"],
+                ("mrv", "values", "split", "records", "most_records"))  # fmt: skip
+    if status["workers"]:
+        _print_rows(("worker", "runner", "silent\ns", "rounds", "actions", "aborts", "last error"), status["workers"],
+                    ("worker", "runner", "silent_s", "rounds", "actions", "aborts", "last_error"))  # fmt: skip
+    if status["hottest"]:
+        rows = [{**row, "key": ", ".join(row["key"])} for row in status["hottest"]]
+        _print_rows(("MRV", "key", "records", "commits", "aborts", "response\nms", "waiters"), rows,
+                    ("mrv", "key", "records", "commits", "aborts", "response_ms", "lock_waiters"))  # fmt: skip
+
+
+def _print_rows(headings: tuple[str, ...], rows: list[dict[str, Any]], names: tuple[str, ...]) -> None:
+    console.print(table(None, headings, [tuple(row[name] for name in names) for row in rows]))

@@ -1,0 +1,126 @@
+"""Makes an MRV a plain column again, in one transaction on a live database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from psp.mrv import rights
+from psp.mrv.create import parse_name, refuse_adopted
+from psp.mrv.facts import Mrv, TableFacts, find_table, read_facts, read_mrvs
+from psp.mrv.generate import FUNCTIONS, TRIGGERS, prefix, view_sql
+from psp.mrv.locking import locked
+from psp.mrv.rules import Problem, RefusedError
+from psp.output import PspError
+from psp.schema.install import run_script
+from psp.schema.locks import Say
+
+
+def drop(dsn: str, name: str, lock_wait_s: float, say: Say) -> None:
+    """Converts the column back. On an exception nothing has changed."""
+    with psycopg.connect(dsn) as connection:
+        mrv = find_mrv(read_mrvs(connection), name)
+        oid = find_table(connection, mrv.schema_name, mrv.table_name)
+        connection.rollback()
+        locked(connection, oid, lock_wait_s, say, lambda: _drop(connection, oid, mrv.column_id))
+
+
+def find_mrv(mrvs: list[Mrv], name: str) -> Mrv:
+    """The MRV of that name; without a schema, the only one."""
+    schema, table, column = parse_name(name)
+    found = [
+        m for m in mrvs
+        if (m.table_name, m.column_name) == (table, column) and schema in (None, m.schema_name)
+    ]  # fmt: skip
+    if len(found) != 1:
+        what = "is no MRV" if not found else f"is any of {', '.join(m.label for m in found)}"
+        raise PspError(f"{name} {what}", "psp mrv list shows all of them")
+    return found[0]
+
+
+def _drop(connection: psycopg.Connection[Any], oid: int, column_id: int) -> None:
+    refuse_adopted(connection)
+    connection.execute("SET LOCAL client_min_messages = warning; SET LOCAL search_path = pg_catalog, pg_temp")
+    mrvs = read_mrvs(connection)
+    mrv = next((m for m in mrvs if m.column_id == column_id), None)
+    if mrv is None:
+        raise PspError("the MRV has vanished meanwhile")
+    siblings = [
+        m for m in mrvs
+        if (m.schema_name, m.table_name) == (mrv.schema_name, mrv.table_name) and m.column_id != column_id
+    ]  # fmt: skip
+    base_oid = find_table(connection, mrv.schema_name, mrv.base_table)
+    view = read_facts(connection, oid)
+    _gather(connection, mrv)
+    if siblings:
+        _drop_from_base(connection, mrv)
+        run_script(connection, view_sql(read_facts(connection, base_oid), siblings, is_new=False))
+        _drop_objects(connection, mrv)
+        return
+    _refuse_dependents(view)
+    connection.execute(sql.SQL("DROP VIEW {}").format(sql.Identifier(mrv.schema_name, mrv.table_name)))
+    _drop_from_base(connection, mrv)
+    _drop_objects(connection, mrv)
+    for name in TRIGGERS:
+        function = sql.Identifier("psp_mrv", f"{prefix(mrv.schema_name, mrv.table_name)}_{name}")
+        connection.execute(sql.SQL("DROP FUNCTION {}").format(function))
+    table = sql.Identifier(mrv.schema_name, mrv.table_name)
+    connection.execute(
+        sql.SQL("ALTER TABLE {} RENAME TO {}").format(
+            sql.Identifier(mrv.schema_name, mrv.base_table), sql.Identifier(mrv.table_name)
+        )
+    )
+    rights.copy_grants(connection, table, view, mrv.schema_name, mrv.table_name)
+    if len(mrvs) == 1:
+        connection.execute("DROP SCHEMA psp_mrv, psp_mrv_view CASCADE")
+
+
+def _refuse_dependents(view: TableFacts) -> None:
+    found = [d for d in view.dependents if d.class_ in ("pg_rewrite", "pg_proc") or d.column == 0]
+    if found:
+        raise RefusedError(
+            f"{view.schema}.{view.name}",
+            [
+                Problem(d.view or d.text, f"it uses {view.name}", "drop it, and create it again afterwards")
+                for d in found
+            ],
+            "cannot be a plain table again",
+        )
+
+
+def _gather(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
+    """Puts the values that are split into the base table again. Its constraints check them."""
+    base = sql.Identifier(mrv.schema_name, mrv.base_table)
+    keys = sql.SQL(", ").join(sql.SQL("o.") + sql.Identifier(name) for name in mrv.key_columns)
+    connection.execute(
+        sql.SQL("UPDATE {} o SET {} = {}({}), {} = false WHERE o.{}").format(
+            base, sql.Identifier(mrv.column_name), sql.Identifier("psp_mrv", f"{mrv.records_table}_total"),
+            keys, sql.Identifier(mrv.split_column), sql.Identifier(mrv.split_column),
+        )
+    )  # fmt: skip
+
+
+def _drop_from_base(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
+    base = sql.Identifier(mrv.schema_name, mrv.base_table)
+    if mrv.bound_is_own and mrv.bound_name is not None:
+        connection.execute(
+            sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(base, sql.Identifier(mrv.bound_name))
+        )
+    connection.execute("DELETE FROM psp_mrv.columns WHERE column_id = %s", (mrv.column_id,))
+
+
+def _drop_objects(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
+    """After the view has ceased to use them."""
+    for name in FUNCTIONS:
+        function = sql.Identifier("psp_mrv", f"{mrv.records_table}_{name}")
+        connection.execute(sql.SQL("DROP FUNCTION {}").format(function))
+    function = sql.Identifier("psp_mrv_view", f"{mrv.records_table}_sum")
+    connection.execute(sql.SQL("DROP FUNCTION {}").format(function))
+    connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier("psp_mrv", mrv.records_table)))
+    connection.execute(
+        sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(
+            sql.Identifier(mrv.schema_name, mrv.base_table), sql.Identifier(mrv.split_column)
+        )
+    )
