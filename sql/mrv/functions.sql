@@ -1,5 +1,7 @@
 -- What is the same for all columns. Applied after schema.sql, in the same transaction.
 
+GRANT SELECT ON psp_mrv.columns TO PUBLIC;  -- of those that have USAGE: table owners, and who has rights on a view
+
 CREATE SCHEMA psp_mrv_view;  -- what views call; nobody but the tables' owners has USAGE
 
 -- A place on the ring read backwards in binary: 0, 1/2, 1/4, 3/4, 1/8 … (van der Corput), so that records which are added

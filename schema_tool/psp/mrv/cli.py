@@ -18,7 +18,9 @@ from psp.mrv.status import list_mrvs, read_status
 from psp.output import PspError, console, error_console, fail, print_json, table
 from psp.paths import NotFound
 
-app = typer.Typer(no_args_is_help=True, help="Multi-Record Values: numbers that many add to and subtract from at once.")
+app = typer.Typer(
+    no_args_is_help=True, help="Multi-Record Values: numbers that many add to and subtract from at once."
+)
 
 Name = Annotated[str, typer.Argument(metavar="TABLE.COLUMN", help="Or SCHEMA.TABLE.COLUMN, without quotes.")]
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the database.")]
@@ -68,10 +70,13 @@ def create_command(
         str | None,
         typer.Option(help="A number, or `none`; by default that of a constraint CHECK (column >= number)."),
     ] = None,
-    strategy: Annotated[Strategy, typer.Option(help="How adjust finds the number of records.")] = Strategy.linear,
-    balance: Annotated[Balance, typer.Option(help="Which records balance evens out.")] = Balance.random,
+    strategy: Annotated[Strategy, typer.Option(help="How adjust finds the number of records.")] = Strategy(
+        "linear"
+    ),
+    balance: Annotated[Balance, typer.Option(help="Which records balance evens out.")] = Balance("random"),
     spread_from: Annotated[
-        str | None, typer.Option(help="Amounts that are added to several records at once; `none`: no amounts.")
+        str | None,
+        typer.Option(help="Amounts that are added to several records at once; `none`: no amounts."),
     ] = None,
     lock_wait: LockWait = 60.0,
     json: Json = False,
@@ -92,7 +97,9 @@ def create_command(
     if json:
         print_json({k: v for k, v in vars(mrv).items() if k != "more"})
         return
-    bound = "no lower bound" if mrv.lower_bound is None else f"lower bound {mrv.lower_bound} ({mrv.bound_name})"
+    bound = (
+        "no lower bound" if mrv.lower_bound is None else f"lower bound {mrv.lower_bound} ({mrv.bound_name})"
+    )
     console.print(Text(f"{mrv.label} is an MRV: {bound}, {mrv.nr_min} to {mrv.nr_max} records."))
 
 
@@ -128,16 +135,15 @@ def status_command(dsn: Dsn, json: Json = False) -> None:
     if json:
         print_json(status)
         return
-    _print_rows(("MRV", "values", "split", "records", "most\nrecords"), status["mrvs"],
-                ("mrv", "values", "split", "records", "most_records"))  # fmt: skip
-    if status["workers"]:
-        _print_rows(("worker", "runner", "silent\ns", "rounds", "actions", "aborts", "last error"), status["workers"],
-                    ("worker", "runner", "silent_s", "rounds", "actions", "aborts", "last_error"))  # fmt: skip
-    if status["hottest"]:
-        rows = [{**row, "key": ", ".join(row["key"])} for row in status["hottest"]]
-        _print_rows(("MRV", "key", "records", "commits", "aborts", "response\nms", "waiters"), rows,
-                    ("mrv", "key", "records", "commits", "aborts", "response_ms", "lock_waiters"))  # fmt: skip
+    hottest = [{**row, "key": ", ".join(row["key"])} for row in status["hottest"]]
+    _print_rows(status["mrvs"], "mrv", "values", "split", "records", "most_records")
+    _print_rows(
+        status["workers"], "worker", "runner", "silent_s", "rounds", "actions", "aborts", "last_error"
+    )
+    _print_rows(hottest, "mrv", "key", "records", "commits", "aborts", "response_ms", "lock_waiters")
 
 
-def _print_rows(headings: tuple[str, ...], rows: list[dict[str, Any]], names: tuple[str, ...]) -> None:
-    console.print(table(None, headings, [tuple(row[name] for name in names) for row in rows]))
+def _print_rows(rows: list[dict[str, Any]], *names: str) -> None:
+    if rows:
+        headings = [name.replace("_", "\n") for name in names]
+        console.print(table(None, headings, [[row[name] for name in names] for row in rows]))

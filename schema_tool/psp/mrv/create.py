@@ -36,7 +36,7 @@ SPREAD_PARTS = 8
 
 @dataclass(frozen=True)
 class Options:
-    """lower_bound: a number, 'none', or None for what a CHECK constraint says. spread_from: as lower_bound."""
+    """lower_bound, spread_from: a number, 'none', or None for what the table's constraints suggest."""
 
     records: int = 1
     min: int = 1
@@ -69,7 +69,9 @@ def create(dsn: str, name: str, options: Options, say: Say) -> Mrv:
     with psycopg.connect(dsn) as connection:
         oid = find_table(connection, schema, table)
         connection.rollback()
-        return locked(connection, oid, options.lock_wait_s, say, lambda: _create(connection, oid, column, options))
+        return locked(
+            connection, oid, options.lock_wait_s, say, lambda: _create(connection, oid, column, options)
+        )
 
 
 def _create(connection: psycopg.Connection[Any], oid: int, column_name: str, options: Options) -> Mrv:
@@ -192,7 +194,9 @@ def _describe(
 
 
 def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool:
-    row = connection.execute("SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL", (schema, name))
+    row = connection.execute(
+        "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL", (schema, name)
+    )
     found = row.fetchone()
     return bool(found and found[0])
 
@@ -206,11 +210,16 @@ def _change_base(connection: psycopg.Connection[Any], facts: TableFacts, mrv: Mr
     if mrv.bound_is_own and mrv.bound_name is not None:
         connection.execute(
             sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} CHECK ({} >= {})").format(
-                table, sql.Identifier(mrv.bound_name), sql.Identifier(mrv.column_name), sql.Literal(mrv.lower_bound)
+                table,
+                sql.Identifier(mrv.bound_name),
+                sql.Identifier(mrv.column_name),
+                sql.Literal(mrv.lower_bound),
             )
         )
     if is_new:
-        connection.execute(sql.SQL("ALTER TABLE {} RENAME TO {}").format(table, sql.Identifier(mrv.base_table)))
+        connection.execute(
+            sql.SQL("ALTER TABLE {} RENAME TO {}").format(table, sql.Identifier(mrv.base_table))
+        )
 
 
 def _store(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
@@ -225,7 +234,7 @@ def _store(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
 
 
 def _split_all(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
-    """--records N: all values that are there already. Those that come later are split when they are inserted."""
+    """--records N: the values that are there already. Later ones are split when they are inserted."""
     if mrv.nr_initial == 1:
         return
     connection.execute(

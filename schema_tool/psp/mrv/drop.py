@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -56,7 +57,9 @@ def _drop(connection: psycopg.Connection[Any], oid: int, column_id: int) -> None
     _gather(connection, mrv)
     if siblings:
         _drop_from_base(connection, mrv)
-        run_script(connection, view_sql(read_facts(connection, base_oid), siblings, is_new=False))
+        facts = read_facts(connection, base_oid)
+        shown = [column for column in facts.columns if column.name != mrv.split_column]
+        run_script(connection, view_sql(replace(facts, columns=shown), siblings, is_new=False))
         _drop_objects(connection, mrv)
         return
     _refuse_dependents(view)
@@ -78,7 +81,7 @@ def _drop(connection: psycopg.Connection[Any], oid: int, column_id: int) -> None
 
 
 def _refuse_dependents(view: TableFacts) -> None:
-    found = [d for d in view.dependents if d.class_ in ("pg_rewrite", "pg_proc") or d.column == 0]
+    found = [d for d in view.dependents if d.class_ in ("pg_rewrite", "pg_proc", "pg_class")]
     if found:
         raise RefusedError(
             f"{view.schema}.{view.name}",

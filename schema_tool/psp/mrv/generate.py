@@ -11,6 +11,7 @@ from psycopg import sql
 
 from psp.mrv.facts import Column, Mrv, TableFacts
 from psp.paths import sql_dir
+from psp.schema.generate import dollar_quote
 from psp.schema.keys import quote
 
 NAME_BYTES_MAX = 63
@@ -86,6 +87,7 @@ def column_context(facts: TableFacts, mrv: Mrv) -> dict[str, Any]:
     names["sum"] = f"psp_mrv_view.{quote(f'{mrv.records_table}_sum')}"
     kind = column.base_type
     return {
+        "quote": dollar_quote(repr(facts)),
         "column_id": mrv.column_id,
         "schema_literal": literal(mrv.schema_name),
         "table_literal": literal(mrv.table_name),
@@ -154,6 +156,7 @@ def view_context(facts: TableFacts, mrvs: list[Mrv], *, is_new: bool) -> dict[st
         if column.name not in hidden
     ]
     return {
+        "quote": dollar_quote(repr(facts)),
         "view": f"{quote(first.schema_name)}.{quote(first.table_name)}",
         "base": f"{quote(first.schema_name)}.{quote(first.base_table)}",
         "schema_literal": literal(first.schema_name),

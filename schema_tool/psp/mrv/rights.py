@@ -91,9 +91,7 @@ def _grantee(grant: Grant) -> sql.Composable:
 
 def _copy_comments(connection: psycopg.Connection[Any], view: sql.Identifier, table: TableFacts) -> None:
     if table.comment is not None:
-        connection.execute(
-            sql.SQL("COMMENT ON VIEW {} IS {}").format(view, sql.Literal(table.comment))
-        )
+        connection.execute(sql.SQL("COMMENT ON VIEW {} IS {}").format(view, sql.Literal(table.comment)))
     for column in table.columns:
         if column.comment is not None:
             connection.execute(

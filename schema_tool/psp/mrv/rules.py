@@ -11,10 +11,9 @@ from psp.mrv.facts import Check, Column, TableFacts
 from psp.mrv.generate import INTEGERS, NUMERIC_TYPES
 from psp.output import PspError
 
+_CASTS = re.compile(r"::[a-z ]+(\(\d+(,-?\d+)?\))?")
 _BOUND = re.compile(
-    r"""\(* (?P<column>"(?:[^"]|"")+"|\w+) \)* (?:::[a-z ]+)? \s* (?P<operator>>=?) \s*
-        \(* '? (?P<number>-?\d+(?:\.\d+)?) '? \)* (?:::[a-z ]+)? \)*""",
-    re.VERBOSE,
+    r"""\(*("(?:[^"]|"")+"|\w+)\)* *(?P<operator>>=?) *[('"]*(?P<number>-?\d+(\.\d+)?)[)']*"""
 )
 
 
@@ -49,7 +48,7 @@ def bounds_in_checks(facts: TableFacts, column: Column) -> list[Bound]:
 
 
 def _bound(check: Check, column: Column) -> Bound | None:
-    match = _BOUND.fullmatch(check.expression)
+    match = _BOUND.fullmatch(_CASTS.sub("", check.expression))
     if match is None or not check.valid:
         return None
     value = Decimal(match["number"])
@@ -64,7 +63,7 @@ def check_table(facts: TableFacts) -> Iterator[Problem]:
     """Of the table as a whole."""
     where = f"table {facts.label}"
     if facts.kind != "r" or facts.inherits:
-        yield Problem(where, "it is not an ordinary table by itself (a view, partitioned, foreign, or inheriting)",
+        yield Problem(where, "it is partitioned, foreign, a view, or part of an inheritance",
                       "MRVs are for ordinary tables")  # fmt: skip
     if facts.persistence != "p":
         yield Problem(where, "it is temporary or unlogged", "ALTER TABLE … SET LOGGED")
@@ -78,7 +77,7 @@ def check_table(facts: TableFacts) -> Iterator[Problem]:
                       "take it out of the publication")  # fmt: skip
     for dependent in facts.dependents:
         if dependent.class_ == "pg_rewrite":
-            yield Problem(dependent.view or dependent.text, f"it reads {facts.name} and would go on reading the base table",
+            yield Problem(dependent.view or dependent.text, f"it would read the renamed {facts.name}",
                           "drop it, and create it again afterwards")  # fmt: skip
         elif dependent.class_ in ("pg_proc", "pg_class") and dependent.column == 0:
             yield Problem(dependent.text, f"it uses the table {facts.name} or its row type",
@@ -90,7 +89,7 @@ def check_column(facts: TableFacts, column: Column, bound: Bound | None) -> Iter
     where = f"column {facts.label}.{column.name}"
     if column.base_type not in NUMERIC_TYPES:
         yield Problem(where, f"its type {column.type} is not a number",
-                      "smallint, integer, bigint, numeric, real or double precision, not a domain")  # fmt: skip
+                      "smallint, integer, bigint, numeric, real or double precision")  # fmt: skip
     if column.generated or column.identity:
         yield Problem(where, "it is a generated or an identity column", "choose another column")
     if column.number in {key.number for key in facts.key}:
@@ -100,9 +99,9 @@ def check_column(facts: TableFacts, column: Column, bound: Bound | None) -> Iter
             continue
         if bound is not None and dependent.class_ == "pg_constraint" and dependent.oid == bound.oid:
             continue
-        yield Problem(dependent.text, f"it depends on the value of {column.name}, which will not stand in one place",
+        yield Problem(dependent.text, f"it depends on {column.name}, which will not stand in one place",
                       "drop it; a constraint column >= number becomes the lower bound")  # fmt: skip
     for trigger in facts.triggers:
         if trigger.on_update and (not trigger.columns or column.number in trigger.columns):
-            yield Problem(f"trigger {trigger.name}", f"it would not fire when {column.name} is changed in a record",
+            yield Problem(f"trigger {trigger.name}", f"it would not fire for {column.name} in records",
                           "name other columns: UPDATE OF …, or drop it")  # fmt: skip

@@ -10,6 +10,7 @@ from psycopg.rows import dict_row
 
 from psp.mrv.facts import Mrv, is_installed, read_mrvs
 from psp.mrv.generate import record_column
+from psp.paths import sql_dir
 
 HOTTEST = 20
 
@@ -17,7 +18,9 @@ HOTTEST = 20
 def list_mrvs(dsn: str) -> list[dict[str, Any]]:
     """One entry for each MRV: all that psp_mrv.columns says."""
     with psycopg.connect(dsn) as connection:
-        return [{**{k: v for k, v in vars(m).items() if k != "more"}, **m.more} for m in read_mrvs(connection)]
+        return [
+            {**{k: v for k, v in vars(m).items() if k != "more"}, **m.more} for m in read_mrvs(connection)
+        ]
 
 
 def read_status(dsn: str) -> dict[str, Any]:
@@ -27,16 +30,9 @@ def read_status(dsn: str) -> dict[str, Any]:
             return {"mrvs": [], "workers": [], "hottest": []}
         with connection.cursor(row_factory=dict_row) as cursor:
             mrvs = [_values(cursor, mrv) for mrv in read_mrvs(connection)]
-            workers = cursor.execute(
-                "SELECT worker, runner, pid, round(extract(epoch FROM clock_timestamp() - updated_at)::numeric, 1)"
-                "::float8 AS silent_s, rounds, actions, aborts, last_error FROM psp_mrv.workers ORDER BY 1, 2"
-            ).fetchall()
+            workers = cursor.execute((sql_dir("mrv") / "read_workers.sql").read_bytes()).fetchall()
             hottest = cursor.execute(
-                "SELECT c.schema_name || '.' || c.table_name || '.' || c.column_name AS mrv, s.key, s.commits, "
-                "s.aborts, s.response_ms, s.lock_waiters, s.records, s.last_change, s.window_ended "
-                "FROM psp_mrv.status s JOIN psp_mrv.columns c USING (column_id) "
-                "ORDER BY s.aborts DESC, s.commits DESC, s.key LIMIT %s",
-                (HOTTEST,),
+                (sql_dir("mrv") / "read_hottest.sql").read_bytes(), {"count": HOTTEST}
             ).fetchall()
     return {"mrvs": mrvs, "workers": workers, "hottest": hottest}
 
@@ -49,9 +45,7 @@ def _values(cursor: psycopg.Cursor[dict[str, Any]], mrv: Mrv) -> dict[str, Any]:
             "SELECT (SELECT count(*) FROM {}) AS values, (SELECT count(*) FROM {} o WHERE o.{}) AS split, "
             "(SELECT count(*) FROM {}) AS records, "
             "(SELECT max(n) FROM (SELECT count(*) AS n FROM {} GROUP BY {}) g) AS most_records"
-        ).format(
-            base, base, sql.Identifier(mrv.split_column), records, records, _key(mrv)
-        )
+        ).format(base, base, sql.Identifier(mrv.split_column), records, records, _key(mrv))
     ).fetchone()
     assert row is not None
     return {"mrv": mrv.label, "lower_bound": mrv.lower_bound, **row}

@@ -91,7 +91,7 @@ def _context(
         "partitioned": table.kind == "p",
         "careful": is_careful(table),
     }
-    return {**context, "quote": _dollar_quote(repr(context))}
+    return {**context, "quote": dollar_quote(repr(context))}
 
 
 def _guard(database: Database, table: Table, index: Index, guard_id: int) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def is_careful(table: Table) -> bool:
     return bool(table.triggers) or any(map(acts, table.foreign_keys)) or computed
 
 
-def _dollar_quote(text: str) -> str:
+def dollar_quote(text: str) -> str:
     """A dollar quote that does not stand in `text`."""
     tag = "psp"
     while f"${tag}$" in text:
