@@ -23,12 +23,10 @@ def show(result: dict[str, Any]) -> None:
     for zone in result["zones"]:
         postgres, psp = zone["postgres"], zone["psp"]
         console.print(
-            f"{zone['name']}: {psp['tps'] / postgres['tps']:.1f} times the throughput,"
-            f" p50 {postgres['p50_ms'] / psp['p50_ms']:.1f} times shorter"
+            f"{zone['name']}: {_times(psp['tps'], postgres['tps'])} the throughput,"
+            f" p50 {_times(postgres['p50_ms'], psp['p50_ms'])} shorter"
         )
-    console.print(
-        f"All zones: [bold]{result['throughput_ratio']:.1f} times[/] the throughput of one far PostgreSQL"
-    )
+    console.print(f"All zones: [bold]{_factor(result)}[/] the throughput of one far PostgreSQL")
     differing = ", ".join(result["verification"]["differing"]) or "the streams did not drain"
     _verdict(
         result["consistent"], "The primary and all zones hold the same rows.", f"Rows differ: {differing}"
@@ -44,6 +42,14 @@ def show(result: dict[str, Any]) -> None:
         )
 
 
+def _times(a: float | None, b: float | None) -> str:
+    return f"{a / b:.1f} times" if a and b else "? times"  # nothing was committed: too short a load
+
+
+def _factor(result: dict[str, Any]) -> str:
+    return _times(result["throughput_ratio"], 1)
+
+
 def _row(zone: dict[str, Any], system: str) -> tuple[object, ...]:
     measured = zone[system]
     commit_ms, rtt_ms = measured["commit_p50_ms"], zone["rtt_ms"]
@@ -52,12 +58,16 @@ def _row(zone: dict[str, Any], system: str) -> tuple[object, ...]:
         f"{rtt_ms:g} ms",
         SYSTEMS[system],
         float(measured["tps"]),
-        round(measured["p50_ms"]),
-        round(measured["p95_ms"]),
+        _rounded(measured["p50_ms"]),
+        _rounded(measured["p95_ms"]),
         measured["aborts"],
-        float(commit_ms),
-        f"{commit_ms - rtt_ms:+.1f}",
+        None if commit_ms is None else float(commit_ms),
+        None if commit_ms is None else f"{commit_ms - rtt_ms:+.1f}",
     )
+
+
+def _rounded(value_ms: float | None) -> int | None:
+    return None if value_ms is None else round(value_ms)
 
 
 def _verdict(good: bool, yes: str, no: str) -> None:
@@ -85,7 +95,7 @@ def plot(result: dict[str, Any], path: Path) -> None:
             places = [place + (i - 0.5) * 0.38 for place in range(len(zones))]
             bars = axis.bar(
                 places,
-                [zone[system][field] for zone in zones],
+                [zone[system][field] or 0 for zone in zones],
                 0.36,
                 label=f"one far {name}" if system == "postgres" else name,
             )
@@ -94,9 +104,7 @@ def plot(result: dict[str, Any], path: Path) -> None:
         axis.set_xticks(range(len(zones)), labels)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False)
-    figure.suptitle(
-        f"TPC-C: psp has {result['throughput_ratio']:.1f} times the throughput of one far PostgreSQL"
-    )
+    figure.suptitle(f"TPC-C: psp has {_factor(result)} the throughput of one far PostgreSQL")
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)

@@ -131,7 +131,8 @@ def _result(demo: Demo, plain: list[dict[str, Any]], psp: list[dict[str, Any]]) 
             "prepared_statements": demo.prepared,
         },
         "zones": zones,
-        "throughput_ratio": sum(report["tps"] for report in psp) / postgres_tps,
+        # None if PostgreSQL committed nothing: a load too short for its distance
+        "throughput_ratio": sum(report["tps"] for report in psp) / postgres_tps if postgres_tps else None,
         "errors": sum(report["errors"] for report in (*plain, *psp)),
     }
 

@@ -44,6 +44,16 @@ def test_each_zone_is_at_home_in_its_own_warehouses() -> None:
     assert demo.load(0).seconds - demo.load(0).warmup_s == 10
 
 
+def test_a_load_too_short_for_any_commit_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = {"tps": 0.0, "p50_ms": None, "p95_ms": None, "aborts": 0, "commit_p50_ms": None}
+    zones = [{"name": "far", "rtt_ms": 190.0, "postgres": nothing, "psp": _measured(50)}]
+    result = {**RESULT, "zones": zones, "throughput_ratio": None}
+    report.show(result)
+    assert "? times" in capsys.readouterr().out
+    report.plot(result, tmp_path / "demo.png")
+    assert (tmp_path / "demo.png").exists()
+
+
 def test_results_are_shown_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report.show(RESULT)
     shown = capsys.readouterr().out
