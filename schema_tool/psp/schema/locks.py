@@ -61,7 +61,7 @@ def retry_while_relations_locked(
     connection: psycopg.Connection[Any], oids: list[int], mode: str, wait_s: float, say: Say,
     work: Callable[[], Any],
 ) -> None:  # fmt: skip
-    """The same for relations by their OIDs; `work` sets lock_timeout to ATTEMPT_MS and takes the locks itself."""
+    """The same for relations by their OIDs; `work` sets lock_timeout itself, to ATTEMPT_MS."""
     deadline = time.monotonic() + wait_s
     while True:
         try:
