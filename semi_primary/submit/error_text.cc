@@ -88,7 +88,7 @@ std::string Numeric(std::string_view bytes) {
     char text[8];
     const int index = weight - position;
     std::snprintf(text, sizeof text, "%04d",
-                  index >= 0 && index < count ? at(static_cast<std::size_t>(4 + index)) % 10000 : 0);
+                  index >= 0 && index < count ? at(4 + static_cast<std::size_t>(index)) % 10000 : 0);
     return std::string(text);
   };
   std::string whole;
@@ -161,7 +161,7 @@ std::string DescribeKey(const KeyNames& names, std::string_view key) {
   std::vector<RecordField> fields;
   std::string_view rest = key;
   if (!DecodeRecord(&rest, &fields).empty() || !rest.empty()) return "(" + Hex(key) + ")";
-  const std::string values = Joined(fields, Value);
+  std::string values = Joined(fields, Value);
   if (names.key_columns.size() != fields.size()) return values;
   return Joined(names.key_columns, [](const std::string& name) { return name; }) + "=" + values;
 }
