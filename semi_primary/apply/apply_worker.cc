@@ -13,6 +13,7 @@ namespace psp {
 namespace {
 
 constexpr std::string_view kLockNotAvailable = "55P03";
+constexpr std::int64_t kTroubleWaitMs = 500;
 
 // Text values are read back as the capture functions wrote them.
 const std::vector<std::string> kSettings = {
@@ -99,7 +100,8 @@ bool ApplyWorker::Begin(std::stop_token stop) {
   if (!catalog) {
     spdlog::error("apply: cannot read the psp schema, trying again: {}", catalog.error().message);
     session_.Close();
-    return session_.ConnectUntilStopped(stop) && false;
+    WaitOrStop(stop, kTroubleWaitMs);
+    return false;
   }
   std::tie(watermark_, joining_) = *state;
   durable_ = -1;
@@ -267,7 +269,7 @@ void ApplyWorker::InsistIfDue(pqxx::work& tx) const {
 
 PgResult<Done> ApplyWorker::ApplyBatch(const std::vector<TableChange>& changes, GlobalT closed_t) {
   const bool durable = DurableIsDue();
-  const auto applied = session_.Transaction([&](pqxx::work& tx) {
+  auto applied = session_.Transaction([&](pqxx::work& tx) {
     InsistIfDue(tx);
     if (durable) tx.exec0("SET LOCAL synchronous_commit = on");
     RunStatements(tx, changes);
