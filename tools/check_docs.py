@@ -31,6 +31,7 @@ def documents() -> list[Path]:
         "primary",
         "mrv",
         "sql",
+        "tests",
     )
     return sorted([*ROOT.glob("*.md"), *(p for folder in folders for p in (ROOT / folder).rglob("*.md"))])
 
