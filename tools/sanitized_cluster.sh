@@ -7,7 +7,7 @@ build=$1
 python=$2/bin/python
 shift 2
 if [ $# = 0 ]; then
-    for name in daemon_faults join stopping conflicts bad_input; do
+    for name in blockers conflicts daemon_faults join stopping bad_input; do
         set -- "$@" "tests/cluster/test_$name.py"
     done
 fi
