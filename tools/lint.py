@@ -90,12 +90,14 @@ def tidy(options: argparse.Namespace) -> bool:
     passed: dict[str, str] = json.loads(stamp.read_text()) if stamp.exists() and not options.all else {}
     files = [p for p in cpp_files() if p.suffix == ".cc" and not is_test(p) and str(ROOT / p) in compiled]
     waiting = [p for p in files if passed.get(str(p)) != fingerprint(p, common)]
+    results = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        results = list(
-            pool.map(lambda path: run(["clang-tidy", "--quiet", "-p", str(build), str(path)]), waiting)
-        )
-    passed |= {str(p): fingerprint(p, common) for p, ok in zip(waiting, results, strict=True) if ok}
-    stamp.write_text(json.dumps(passed))
+        commands = (["clang-tidy", "--quiet", "-p", str(build), str(path)] for path in waiting)
+        for path, ok in zip(waiting, pool.map(run, commands), strict=True):
+            results.append(ok)
+            if ok:  # noted at once: whoever interrupts this goes on from here
+                passed[str(path)] = fingerprint(path, common)
+                stamp.write_text(json.dumps(passed))
     return all(results)
 
 
