@@ -15,7 +15,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # ---- what everything else needs -------------------------------------------------------------------
 deps:  ## install the system packages that are missing (Debian 12; root or sudo)
@@ -54,13 +54,9 @@ tsan: deps  ## unit tests under the thread sanitizer
 		ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS)
 
 # The daemons as they are, on real servers; TESTS names other tests: make tsan-cluster TESTS="tests/cluster -k large".
-sanitize-cluster: venv  ## cluster tests with daemons under the address and undefined behaviour sanitizers
-	@tools/build.sh $(BUILD)-asan address $(JOBS) $(DAEMONS)
-	@tools/sanitized_cluster.sh $(BUILD)-asan $(VENV) $(TESTS)
-
 tsan-cluster: venv  ## cluster tests with daemons under the thread sanitizer
 	@tools/build.sh $(BUILD)-tsan thread $(JOBS) $(DAEMONS)
-	@tools/sanitized_cluster.sh $(BUILD)-tsan $(VENV) $(TESTS)
+	@tools/tsan_cluster.sh $(BUILD)-tsan $(VENV) $(TESTS)
 
 # ---- keeping it clean -----------------------------------------------------------------------------
 lint: build venv  ## formats, includes, SQL in C++, ruff, mypy, documents
@@ -75,4 +71,4 @@ format: build venv  ## format C++ and Python, make the documents' tables anew
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build demo test sanitize tsan sanitize-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build demo test sanitize tsan tsan-cluster lint tidy format clean

@@ -1,5 +1,5 @@
 #!/bin/sh
-# sanitized_cluster.sh BUILD VENV [PYTEST ARGUMENT…]: cluster tests with the daemons of BUILD, which a sanitizer
+# tsan_cluster.sh BUILD VENV [PYTEST ARGUMENT…]: cluster tests with the daemons of BUILD, which the thread sanitizer
 # watches. Fails when a test fails, and when a daemon has reported anything, be it at its end.
 # Without further arguments: the tests that stop, kill, cut off, block and join daemons under load.
 set -eu
@@ -15,10 +15,7 @@ fi
 reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
 # A daemon writes its report to a file of its own: the cluster's logs go when the cluster does.
-common="log_path=$reports/report:print_suppressions=0"
-export TSAN_OPTIONS="$common:suppressions=$PWD/tools/tsan.supp:second_deadlock_stack=1"
-export ASAN_OPTIONS="$common" UBSAN_OPTIONS="$common:print_stacktrace=1"
-export LSAN_OPTIONS="$common:suppressions=$PWD/tools/lsan.supp"
+export TSAN_OPTIONS="log_path=$reports/report:print_suppressions=0:suppressions=$PWD/tools/tsan.supp"
 
 status=0
 PSP_BIN=$(cd "$build/bin" && pwd) "$python" -m pytest -q -c schema_tool/pyproject.toml --rootdir . "$@" || status=$?
@@ -28,5 +25,5 @@ for report in "$reports"/*; do
     found=$((found + 1))
     cat "$report" >&2
 done
-echo "sanitizer: $found daemons reported something"
+echo "thread sanitizer: $found daemons reported something"
 [ "$found" = 0 ] && [ "$status" = 0 ]
