@@ -28,6 +28,7 @@ fi
 no_cluster=/etc/postgresql-common/createcluster.d/psp-install.conf
 restore() { $as_root rm -f "$no_cluster"; }
 trap restore EXIT
+trap 'exit 130' INT TERM HUP  # otherwise sh ends without `restore`
 $as_root mkdir -p "$(dirname "$no_cluster")"
 echo "create_main_cluster = false" | $as_root tee "$no_cluster" >/dev/null
 
@@ -37,8 +38,10 @@ apt_get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::T
 install_missing() {
     $apt_get install -y --no-install-recommends $missing
 }
-# The lists may be absent (a container) or old (a package moved): refresh them, and only then fail.
+# The lists may be absent (a container) or old (a package moved), or an installation was interrupted half-way: mend
+# that, and only then fail.
 if [ -z "$(ls /var/lib/apt/lists/*_Packages* 2>/dev/null)" ] || ! install_missing; then
+    $as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a
     $apt_get update
     install_missing
 fi
