@@ -1,6 +1,6 @@
 #include "semi_primary/apply/batch.h"
 
-#include <map>
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 
@@ -17,7 +17,27 @@ struct TableRows {
   std::vector<const proto::Row*> rows;                       // the last writer of each key
 };
 
-using Tables = std::map<std::uint32_t, TableRows>;  // in order, so that batches lock tables alike
+// In the order in which the transactions wrote to them, as far as they agree: a local transaction, which
+// mostly runs the same code, locks rows in that order too, and is in no deadlock with the worker.
+class Tables {
+ public:
+  TableRows& operator[](std::uint32_t table_id) { return rows_[table_id]; }
+
+  // `order`: a transaction's tables, each once. What is new goes before the next one that is known.
+  void AddOrder(const std::vector<std::uint32_t>& order) {
+    auto next = order_.end();
+    for (auto table_id = order.rbegin(); table_id != order.rend(); ++table_id) {
+      const auto known = std::ranges::find(order_, *table_id);
+      next = known == order_.end() ? order_.insert(next, *table_id) : known;
+    }
+  }
+
+  const std::vector<std::uint32_t>& order() const { return order_; }
+
+ private:
+  std::unordered_map<std::uint32_t, TableRows> rows_;
+  std::vector<std::uint32_t> order_;
+};
 
 BatchProblem Malformed(const CapturedTable& table, const std::string& what) {
   return {false, "a row of " + table.schema_name + "." + table.table_name + " " + what};
@@ -25,6 +45,7 @@ BatchProblem Malformed(const CapturedTable& table, const std::string& what) {
 
 std::optional<BatchProblem> Gather(const TableCatalog& catalog, const proto::WriteSet& write_set,
                                    Tables* tables) {
+  std::vector<std::uint32_t> order;
   for (const proto::Row& row : write_set.rows()) {
     const auto guard = catalog.guards.find(row.table_id());
     const std::uint32_t table_id = guard == catalog.guards.end() ? row.table_id() : guard->second.table_id;
@@ -32,6 +53,7 @@ std::optional<BatchProblem> Gather(const TableCatalog& catalog, const proto::Wri
     if (table == catalog.tables.end()) {
       return BatchProblem{true, "table_id " + std::to_string(row.table_id()) + " is not in psp.tables"};
     }
+    if (std::ranges::find(order, table_id) == order.end()) order.push_back(table_id);
     TableRows& entry = (*tables)[table_id];
     entry.table = &table->second;
     if (guard != catalog.guards.end()) {
@@ -46,6 +68,7 @@ std::optional<BatchProblem> Gather(const TableCatalog& catalog, const proto::Wri
       entry.rows[known->second] = &row;
     }
   }
+  tables->AddOrder(order);
   return std::nullopt;
 }
 
@@ -85,7 +108,8 @@ Result<std::vector<TableChange>, BatchProblem> BuildBatch(
     if (auto problem = Gather(catalog, *write_set, &tables)) return *problem;
   }
   std::vector<TableChange> changes;
-  for (const auto& [table_id, entry] : tables) {
+  for (const std::uint32_t table_id : tables.order()) {
+    const TableRows& entry = tables[table_id];
     if (entry.rows.empty()) continue;
     TableChange& change = changes.emplace_back();
     change.table = entry.table;

@@ -1,7 +1,8 @@
 // The rows of several transactions as binary arrays, one for each column of each table. Pure.
 //
 // The last writer of a key wins inside the batch. A table whose rows are accompanied by guards is replaced:
-// its rows are deleted first and then inserted, because rows may swap unique values (ARCHITECTURE.md).
+// its rows are deleted first and then inserted, because rows may swap unique values (ARCHITECTURE.md). Tables
+// come in the order in which the transactions wrote to them.
 #pragma once
 
 #include <string>

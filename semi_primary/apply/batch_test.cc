@@ -26,7 +26,9 @@ class BatchTest : public ::testing::Test {
   BatchTest() {
     catalog_.tables[1] = {1, "public", "t", {"k"}, {kOidText, kOidText}, {kOidText}, false, "i", "u", "d"};
     catalog_.guards[2] = {1, "t_v"};
-    catalog_.tables[3] = {3, "public", "always", {"k"}, {kOidText}, {kOidText}, true, "i", "u", "d"};
+    for (const std::uint32_t id : {3, 4, 5}) {
+      catalog_.tables[id] = {id, "public", "always", {"k"}, {kOidText}, {kOidText}, true, "i", "u", "d"};
+    }
   }
   static void Upsert(proto::WriteSet* set, std::uint32_t table, const std::string& key,
                      const std::vector<std::string>& image) {
@@ -88,6 +90,23 @@ TEST_F(BatchTest, SomeTablesAreAlwaysReplacedAndAllWhenAsked) {
   EXPECT_FALSE(changes[0].replace);
   EXPECT_TRUE(changes[1].replace);
   EXPECT_TRUE(Build(true)[0].replace);
+}
+
+TEST_F(BatchTest, TablesComeInTheOrderInWhichTheyAreWritten) {
+  const auto order = [this] {
+    std::vector<std::uint32_t> ids;
+    for (const TableChange& change : Build()) ids.push_back(change.table->table_id);
+    return ids;
+  };
+  using Ids = std::vector<std::uint32_t>;
+  for (const std::uint32_t id : {5, 3, 5}) Upsert(&first_, id, "a", {"a"});
+  EXPECT_EQ(order(), (Ids{5, 3}));
+  for (const std::uint32_t id : {4, 3}) Upsert(&second_, id, "a", {"a"});
+  EXPECT_EQ(order(), (Ids{5, 4, 3}));
+  Guard(&second_);  // of a table whose row comes after it
+  Upsert(&second_, 1, "a", {"a", "1"});
+  Upsert(&second_, 5, "b", {"b"});  // the other way round: what has a place keeps it
+  EXPECT_EQ(order(), (Ids{1, 5, 4, 3}));
 }
 
 TEST_F(BatchTest, OnlyGuardsChangeNothing) {
