@@ -5,7 +5,7 @@ JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 SECONDS ?= 60
 RESULTS ?= results
 PYTHON   = $(VENV)/bin/python
-DAEMONS  = psp-primary psp-semi-primary psp-georelay
+DAEMONS  = psp-primary psp-semi-primary psp-mrv psp-georelay
 
 # The psp command finds the daemons, and the checks find their tools.
 export PSP_BIN := $(abspath $(BUILD))/bin

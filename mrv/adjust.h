@@ -55,7 +55,8 @@ double AbortRate(const Observed& observed);
 
 // The share of transactions that waited, of all that were at the value: when somebody waits every record has
 // one that holds it. It plays the part of the abort rate where waiting takes the place of aborting (READ
-// COMMITTED, plain PostgreSQL), and it needs no report of any client.
+// COMMITTED, plain PostgreSQL), and it needs no report of any client. Long queues are seen in part only (see
+// psp_mrv.lock_waits), but never as none.
 double WaitRate(const Observed& observed, std::int32_t records);
 
 // Algorithms 7, 8 and 9: the number of records to add, or to remove when negative. Fractions are dropped. The

@@ -17,7 +17,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MAKE = re.compile(r"(?:`|^\s{0,8}|&& )make ([a-z][a-z-]*)", re.MULTILINE)
 SETTING = re.compile(r"# (?P<about>.+)\n# (?P<type>.+); (?P<fallback>.+)\n(?:# )?(?P<name>[a-z0-9_]+):")
 OPERATING = ROOT / "docs" / "operating.md"
-DAEMONS = ("psp-primary", "psp-semi-primary")
+DAEMONS = ("psp-primary", "psp-semi-primary", "psp-mrv")
 
 
 def documents() -> list[Path]:

@@ -176,7 +176,7 @@ def test_a_daemon_pointed_at_a_plain_database(cluster: LocalCluster, second_daem
         start_second(cluster, second_daemon, config)
 
 
-@pytest.mark.parametrize("binary", [daemons.PRIMARY_BINARY, daemons.SP_BINARY])
+@pytest.mark.parametrize("binary", [daemons.PRIMARY_BINARY, daemons.SP_BINARY, daemons.MRV_BINARY])
 @pytest.mark.parametrize(
     ("line", "key"),
     [("no_such_key: 1", "no_such_key"), ("log_level: loudly", "log_level"), ("database: [1, 2]", "database")],

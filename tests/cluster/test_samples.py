@@ -7,7 +7,7 @@ from psp import paths
 from psp.cluster import daemons
 
 
-@pytest.mark.parametrize("binary", [daemons.PRIMARY_BINARY, daemons.SP_BINARY])
+@pytest.mark.parametrize("binary", [daemons.PRIMARY_BINARY, daemons.SP_BINARY, daemons.MRV_BINARY])
 def test_the_sample_is_what_the_daemon_prints(binary: str) -> None:
     """Remedy: `DAEMON --print-sample-config > deploy/local/DAEMON.yaml`."""
     printed = subprocess.run(

@@ -15,6 +15,7 @@ RELAY = "relay"
 PRIMARY_BINARY = "psp-primary"
 SP_BINARY = "psp-semi-primary"
 RELAY_BINARY = "psp-georelay"
+MRV_BINARY = "psp-mrv"
 
 
 def write_config(path: Path, options: Mapping[str, object]) -> None:

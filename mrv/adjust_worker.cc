@@ -1,0 +1,135 @@
+#include "mrv/adjust_worker.h"
+
+#include "embedded/mrv_sql.h"
+
+namespace psp::mrv {
+namespace {
+
+std::optional<std::int64_t> OptionalInt64(const pqxx::field& field) {
+  if (field.is_null()) return std::nullopt;
+  return field.as<std::int64_t>();
+}
+
+Observed ReadObserved(const pqxx::row& row) {
+  Observed observed{.commits = row["commits"].as<std::int64_t>(),
+                    .aborts = row["aborts"].as<std::int64_t>(),
+                    .response_ms = std::nullopt,
+                    .lock_waiters = row["lock_waiters"].as<double>()};
+  if (!row["response_ms"].is_null()) observed.response_ms = row["response_ms"].as<double>();
+  return observed;
+}
+
+}  // namespace
+
+AdjustWorker::AdjustWorker(const MrvSettings& settings, WindowBoard* board, int runner)
+    : settings_(settings),
+      board_(board),
+      runner_(runner),
+      session_(settings, "adjust", runner),
+      split_(runner, settings.adjust_runners, settings.split_refresh_ms) {
+  PrepareColumns(&session_);
+  SplitValues::Prepare(&session_);
+  session_.Prepare("heard_of", sql::kWorkerHeardOf);
+  session_.Prepare("adjust", sql::kWorkerAdjust);
+  session_.Prepare("write_change", sql::kWorkerWriteChange);
+  session_.Prepare("forget_value", "DELETE FROM psp_mrv.status WHERE column_id = $1 AND key = $2::text[]");
+}
+
+void AdjustWorker::Run(std::stop_token stop) {
+  std::uint64_t done = 0;
+  while (const auto window = board_->WaitAfter(done, stop)) {
+    done = window->number;
+    if (!session_.Connect(stop)) return;
+    Round(*window, stop);
+    session_.CountRound();
+    session_.WriteSelf();
+  }
+}
+
+// First what was heard of, which is where conflicts are, then the values of which nothing was heard, which
+// can only lose records.
+void AdjustWorker::Round(const Window& window, std::stop_token stop) {
+  const auto columns = ReadColumns(&session_);
+  if (!columns) return;
+  split_.Refresh(&session_);
+  const auto rows = session_.Call("heard_of", runner_, settings_.adjust_runners, window.ended_us);
+  if (!rows) return;
+  std::set<ValueId> done;
+  for (const pqxx::row& row : *rows) {
+    if (stop.stop_requested() || !board_->IsLast(window.number)) return;
+    const ValueId value{.column_id = row["column_id"].as<std::int32_t>(),
+                        .key = row["key"].as<std::string>()};
+    done.insert(value);
+    const auto column = columns->find(value.column_id);
+    if (column == columns->end()) continue;
+    AdjustOne(column->second, value, ReadObserved(row), window, OptionalInt64(row["changed_us"]));
+  }
+  AdjustQuiet(*columns, done, window, stop);
+}
+
+// Ends when the next window does, and then goes on from there, so that many quiet values cannot keep hot ones
+// waiting.
+void AdjustWorker::AdjustQuiet(const Columns& columns, const std::set<ValueId>& done, const Window& window,
+                               std::stop_token stop) {
+  const SplitValues::Map quiet = split_.values();
+  auto next = quiet.upper_bound(resume_after_);
+  for (std::size_t looked = 0; looked < quiet.size(); ++looked, ++next) {
+    if (stop.stop_requested() || !board_->IsLast(window.number)) return;
+    if (next == quiet.end()) next = quiet.begin();
+    const auto& [value, changed_us] = *next;
+    resume_after_ = value;
+    const auto column = columns.find(value.column_id);
+    if (column == columns.end()) {
+      split_.Remove(value);
+    } else if (!done.contains(value)) {
+      AdjustOne(column->second, value, {}, window, changed_us);
+    }
+  }
+}
+
+void AdjustWorker::AdjustOne(const Column& column, const ValueId& value, const Observed& observed,
+                             const Window& window, std::optional<std::int64_t> changed_us) {
+  if (!IsFresh(window.began_us, window.ended_us, changed_us)) return;
+  const bool is_split = split_.values().contains(value);
+  // One that is not known to be split has one record, or has been split lately by somebody else.
+  if (!is_split && !MayChange(column.adjust, observed, 1, settings_.aborts_min)) return;
+  const auto amounts = ReadAmounts(&session_, value.column_id, value.key);
+  if (!amounts) {
+    split_.Remove(value);
+    session_.Call("forget_value", value.column_id, value.key);
+    return;
+  }
+  RecordSet set{.records = amounts->records, .amount = std::nullopt};
+  if (column.is_bounded) set.amount = amounts->total;
+  const std::int32_t change = DecideChange(column.adjust, observed, set, settings_.aborts_min);
+  if (change != 0) {
+    Change(value, change, window);
+  } else if (set.records == 1) {
+    split_.Remove(value);
+  }
+}
+
+void AdjustWorker::Change(const ValueId& value, std::int32_t change, const Window& window) {
+  // Who waits to add records holds up nobody who does not wait anyway. Who merges may hold some of the
+  // records while he waits for others.
+  const std::int64_t wait_ms = change > 0 ? settings_.add_lock_timeout_ms : settings_.lock_timeout_ms;
+  const auto rows = session_.Call("adjust", value.column_id, value.key, change, wait_ms);
+  if (!rows) return;
+  const auto outcome = (*rows)[0][0].as<std::string>();
+  const std::int32_t before = (*rows)[0][1].as<std::int32_t>();
+  const std::int32_t after = (*rows)[0][2].as<std::int32_t>();
+  if (outcome == "gone") return split_.Remove(value);
+  spdlog::debug("column {} {}: {}, {} records, {} before", value.column_id, value.key, outcome, after,
+                before);
+  if (after == before) return;
+  session_.CountAction();
+  const auto written = session_.Call("write_change", value.column_id, value.key, after, after - before,
+                                     window.began_us, window.ended_us);
+  if (after == 1) {
+    split_.Remove(value);
+  } else {
+    split_.Set(value, written ? (*written)[0][0].as<std::int64_t>() : window.ended_us);
+  }
+}
+
+}  // namespace psp::mrv

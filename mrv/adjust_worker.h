@@ -1,0 +1,43 @@
+// Changes the number of records of values, after each window of outcomes (thesis, section 4.3.3).
+#pragma once
+
+#include <optional>
+#include <set>
+#include <stop_token>
+
+#include "mrv/adjust.h"
+#include "mrv/columns.h"
+#include "mrv/settings.h"
+#include "mrv/split_values.h"
+#include "mrv/window_board.h"
+#include "mrv/worker_session.h"
+
+namespace psp::mrv {
+
+// One runner of several; each has its own values, and an advisory lock for each change keeps out the runners
+// of balance, and those of a daemon that was killed and whose last statement still runs.
+class AdjustWorker {
+ public:
+  // `settings` and `board` must outlive this.
+  AdjustWorker(const MrvSettings& settings, WindowBoard* board, int runner);
+
+  // The thread's body; returns when stop is requested.
+  void Run(std::stop_token stop);
+
+ private:
+  void Round(const Window& window, std::stop_token stop);
+  void AdjustQuiet(const Columns& columns, const std::set<ValueId>& done, const Window& window,
+                   std::stop_token stop);
+  void AdjustOne(const Column& column, const ValueId& value, const Observed& observed, const Window& window,
+                 std::optional<std::int64_t> changed_us);
+  void Change(const ValueId& value, std::int32_t change, const Window& window);
+
+  const MrvSettings& settings_;
+  WindowBoard* const board_;
+  const int runner_;
+  WorkerSession session_;
+  SplitValues split_;
+  ValueId resume_after_;  // where the last round's look at quiet values had to end
+};
+
+}  // namespace psp::mrv

@@ -1,0 +1,64 @@
+#include "mrv/balance_worker.h"
+
+#include <algorithm>
+
+#include "embedded/mrv_sql.h"
+#include "mrv/balance.h"
+
+namespace psp::mrv {
+
+BalanceWorker::BalanceWorker(const MrvSettings& settings, WindowBoard* board, int runner)
+    : settings_(settings),
+      board_(board),
+      session_(settings, "balance", runner),
+      split_(runner, settings.balance_runners, settings.split_refresh_ms) {
+  PrepareColumns(&session_);
+  SplitValues::Prepare(&session_);
+  session_.Prepare("balance", sql::kWorkerBalance);
+}
+
+void BalanceWorker::Run(std::stop_token stop) {
+  std::uint64_t seen = 0;
+  while (const auto window = board_->WaitAfter(seen, stop)) {
+    while (board_->IsServed()) {
+      if (!session_.Connect(stop)) return;
+      Round(stop);
+      session_.CountRound();
+      session_.WriteSelf();
+      if (WaitOrStop(stop, settings_.balance_interval_ms)) return;
+    }
+    seen = window->number;
+  }
+}
+
+void BalanceWorker::Round(std::stop_token stop) {
+  const auto columns = ReadColumns(&session_);
+  if (!columns) return;
+  split_.Refresh(&session_);
+  const SplitValues::Map values = split_.values();
+  for (const auto& [value, changed_us] : values) {
+    if (stop.stop_requested() || !session_.connected()) return;
+    const auto column = columns->find(value.column_id);
+    if (column != columns->end() && column->second.balance != "none") {
+      BalanceOne(column->second, value, stop);
+    }
+  }
+}
+
+void BalanceWorker::BalanceOne(const Column& column, const ValueId& value, std::stop_token stop) {
+  const auto amounts = ReadAmounts(&session_, value.column_id, value.key);
+  if (!amounts || amounts->records < 2) return split_.Remove(value);
+  if (!IsUnevennessHarmful(*amounts, column.is_bounded, column.record_max)) return;
+  const BalanceStrategy strategy = BalanceStrategyOf(column.balance);
+  const double tolerance = static_cast<double>(settings_.balance_tolerance_percent) / 100;
+  std::int32_t steps = BalanceSteps(strategy, *amounts, tolerance);
+  for (; steps > 0 && !stop.stop_requested(); --steps) {
+    const auto rows = session_.Call("balance", value.column_id, value.key, column.balance);
+    if (!rows || (*rows)[0][0].is_null()) return;  // failed, or another runner has the value
+    const std::int32_t written = (*rows)[0][0].as<std::int32_t>();
+    if (written > 0) session_.CountAction();
+    if (!GoOn(strategy, written)) return;
+  }
+}
+
+}  // namespace psp::mrv

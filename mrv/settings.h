@@ -1,0 +1,29 @@
+// The settings of psp-mrv.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/config.h"
+
+namespace psp::mrv {
+
+struct MrvSettings {
+  std::string database;
+  std::string log_level;
+  std::int64_t adjust_runners = 0;
+  std::int64_t balance_runners = 0;
+  std::int64_t window_ms = 0;
+  std::int64_t lock_sample_interval_ms = 0;
+  std::int64_t aborts_min = 0;
+  std::int64_t balance_interval_ms = 0;
+  std::int64_t balance_tolerance_percent = 0;
+  std::int64_t split_refresh_ms = 0;
+  std::int64_t add_lock_timeout_ms = 0;
+  std::int64_t lock_timeout_ms = 0;
+};
+
+// Fills `settings` from the file and the command line; see Settings::Load.
+Settings::Outcome LoadSettings(int argc, const char* const* argv, MrvSettings* settings);
+
+}  // namespace psp::mrv

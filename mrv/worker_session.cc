@@ -1,0 +1,69 @@
+#include "mrv/worker_session.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "common/clock.h"
+#include "embedded/mrv_sql.h"
+
+namespace psp::mrv {
+namespace {
+
+constexpr std::int64_t kWriteEveryUs = 1'000'000;
+
+// In a deadlock the worker's detector shall come first, and end the worker. Only superusers may set it.
+constexpr const char* kFirstInDeadlocks = R"(DO $$ BEGIN
+  SET deadlock_timeout = '20ms';
+EXCEPTION WHEN insufficient_privilege THEN NULL; END $$)";
+
+// No such schema, table, function or MRV: there is none yet, or it has just been dropped.
+bool IsNotThere(const std::string& sqlstate) {
+  static const std::array kStates = {"3F000", "42P01", "42883", "42704"};
+  return std::find(kStates.begin(), kStates.end(), sqlstate) != kStates.end();
+}
+
+// It met another transaction, and tries again in its next round.
+bool IsConflict(const std::string& sqlstate) {
+  return sqlstate == "40001" || sqlstate == "40P01" || sqlstate == "55P03";
+}
+
+}  // namespace
+
+// synchronous_commit: what a worker does is worth no wait for the disk, during which its locks would be held.
+// If a crash loses it, the value is as it was before, and whoever used the new records is lost with it or was
+// written to the disk later, and this before him.
+WorkerSession::WorkerSession(const MrvSettings& settings, std::string worker, int runner)
+    : worker_(std::move(worker)),
+      runner_(runner),
+      session_({.conninfo = settings.database,
+                .application_name = "psp mrv " + worker_ + " " + std::to_string(runner),
+                .settings = {"SET search_path = pg_catalog", "SET synchronous_commit = off",
+                             "SET default_transaction_isolation = 'read committed'", "SET jit = off",
+                             std::string(kFirstInDeadlocks),
+                             "SET lock_timeout = " + std::to_string(settings.lock_timeout_ms)}}) {
+  Prepare("write_self", sql::kWorkerWriteSelf);
+}
+
+void WorkerSession::WriteSelf() {
+  const std::int64_t now_us = MonotonicUs();
+  if (now_us - written_us_ < kWriteEveryUs || !connected()) return;
+  written_us_ = now_us;
+  Call("write_self", worker_, runner_, static_cast<int>(getpid()), rounds_, actions_, aborts_, last_error_);
+}
+
+void WorkerSession::Failed(const std::string& name, const PgError& error) {
+  if (IsNotThere(error.sqlstate)) {
+    spdlog::debug("{} {}: {}: {}", worker_, runner_, name, error.message);
+  } else if (IsConflict(error.sqlstate)) {
+    ++aborts_;
+    spdlog::debug("{} {}: {}: {}", worker_, runner_, name, error.message);
+  } else {
+    last_error_ = name + ": " + error.message;
+    if (logged_.First(name + error.sqlstate)) spdlog::warn("{} {}: {}", worker_, runner_, *last_error_);
+  }
+  // A column was dropped and made anew with other types: the plan of before does not fit any more.
+  if (error.sqlstate == "0A000") session_.Close();
+}
+
+}  // namespace psp::mrv
