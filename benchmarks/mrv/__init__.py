@@ -1,0 +1,1 @@
+"""Multi-Record Values: the thesis's simulation of how many records a load needs."""
