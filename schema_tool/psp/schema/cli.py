@@ -1,14 +1,16 @@
-"""`psp schema`: check, adopt, release."""
+"""`psp schema`: check, adopt, convert, release."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import psycopg
 import typer
 from rich import progress as bars
+from rich.console import Console
 from rich.text import Text
 
 from psp.output import PspError, console, error_console, fail, print_json, table
@@ -19,6 +21,9 @@ from psp.schema.catalog import read_database
 from psp.schema.release import release
 from psp.schema.rules import Problem, check, has_errors, not_superuser
 from psp.schema.server import read_facts
+from psp.schema.views import convert as views
+from psp.schema.views import release as views_release
+from psp.schema.views.scratch import convert_file
 
 app = typer.Typer(no_args_is_help=True, help="Puts a database under psp, and takes it out again.")
 
@@ -33,14 +38,14 @@ def _errors() -> Iterator[None]:
     """Errors that people can do something about end the command with a message instead of a traceback."""
     try:
         yield
-    except RefusedError as error:
+    except (RefusedError, views.NotConvertibleError) as error:
         _print_problems(error.problems)
         fail(str(error))
     except (PspError, NotFound, psycopg.Error) as error:
         fail(str(error).strip(), getattr(error, "hint", None))
 
 
-def _print_problems(problems: list[Problem]) -> None:
+def _print_problems(problems: list[Problem], to: Console = console) -> None:
     rows = [
         (Text(p.severity, _COLORS[p.severity]), Text(p.object), Text(p.problem), Text(p.hint))
         for p in problems
@@ -48,7 +53,7 @@ def _print_problems(problems: list[Problem]) -> None:
     shown = table(None, ("severity", "object", "problem", "hint"), [])
     for row in rows:
         shown.add_row(*row)
-    console.print(shown)
+    to.print(shown)
 
 
 @app.command("check")
@@ -124,18 +129,49 @@ def adopt_command(
     console.print(Text(f"{name} is semi-primary {sp_id}. Next: psp-semi-primary --config FILE"))
 
 
+def _say(text: str) -> None:
+    error_console.print(Text(text))
+
+
+@app.command("convert")
+def convert_command(
+    source: Annotated[str, typer.Argument(help="Connection string of a database, or a .sql file.")],
+    mode: Annotated[Literal["views"], typer.Option(help="The capture mode to convert to.")] = "views",
+    drop_foreign_keys: Annotated[
+        bool, typer.Option(help="Views mode does not check foreign keys: do without until release.")
+    ] = False,
+    lock_wait: LockWait = 60.0,
+) -> None:
+    """Makes each table a view over T_persistent and T_temp (views mode, docs/modes.md).
+
+    A database is converted in place, in one transaction; a .sql file is converted to stdout.
+    """
+    options = views.Options(drop_foreign_keys, lock_wait)
+    with _errors():
+        if Path(source).is_file():
+            script, problems = convert_file(Path(source), options, _say)
+            print(script)
+        else:
+            problems = views.convert(source, options, _say)
+            _say("converted: psp schema release brings the plain tables back")
+    if problems:
+        _print_problems(problems, error_console)
+
+
 @app.command("release")
 def release_command(
     dsn: Dsn,
     primary_dsn: Annotated[str | None, typer.Option(help="The primary's database, to be told.")] = None,
     drop_keys: Annotated[bool, typer.Option(help="Drop the psp_key columns, too.")] = False,
-    force: Annotated[bool, typer.Option(help="Even if the daemon seems to be running.")] = False,
+    force: Annotated[
+        bool, typer.Option(help="Even if the daemon seems to be running, or transactions are unfinished.")
+    ] = False,
     lock_wait: LockWait = 60.0,
 ) -> None:
     """Takes psp out of a database and leaves a plain one, with all its rows."""
     with _errors():
-        release(
-            dsn, primary_dsn, drop_keys=drop_keys, force=force, lock_wait_s=lock_wait,
-            say=lambda text: error_console.print(Text(text)),
-        )  # fmt: skip
+        if views_release.is_converted(dsn):
+            views_release.release(dsn, force=force, lock_wait_s=lock_wait, say=_say)
+        else:
+            release(dsn, primary_dsn, drop_keys=drop_keys, force=force, lock_wait_s=lock_wait, say=_say)
     console.print("released: a plain database again")

@@ -173,6 +173,12 @@ def row_query(captured_table: CapturedTable) -> str:
     )
 
 
+def key_and_image(captured_table: CapturedTable, row: str) -> tuple[str, str]:
+    """SQL for the key and the image of the row called `row`, as the capture functions make them."""
+    module = _macros(captured_table)
+    return module.key(row), module.image(row)
+
+
 def guard_queries(captured_table: CapturedTable) -> list[str]:
     """SELECTs of a table's guard keys as rows of the primary's psp.data.
 

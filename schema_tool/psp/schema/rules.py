@@ -63,6 +63,8 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
                       f"upgrade to PostgreSQL {MIN_VERSION} or later")  # fmt: skip
     if facts.adopted:
         yield Problem("error", where, "the database is under psp already", "psp schema release takes it out")
+    if facts.converted:
+        yield Problem("error", where, "the database is in views mode", "psp schema release takes it out")
     if not facts.superuser:
         yield not_superuser(facts)
     if facts.encoding == "SQL_ASCII":
@@ -109,13 +111,18 @@ def _table(database: Database, table: Table, add_keys: bool) -> Iterator[Problem
         what = "a foreign table" if table.kind == "f" else "unlogged"
         yield Problem("note", f"table {table.label}", f"it is {what}: it stays local to this server")
         return
+    yield from certification(database, table, add_keys)
+    yield from _behaviour(table)
+
+
+def certification(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:
+    """What the primary needs of a captured table, whichever way its rows get there."""
     yield from _primary_key(database, table, add_keys)
     for column in table.columns:
         yield from _column(database, table, column)
     for index in table.guarded_indexes:
         yield from _guard(database, table, index)
     yield from _structure(table)
-    yield from _behaviour(table)
 
 
 def _primary_key(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ MIN_VERSION = 15
 
 _FACTS = """
 SELECT to_regclass('psp.identity') IS NOT NULL AS adopted,
+       to_regclass('psp.converted_tables') IS NOT NULL AS converted,
        current_user AS role,
        (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS superuser,
        current_setting('server_encoding') AS encoding,
@@ -38,7 +39,8 @@ SELECT to_regclass('psp.identity') IS NOT NULL AS adopted,
 
 @dataclass(frozen=True)
 class ServerFacts:
-    adopted: bool
+    adopted: bool  # native mode
+    converted: bool  # views mode
     role: str
     superuser: bool
     encoding: str

@@ -1,0 +1,134 @@
+"""What views mode needs to know about a table beyond psp.schema.model: owner, rights, defaults …"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from psp.schema.model import Table
+
+_DETAILS = """
+SELECT pg_get_userbyid(c.relowner)::text AS owner, c.relrowsecurity AS row_security,
+       ARRAY(SELECT r.rulename::text FROM pg_rewrite r WHERE r.ev_class = c.oid) AS rules,
+       ARRAY(SELECT DISTINCT coalesce(v.oid::regclass::text, f.oid::regprocedure::text)
+             FROM pg_depend d
+             LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+             LEFT JOIN pg_class v ON v.oid = r.ev_class AND v.oid <> c.oid
+             LEFT JOIN pg_proc f ON d.classid = 'pg_proc'::regclass AND f.oid = d.objid
+             WHERE ((d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid)
+                    OR (d.refclassid = 'pg_type'::regclass AND d.refobjid = c.reltype))
+               AND coalesce(v.oid, f.oid) IS NOT NULL ORDER BY 1) AS dependents,
+       ARRAY(SELECT t::text FROM unnest(ARRAY[c.relname || '_persistent', c.relname || '_temp']) t
+             WHERE octet_length(t) > 63 OR EXISTS (SELECT FROM pg_class o WHERE o.relname = t
+                                                      AND o.relnamespace = c.relnamespace)) AS bad_names
+FROM pg_class c WHERE c.oid = %s
+"""
+
+# An identity column's sequence is found by its dependency; pg_get_serial_sequence would want quoting.
+_DEFAULTS = """
+SELECT a.attname::text AS name,
+       CASE WHEN a.attidentity <> '' THEN
+           (SELECT format('psp.next_identity(%%L::pg_catalog.regclass)', s.objid::regclass::text)
+            FROM pg_depend s
+            WHERE s.classid = 'pg_class'::regclass AND s.refclassid = 'pg_class'::regclass
+               AND s.refobjid = a.attrelid AND s.refobjsubid = a.attnum AND s.deptype = 'i')
+            ELSE pg_get_expr(d.adbin, d.adrelid) END AS expression
+FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+"""
+
+# In the order in which they stand: granted in it again, they come out the same.
+_GRANTS = """
+SELECT x.grantee_name, x.privilege, x.grantable, x.column_name FROM (
+    SELECT a.grantee, a.privilege_type, a.is_grantable, NULL::text, 0 AS number, a.n
+    FROM pg_class c, aclexplode(c.relacl) WITH ORDINALITY a(grantor, grantee, privilege_type, is_grantable, n)
+    WHERE c.oid = %(oid)s AND a.grantee <> c.relowner
+    UNION ALL
+    SELECT a.grantee, a.privilege_type, a.is_grantable, t.attname::text, t.attnum, a.n
+    FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid,
+         aclexplode(t.attacl) WITH ORDINALITY a(grantor, grantee, privilege_type, is_grantable, n)
+    WHERE t.attrelid = %(oid)s AND NOT t.attisdropped
+) g(grantee, privilege, grantable, column_name, number, n)
+CROSS JOIN LATERAL (SELECT CASE WHEN g.grantee = 0 THEN NULL ELSE pg_get_userbyid(g.grantee)::text END,
+                           g.privilege, g.grantable, g.column_name)
+           x(grantee_name, privilege, grantable, column_name)
+ORDER BY g.number, g.n
+"""
+
+# pg_get_constraintdef's text is what pg_dump writes, too. A constraint's comment is not the index's.
+_UNIQUES = """
+SELECT i.relname::text AS name, pg_get_indexdef(i.oid) AS index_definition,
+       k.conname::text AS constraint_name,
+       pg_get_constraintdef(k.oid) AS constraint_definition,
+       CASE WHEN k.oid IS NULL THEN obj_description(i.oid, 'pg_class')
+            ELSE obj_description(k.oid, 'pg_constraint') END AS comment
+FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+LEFT JOIN pg_constraint k ON k.conindid = x.indexrelid AND k.conrelid = x.indrelid AND k.contype = 'u'
+WHERE x.indrelid = %s AND x.indisunique AND NOT x.indisprimary ORDER BY i.relname
+"""
+
+_FOREIGN_KEYS = """
+SELECT k.conname::text AS name, pg_get_constraintdef(k.oid) AS definition,
+       obj_description(k.oid, 'pg_constraint') AS comment
+FROM pg_constraint k WHERE k.conrelid = %s AND k.contype = 'f' ORDER BY k.conname
+"""
+
+
+@dataclass(frozen=True)
+class Grant:
+    grantee: str | None  # None: PUBLIC
+    privilege: str
+    grantable: bool
+    column: str | None
+
+
+@dataclass(frozen=True)
+class Unique:
+    """A secondary unique index, and the constraint that made it, if any."""
+
+    name: str
+    index_definition: str
+    constraint_name: str | None
+    constraint_definition: str | None
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class ForeignKeyDefinition:
+    name: str
+    definition: str
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class Details:
+    owner: str
+    row_security: bool
+    rules: list[str]
+    dependents: list[str]  # views and functions
+    bad_names: list[str]  # T_persistent, T_temp, if they cannot be had
+    defaults: dict[str, str]
+    grants: list[Grant]
+    uniques: list[Unique]
+    foreign_keys: list[ForeignKeyDefinition]
+
+
+def read_details(connection: psycopg.Connection[Any], table: Table) -> Details:
+    """Must run with search_path = pg_catalog, so that all names come out qualified."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(_DETAILS, (table.oid,)).fetchone()
+        assert row is not None
+        defaults = cursor.execute(_DEFAULTS, (table.oid,)).fetchall()
+        uniques = cursor.execute(_UNIQUES, (table.oid,)).fetchall()
+        foreign_keys = cursor.execute(_FOREIGN_KEYS, (table.oid,)).fetchall()
+    grants = connection.execute(_GRANTS, {"oid": table.oid}).fetchall()
+    return Details(
+        **row,
+        defaults={d["name"]: d["expression"] for d in defaults if d["expression"] is not None},
+        grants=[Grant(*grant) for grant in grants],
+        uniques=[Unique(**unique) for unique in uniques],
+        foreign_keys=[ForeignKeyDefinition(**key) for key in foreign_keys],
+    )

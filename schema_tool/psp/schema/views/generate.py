@@ -1,0 +1,176 @@
+"""Makes the contexts of sql/views' templates, and the SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+from psycopg import sql
+
+from psp.paths import sql_dir
+from psp.schema.generate import CapturedTable, dollar_quote, key_and_image
+from psp.schema.keys import quote
+from psp.schema.model import Index
+from psp.schema.views.catalog import Details
+
+MODES = ("union", "fulljoin", "nryotw")
+FIRST_FILES = ("schema.sql", "transactions.sql")
+LAST_FILES = ("grants.sql",)
+
+
+@dataclass(frozen=True)
+class ConvertedTable:
+    captured: CapturedTable
+    details: Details
+
+    @property
+    def schema(self) -> str:
+        return self.captured.table.schema
+
+    @property
+    def name(self) -> str:
+        return self.captured.table.name
+
+    @property
+    def persistent_name(self) -> str:
+        return f"{self.name}_persistent"
+
+    @property
+    def temp_name(self) -> str:
+        return f"{self.name}_temp"
+
+    def qualified(self, name: str) -> str:
+        """A quoted name in the table's own schema."""
+        return f"{quote(self.schema)}.{quote(name)}"
+
+    @property
+    def views(self) -> dict[str, str]:
+        """The view of each SELECT mode, quoted."""
+        return {mode: f"{quote(mode_schema(self.schema, mode))}.{quote(self.name)}" for mode in MODES}
+
+
+def mode_schema(schema: str, mode: str) -> str:
+    """Where the views of a mode are: mode union is what an application sees that does not choose."""
+    return schema if mode == "union" else f"{schema}_{mode}"
+
+
+def first_sql() -> list[str]:
+    """The psp schema, and the functions of a transaction's life."""
+    return [_environment().get_template(name).render() for name in FIRST_FILES]
+
+
+def table_sql(converted: ConvertedTable) -> str:
+    """T_temp, views and rules of a table that is called T_persistent by now."""
+    table, details = converted.captured.table, converted.details
+    key = table.primary_key
+    assert key is not None, "rules.check_table was not asked"
+    members = [table.column(member.number) for member in key.columns]
+    context: dict[str, Any] = {
+        "table_id": converted.captured.table_id,
+        "persistent": converted.qualified(converted.persistent_name),
+        "temp": converted.qualified(converted.temp_name),
+        "owner": quote(details.owner),
+        "columns": [
+            {"name": c.name, "generated": c.generated, "default": details.defaults.get(c.name)}
+            for c in table.columns
+        ],
+        "key": [column.name for column in members],
+        "key_types": [column.type_name for column in members],
+        "modes": [{"mode": mode, "view": view} for mode, view in converted.views.items()],
+        "uniques": [_unique(converted, index) for index in table.guarded_indexes],
+        "key_name": key.name,
+        "table_name": table.name,
+        "schema_name": table.schema,
+    }
+    return (
+        _environment().get_template("table.sql.j2").render({**context, "quote": dollar_quote(repr(context))})
+    )
+
+
+def _unique(converted: ConvertedTable, index: Index) -> dict[str, Any]:
+    (definition,) = (u.index_definition for u in converted.details.uniques if u.name == index.name)
+    return {
+        "name": index.name,
+        "columns": index_columns(definition),
+        "expressions": [member.definition for member in index.columns],
+        "predicate": index.predicate,
+        "nulls_not_distinct": index.nulls_not_distinct,
+    }
+
+
+def index_columns(definition: str) -> str:
+    """What stands in the first parentheses of pg_get_indexdef's text, after the access method."""
+    start = definition.index("(", definition.index(" USING ")) + 1
+    depth, quoted = 1, ""
+    for position in range(start, len(definition)):
+        character = definition[position]
+        if quoted:
+            quoted = "" if character == quoted else quoted
+        elif character in "'\"":
+            quoted = character
+        elif character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+            if depth == 0:
+                return definition[start:position]
+    raise AssertionError(f"unbalanced: {definition}")
+
+
+def workers_sql(tables: Iterable[ConvertedTable]) -> list[str]:
+    """What the daemon's workers call, then who may do what."""
+    contexts = [_worker_context(converted) for converted in tables]
+    environment = _environment()
+    script = environment.get_template("workers.sql.j2").render(
+        tables=contexts, quote=dollar_quote(repr(contexts))
+    )
+    return [script, *(environment.get_template(name).render() for name in LAST_FILES)]
+
+
+def _worker_context(converted: ConvertedTable) -> dict[str, Any]:
+    captured = converted.captured
+    key, image = key_and_image(captured, "r")
+    assert captured.table.primary_key is not None
+    return {
+        "table_id": captured.table_id,
+        "temp": converted.qualified(converted.temp_name),
+        "persistent": converted.qualified(converted.persistent_name),
+        "written": [c.name for c in captured.table.columns if not c.generated],
+        "key_names": [captured.table.column(m.number).name for m in captured.table.primary_key.columns],
+        "key": key,
+        "image": image,
+        "guards": [
+            {
+                "guard_id": guard["guard_id"],
+                "key": f"pg_catalog.record_send(ROW({', '.join(guard['expressions'])}))",
+                "condition": _taken(guard),
+            }
+            for guard in captured.context["guards"]
+        ],
+    }
+
+
+def _taken(guard: dict[str, Any]) -> str:
+    """SQL: whether a row takes the guard at all. NULL in a value: it does not, unless NULLs are one value."""
+    conditions = [f"({guard['predicate']}) IS TRUE"] if guard["predicate"] else []
+    if not guard["nulls_not_distinct"]:
+        conditions += [f"({expression}) IS NOT NULL" for expression in guard["expressions"]]
+    return " AND ".join(conditions) or "true"
+
+
+def _literal(text: str) -> str:
+    return sql.Literal(text).as_string(None)
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(sql_dir("views")),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # SQL: names go through `ident`
+    )
+    environment.filters["ident"] = quote
+    environment.filters["literal"] = _literal
+    return environment

@@ -1,0 +1,62 @@
+"""What stands in the way of views mode. Every rule is run, so that people see everything at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from psp.schema.model import Database, Table
+from psp.schema.rules import Problem, certification
+from psp.schema.views.catalog import Details
+
+RESERVED = frozenset({"tx_id", "deleted", "global_t", "psp_persistent"})
+"""Names of the columns that T_persistent and T_temp get."""
+
+
+def check_table(database: Database, table: Table, details: Details, drop_foreign_keys: bool) -> list[Problem]:
+    """All problems of a captured table; warnings do not stand in the way."""
+    return [
+        *certification(database, table, add_keys=False),
+        *_shape(table, details),
+        *_behaviour(table, details),
+        *_foreign_keys(details, table, drop_foreign_keys),
+    ]
+
+
+def _shape(table: Table, details: Details) -> Iterator[Problem]:
+    where = f"table {table.label}"
+    if table.kind == "p":
+        yield Problem("error", where, "it is partitioned", "use native mode for this database")
+    for name in sorted(RESERVED & {column.name for column in table.columns}):
+        yield Problem("error", f"column {table.label}.{name}", "psp needs the name itself", "rename it")
+    for name in details.bad_names:
+        yield Problem(
+            "error", where, f"{name} is too long for a name, or there already", "rename one of them"
+        )
+    key = table.primary_key
+    if key is None:
+        return
+    if key.deferrable:
+        yield Problem("error", where, "its primary key is deferrable", "make it NOT DEFERRABLE")
+    if any(table.column(member.number).generated for member in key.columns):
+        yield Problem("error", where, "a column of its primary key is generated", "use native mode")
+
+
+def _behaviour(table: Table, details: Details) -> Iterator[Problem]:
+    for trigger in table.triggers:
+        yield Problem("error", f"trigger {trigger.name} on {table.label}",
+                      "triggers do not fire in views mode", "drop it, or use native mode")  # fmt: skip
+    for rule in details.rules:
+        yield Problem("error", f"rule {rule} on {table.label}", "rules of the table would be lost", "drop it")
+    if details.row_security:
+        yield Problem("error", f"table {table.label}", "row-level security does not reach through the views",
+                      "ALTER TABLE … DISABLE ROW LEVEL SECURITY, or use native mode")  # fmt: skip
+    for name in details.dependents:
+        yield Problem("error", name, f"it would go on reading {table.label}_persistent, with deleted rows",
+                      "drop it, and create it again after conversion")  # fmt: skip
+
+
+def _foreign_keys(details: Details, table: Table, drop: bool) -> Iterator[Problem]:
+    hint = "release brings it back" if drop else "convert with --drop-foreign-keys, or use native mode"
+    for key in details.foreign_keys:
+        yield Problem("warning" if drop else "error", f"foreign key {key.name} on {table.label}",
+                      "foreign keys are not checked in views mode", hint)  # fmt: skip

@@ -1,0 +1,72 @@
+"""Converts a schema file: PostgreSQL itself parses it, in a scratch database on a throw-away server."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from psp.cluster.pgserver import SUPERUSER, PgServer, find_bin_dir, give_to_server
+from psp.cluster.ports import PortAllocator
+from psp.cluster.temporary import TemporaryFolder
+from psp.output import PspError
+from psp.schema import locks
+from psp.schema.rules import Problem
+from psp.schema.views.convert import Options, convert
+
+DATABASE = "scratch"
+SETTINGS = {"fsync": "off", "shared_buffers": "16MB", "max_connections": "10", "autovacuum": "off"}
+ROLES_MAX = 1000
+_NO_ROLE = re.compile(r'ERROR:  role "(.*)" does not exist')
+_RESTRICT = re.compile(r"^\\(un)?restrict .*\n", re.MULTILINE)
+_OWNER = re.compile(
+    rf"^ALTER .* OWNER TO {SUPERUSER};\n", re.MULTILINE
+)  # the scratch server's, nobody else's
+
+
+def convert_file(path: Path, options: Options, say: locks.Say) -> tuple[str, list[Problem]]:
+    """The script, for an empty database; and warnings. Roles that the file names must exist there."""
+    with TemporaryFolder() as folder:
+        give_to_server(folder.path)
+        server = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, SETTINGS)
+        server.create()
+        server.start()
+        _load(server, path.read_text(encoding="utf-8"))
+        problems = convert(server.dsn(DATABASE), options, say)
+        return _dump(server), problems
+
+
+def _load(server: PgServer, script: str) -> None:
+    """Runs the script in a fresh database; roles that it names and does not make are made, one each round."""
+    made: set[str] = set()
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        while True:
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(DATABASE)))
+            server.create_database(DATABASE)
+            done = _run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", server.dsn(DATABASE), input=script)
+            if done.returncode == 0:
+                return
+            missing = _NO_ROLE.search(done.stderr)
+            if missing is None or missing[1] in made or len(made) == ROLES_MAX:
+                raise PspError(f"the schema does not load: {done.stderr.strip()}")
+            made.add(missing[1])
+            connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(missing[1])))
+
+
+def _dump(server: PgServer) -> str:
+    """Rows as INSERT: the script is plain SQL, which any client can run."""
+    done = _run("pg_dump", "--no-tablespaces", "--rows-per-insert=500", "-d", server.dsn(DATABASE))
+    if done.returncode != 0:
+        raise PspError(f"pg_dump failed: {done.stderr.strip()}")
+    return _OWNER.sub("", _RESTRICT.sub("", done.stdout))
+
+
+def _run(program: str, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(find_bin_dir() / program), *arguments],
+        capture_output=True, encoding="utf-8", check=False, **more,
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+-- The psp schema of a database in views mode. Applied by `psp schema convert`. See README.md for who writes what.
+CREATE SCHEMA psp;
+
+-- What `psp schema convert` did, and needs to undo: one row for each converted table.
+CREATE TABLE psp.converted_tables (
+    table_id    integer PRIMARY KEY,
+    schema_name text NOT NULL,
+    table_name  text NOT NULL,
+    persistent  text NOT NULL,         -- names in the same schema
+    temp        text NOT NULL
+);
+
+-- Whole statements that bring back what conversion took away: unique constraints and indexes (partial ones are in their
+-- place), foreign keys, grants. Run by release in this order.
+CREATE TABLE psp.undo (
+    step      integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    statement text NOT NULL
+);
+
+-- The schema that holds the views of each SELECT mode; mode union is in the application's own schema.
+CREATE TABLE psp.mode_schemas (
+    schema_name text NOT NULL,
+    mode        text NOT NULL CHECK (mode IN ('fulljoin', 'nryotw')),
+    mode_schema text NOT NULL UNIQUE,
+    PRIMARY KEY (schema_name, mode)
+);
+
+-- The same as in native mode (sql/native/schema.sql explains the columns).
+CREATE TABLE psp.tables (
+    table_id    integer PRIMARY KEY,
+    schema_name text NOT NULL,
+    table_name  text NOT NULL,
+    columns     jsonb NOT NULL,
+    key_columns jsonb NOT NULL,
+    guards      jsonb NOT NULL DEFAULT '[]',
+    UNIQUE (schema_name, table_name)
+);
+
+CREATE TABLE psp.watermark (
+    only_row  boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    watermark bigint NOT NULL
+) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 1000);
+INSERT INTO psp.watermark (watermark) VALUES (0);
+
+CREATE TABLE psp.applied (
+    global_t bigint PRIMARY KEY,
+    tx_id    uuid NOT NULL
+);
+
+-- The semi-primary's log (thesis, section 3.3.5).
+CREATE TYPE psp.tx_status AS ENUM ('running', 'waiting', 'committed', 'aborted', 'pending');
+
+CREATE TABLE psp.transactions (
+    tx_id     uuid PRIMARY KEY,
+    xid       xid8 NOT NULL,                         -- PostgreSQL's number, which stamps the rows of every T_temp
+    status    psp.tx_status NOT NULL DEFAULT 'running',
+    watermark bigint NOT NULL,                       -- the snapshot (W, seen) in which it began
+    seen      bigint[] NOT NULL,
+    global_t  bigint,                                -- of a committed one that wrote
+    reason    text,                                  -- of an aborted one
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CHECK (global_t IS NULL OR status = 'committed')
+) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX transactions_unfinished ON psp.transactions (xid) WHERE status IN ('running', 'waiting', 'pending');
+
+-- A type that no value has: see table.sql.j2.
+CREATE TYPE psp.nothing AS ENUM ();
+
+-- One row while every T_temp holds what was written. PostgreSQL empties unlogged tables when it recovers from a crash,
+-- this one with the others: no row means that temporary data was lost and psp.recover has not been called since.
+CREATE UNLOGGED TABLE psp.temp_alive (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row)
+);
+INSERT INTO psp.temp_alive DEFAULT VALUES;

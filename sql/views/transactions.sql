@@ -1,0 +1,165 @@
+-- A transaction's life, as the client, the local workers, the garbage collector and recovery move it on.
+-- All functions run with the rights of psp's owner; those for clients are granted in grants.sql.
+
+-- ---- for clients --------------------------------------------------------------------------------------------------
+
+-- Begins a transaction inside the open transaction of PostgreSQL, whose COMMIT must come before the commit request.
+CREATE FUNCTION psp.begin() RETURNS uuid
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tx uuid := gen_random_uuid();
+BEGIN
+    IF current_setting('psp.tx_id', true) <> '' THEN
+        RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction', MESSAGE = 'psp: a transaction has begun already';
+    ELSIF current_setting('transaction_isolation') = 'serializable' THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'psp: SERIALIZABLE is not supported',
+            HINT = 'Use REPEATABLE READ.';
+    END IF;
+    -- Held to the end of the transaction: a commit request that finds no row tells "still open" from "unknown" by it.
+    PERFORM pg_advisory_xact_lock(hashtextextended(tx::text, 0));
+    INSERT INTO psp.transactions (tx_id, xid, watermark, seen)
+    SELECT tx, pg_current_xact_id(), w.watermark, ARRAY(SELECT a.global_t FROM psp.applied a)
+      FROM psp.watermark w, psp.temp_alive;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'psp: the semi-primary is recovering',
+            HINT = 'Try again when its daemon has finished.';
+    END IF;
+    PERFORM set_config('psp.tx_id', tx::text, true);
+    RETURN tx;
+END $$;
+
+-- The SELECT mode of the session, or of the rest of the transaction: puts the mode's schemas before the application's
+-- in search_path, or takes them out. Queries that do not switch pay nothing.
+CREATE FUNCTION psp.select_mode(mode text, this_transaction_only boolean DEFAULT false) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    path text[] := '{}';
+    element text;
+    name text;
+    mode_schema text;
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('union', 'fulljoin', 'nryotw') THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = pg_catalog.format('psp: there is no SELECT mode %L', mode),
+            HINT = 'Choose union, fulljoin or nryotw.';
+    END IF;
+    FOR element IN
+        SELECT m[1] FROM pg_catalog.regexp_matches(
+            pg_catalog.current_setting('search_path'), '"(?:[^"]|"")+"|[^,\s]+', 'g') m
+    LOOP
+        name := CASE WHEN pg_catalog.left(element, 1) = '"'
+                     THEN pg_catalog.replace(pg_catalog.substr(element, 2, pg_catalog.length(element) - 2), '""', '"')
+                     ELSE pg_catalog.lower(element) END;
+        CONTINUE WHEN EXISTS (SELECT FROM psp.mode_schemas s WHERE s.mode_schema = name);
+        IF name = '$user' THEN
+            name := current_user;
+        END IF;
+        SELECT s.mode_schema INTO mode_schema FROM psp.mode_schemas s
+         WHERE s.schema_name = name AND s.mode = select_mode.mode;
+        IF FOUND THEN
+            path := path || pg_catalog.quote_ident(mode_schema);
+        END IF;
+        path := path || element;
+    END LOOP;
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.array_to_string(path, ', '), this_transaction_only);
+END $$;
+
+-- What became of a transaction; NULL: it is not known here, or its transaction of PostgreSQL is still open.
+CREATE FUNCTION psp.outcome(tx uuid) RETURNS psp.tx_status
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT t.status FROM psp.transactions t WHERE t.tx_id = tx
+$$;
+
+-- What a rule calls for a write outside psp.begin … COMMIT: it would never be certified.
+CREATE FUNCTION psp.no_transaction() RETURNS xid8
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'no_active_sql_transaction', MESSAGE = 'psp: no transaction has begun',
+        HINT = 'BEGIN, SELECT psp.begin(), write, COMMIT, then send the commit request.';
+END $$;
+
+-- The default of identity columns: no role needs a right on their sequences, as with the table itself.
+CREATE FUNCTION psp.next_identity(sequence regclass) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = sequence
+                                           AND deptype = 'i' AND refclassid = 'pg_class'::regclass) THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('%s is of no identity column', sequence);
+    END IF;
+    RETURN nextval(sequence);
+END $$;
+
+-- ---- for local workers --------------------------------------------------------------------------------------------
+
+-- A commit request, for the first time or again. The result's status tells what to do:
+--   waiting    send the write-set to the primary, or send it again      committed, aborted   answer
+--   pending    do not answer: recovery will tell                        NULL                 no such transaction here;
+--                                                                       the primary's log may know it, else aborted
+-- 25001: the transaction of PostgreSQL is still open.
+CREATE FUNCTION psp.request_commit(tx uuid) RETURNS psp.transactions
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_tx psp.transactions;
+BEGIN
+    UPDATE psp.transactions SET status = 'waiting', changed_at = clock_timestamp()
+     WHERE tx_id = tx AND status = 'running' RETURNING * INTO found_tx;
+    IF FOUND THEN
+        RETURN found_tx;
+    END IF;
+    -- The lock first: the transaction may end between two looks.
+    IF NOT pg_try_advisory_xact_lock_shared(hashtextextended(tx::text, 0)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction', MESSAGE = 'psp: the transaction is still open',
+            HINT = 'COMMIT it before the commit request.';
+    END IF;
+    SELECT * INTO found_tx FROM psp.transactions WHERE tx_id = tx;
+    IF found_tx.status = 'running' THEN  -- it has just ended
+        RETURN psp.request_commit(tx);
+    END IF;
+    RETURN found_tx;
+END $$;
+
+-- The end of an aborted transaction; what is finished already stays as it is. Returns the status it has now.
+CREATE FUNCTION psp.abort(tx uuid, why text) RETURNS psp.tx_status
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_status psp.tx_status;
+BEGIN
+    UPDATE psp.transactions SET status = 'aborted', reason = why, changed_at = clock_timestamp()
+     WHERE tx_id = tx AND status IN ('running', 'waiting', 'pending');
+    SELECT status INTO found_status FROM psp.transactions WHERE tx_id = tx;
+    RETURN found_status;
+END $$;
+
+-- The end of a waiting transaction whose write-set is empty: the primary need not know of it.
+CREATE FUNCTION psp.finish_read_only(tx uuid) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE psp.transactions SET status = 'committed', changed_at = clock_timestamp()
+     WHERE tx_id = tx AND status = 'waiting'
+$$;
+
+-- ---- for recovery (thesis, Figure 3) ------------------------------------------------------------------------------
+
+-- The start of the daemon, before it takes requests. Running transactions whose temporary data a crash of PostgreSQL
+-- took are aborted; waiting ones become pending, until the primary's log tells. Returns how many are pending.
+CREATE FUNCTION psp.recover() RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM psp.temp_alive) THEN
+        UPDATE psp.transactions SET status = 'aborted', changed_at = clock_timestamp(),
+               reason = 'the semi-primary crashed before the commit request' WHERE status = 'running';
+        INSERT INTO psp.temp_alive DEFAULT VALUES;
+    END IF;
+    UPDATE psp.transactions SET status = 'pending', changed_at = clock_timestamp() WHERE status = 'waiting';
+    RETURN (SELECT count(*) FROM psp.transactions WHERE status = 'pending');
+END $$;
+
+-- What the primary's log tells of a pending transaction; its rows are applied like those of any other semi-primary, by
+-- the same transaction. global_t NULL: aborted, or lost on the way.
+CREATE FUNCTION psp.resolve(tx uuid, decided_t bigint) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE psp.transactions
+       SET status = CASE WHEN decided_t IS NULL THEN 'aborted' ELSE 'committed' END::psp.tx_status,
+           global_t = decided_t, changed_at = clock_timestamp(),
+           reason = CASE WHEN decided_t IS NULL THEN 'the primary did not commit it' END
+     WHERE tx_id = tx AND status = 'pending'
+$$;

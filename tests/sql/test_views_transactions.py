@@ -1,0 +1,348 @@
+"""A transaction's life in views mode: statuses, recovery, garbage, modes, rights (sql/views/README.md)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from conftest import APPLICATION, Pair
+from psycopg import errors
+from views_mode import begin, begun, convert_pair, decide, one, write
+
+
+@pytest.fixture
+def app(pair: Pair) -> Pair:
+    pair.run(
+        "CREATE TABLE t (id int PRIMARY KEY, v text, email text UNIQUE);INSERT INTO t VALUES (1, 'one', 'e1')"
+    )
+    convert_pair(pair)
+    return pair
+
+
+def status(pair: Pair, tx_id: UUID) -> str | None:
+    found: str | None = one(pair, "SELECT psp.outcome(%s)::text", tx_id)
+    return found
+
+
+def ended(pair: Pair, *statements: str) -> UUID:
+    """A transaction that waits for its commit request."""
+    with begun(pair) as transaction:
+        for statement in statements:
+            transaction.run(statement)
+    return transaction.tx_id
+
+
+def crash(pair: Pair) -> None:
+    """What PostgreSQL's recovery does to unlogged tables."""
+    pair.run("TRUNCATE t_temp, psp.temp_alive")
+
+
+def rows(pair: Pair) -> Any:
+    with pair.connect() as connection:
+        return connection.execute("SELECT id, v FROM t ORDER BY id").fetchall()
+
+
+def test_a_committed_transaction_is_seen_by_others_when_it_is_applied(app: Pair) -> None:
+    tx_id = ended(app, "UPDATE t SET v = 'two'", "INSERT INTO t VALUES (2, 'x')")
+    assert status(app, tx_id) == "running"
+    assert rows(app) == [(1, "one")]
+    assert one(app, "SELECT (psp.request_commit(%s)).status::text", tx_id) == "waiting"
+    assert one(app, "SELECT (psp.request_commit(%s)).status::text", tx_id) == "waiting"  # asked again
+    assert one(app, "SELECT psp.apply(%s, 3)", tx_id)
+    assert rows(app) == [(1, "two"), (2, "x")]
+    assert status(app, tx_id) == "committed"
+    assert one(app, "SELECT (psp.request_commit(%s)).global_t", tx_id) == 3  # the same answer again
+    assert not one(app, "SELECT psp.apply(%s, 3)", tx_id)
+    assert one(app, "SELECT count(*) FROM t_persistent WHERE global_t = 3") == 2
+    assert one(app, "SELECT tx_id FROM psp.applied WHERE global_t = 3") == tx_id
+
+
+def test_an_aborted_transaction_is_nowhere(app: Pair) -> None:
+    tx_id = ended(app, "DELETE FROM t")
+    assert one(app, "SELECT psp.abort(%s, 'conflict')::text", tx_id) == "aborted"
+    assert one(app, "SELECT (psp.request_commit(%s)).status::text", tx_id) == "aborted"
+    assert not one(app, "SELECT psp.apply(%s, 3)", tx_id)
+    assert rows(app) == [(1, "one")]
+
+
+def test_a_finished_transaction_is_not_aborted(app: Pair) -> None:
+    write(app, 3, "DELETE FROM t")
+    tx_id = one(app, "SELECT tx_id FROM psp.transactions")
+    assert one(app, "SELECT psp.abort(%s, 'late')::text", tx_id) == "committed"
+
+
+def test_commit_request_while_the_transaction_is_open(app: Pair) -> None:
+    with begun(app) as transaction:
+        transaction.run("UPDATE t SET v = 'x'")
+        with pytest.raises(errors.ActiveSqlTransaction):
+            one(app, "SELECT (psp.request_commit(%s)).status::text", transaction.tx_id)
+        transaction.connection.rollback()
+    assert one(app, "SELECT (psp.request_commit(%s)).status::text", transaction.tx_id) is None
+    assert one(app, "SELECT (psp.request_commit(%s)).status::text", uuid4()) is None
+
+
+def test_a_write_without_begin_is_refused(app: Pair) -> None:
+    for statement in ("INSERT INTO t VALUES (5)", "UPDATE t SET v = 'x'", "DELETE FROM t"):
+        with app.connect() as connection, pytest.raises(errors.NoActiveSqlTransaction):
+            connection.execute(statement.encode())
+    with app.connect(autocommit=True) as connection:
+        begin(connection)  # a transaction of its own, which ends at once
+        with pytest.raises(errors.NoActiveSqlTransaction):
+            connection.execute("DELETE FROM t")
+
+
+def test_begin_twice_and_serializable(app: Pair) -> None:
+    with app.connect() as connection:
+        begin(connection)
+        with pytest.raises(errors.ActiveSqlTransaction):
+            begin(connection)
+    with app.connect() as connection:
+        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        with pytest.raises(errors.FeatureNotSupported):
+            begin(connection)
+
+
+def test_a_read_only_transaction(app: Pair) -> None:
+    tx_id = ended(app, "SELECT * FROM t")
+    one(app, "SELECT (psp.request_commit(%s)).status::text", tx_id)
+    assert write_set(app, tx_id) == []
+    one(app, "SELECT psp.finish_read_only(%s)::text", tx_id)
+    assert one(app, "SELECT (psp.request_commit(%s)).status::text", tx_id) == "committed"
+
+
+def test_a_rolled_back_savepoint_is_no_write(app: Pair) -> None:
+    with begun(app) as transaction:
+        transaction.run("UPDATE t SET v = 'kept'")
+        transaction.run("SAVEPOINT s; DELETE FROM t; INSERT INTO t VALUES (8); ROLLBACK TO s")
+        assert transaction.run("SELECT id, v FROM t") == [(1, "kept")]
+    decide(app, transaction.tx_id, 2)
+    assert rows(app) == [(1, "kept")]
+
+
+def test_the_snapshot_of_begin(app: Pair) -> None:
+    app.run("UPDATE psp.watermark SET watermark = 4")
+    write(app, 6, "UPDATE t SET v = 'x'")
+    tx_id = ended(app, "UPDATE t SET v = 'y'")
+    with app.connect() as connection:
+        row = connection.execute("SELECT watermark, seen FROM psp.transactions WHERE tx_id = %s", (tx_id,))
+        assert row.fetchone() == (4, [6])
+
+
+# ---- the write-set ----------------------------------------------------------------------------------------
+
+
+def number(value: int) -> bytes:
+    return struct.pack("!iIii", 1, 23, 4, value)
+
+
+def write_set(pair: Pair, tx_id: UUID) -> list[tuple[int, bytes, int | None, bool, bool]]:
+    """table_id, key, global_t, deleted, has an image."""
+    with pair.connect() as connection:
+        found = connection.execute(
+            "SELECT w.table_id, w.key, w.global_t, w.deleted, w.image IS NOT NULL FROM psp.transactions t, "
+            "psp.write_set(t.xid) w WHERE t.tx_id = %s ORDER BY 1, 2",
+            (tx_id,),
+        ).fetchall()
+    return [(table, bytes(key), t, deleted, image) for table, key, t, deleted, image in found]
+
+
+def test_rows_carry_the_version_that_they_replace(app: Pair) -> None:
+    write(app, 5, "INSERT INTO t VALUES (2, 'x'), (3, 'y')")
+    write(app, 6, "DELETE FROM t WHERE id = 3")
+    tx_id = ended(
+        app,
+        "UPDATE t SET v = 'x' WHERE id = 1",
+        "DELETE FROM t WHERE id = 2",
+        "INSERT INTO t VALUES (3, 'again'), (4, 'new'), (7, 'never')",
+        "DELETE FROM t WHERE id = 7",  # nobody else has to know
+        "UPDATE t SET v = 'y' WHERE id = 1",
+    )
+    assert write_set(app, tx_id) == [
+        (1, number(1), 0, False, True),
+        (1, number(2), 5, True, False),
+        (1, number(3), 6, False, True),
+        (1, number(4), 0, False, True),
+    ]
+
+
+def test_the_first_version_counts(app: Pair) -> None:
+    """A row that changes under a READ COMMITTED transaction after it wrote it must not pass certification."""
+    with begun(app) as transaction:
+        transaction.run("DELETE FROM t WHERE id = 1")
+        app.run("UPDATE t_persistent SET global_t = 9 WHERE id = 1")
+        transaction.run("INSERT INTO t VALUES (1, 'again')")
+    assert write_set(app, transaction.tx_id) == [(1, number(1), 0, False, True)]
+
+
+def test_a_changed_key_is_two_rows(app: Pair) -> None:
+    write(app, 5, "INSERT INTO t VALUES (2, 'x')")
+    tx_id = ended(app, "UPDATE t SET id = 9 WHERE id = 2")
+    assert write_set(app, tx_id) == [(1, number(2), 5, True, False), (1, number(9), 0, False, True)]
+
+
+def test_guards_of_unique_values_that_are_taken(app: Pair) -> None:
+    tx_id = ended(app, "UPDATE t SET v = 'same email'", "INSERT INTO t VALUES (2, 'x', 'e2'), (3, 'y', NULL)")
+    guards = [row for row in write_set(app, tx_id) if row[0] == 2]
+    key = struct.pack("!iIi", 1, 25, 2) + b"e2"
+    assert guards == [(2, key, None, False, False)]
+
+
+def test_unique_values_change_hands(app: Pair) -> None:
+    write(app, 2, "INSERT INTO t VALUES (2, 'x', 'e2')")
+    write(
+        app, 3,
+        "UPDATE t SET email = NULL WHERE id = 1",
+        "UPDATE t SET email = 'e1' WHERE id = 2",
+        "UPDATE t SET email = 'e2' WHERE id = 1",
+    )  # fmt: skip
+    with app.connect() as connection:
+        found = connection.execute("SELECT id, email FROM t_persistent ORDER BY id").fetchall()
+    assert found == [(1, "e2"), (2, "e1")]
+
+
+# ---- garbage ----------------------------------------------------------------------------------------------
+
+
+def collect(pair: Pair, timeout: str = "1 hour") -> int:
+    removed: int = one(pair, "SELECT psp.collect_garbage(%s::interval)", timeout)
+    return removed
+
+
+def test_garbage_of_finished_transactions_only(app: Pair) -> None:
+    running = ended(app, "INSERT INTO t VALUES (2, 'a')")
+    waiting = ended(app, "INSERT INTO t VALUES (3, 'b')")
+    one(app, "SELECT (psp.request_commit(%s)).status::text", waiting)
+    write(app, 4, "INSERT INTO t VALUES (4, 'c')")
+    with begun(app) as transaction:  # still open
+        transaction.run("INSERT INTO t VALUES (5, 'd')")
+        assert collect(app) == 1
+        assert one(app, "SELECT count(*) FROM t_temp") == 2
+    assert collect(app, "0 s") == 2  # nobody asks for those that run any more
+    assert (status(app, running), status(app, transaction.tx_id)) == ("aborted", "aborted")
+    assert one(app, "SELECT id FROM t_temp") == 3
+
+
+def test_garbage_of_a_transaction_nobody_knows(app: Pair) -> None:
+    with app.connect() as connection:
+        connection.execute("SET psp.tx_id = 'forged'")
+        connection.execute("DELETE FROM t")
+    assert collect(app) == 1
+    assert rows(app) == [(1, "one")]
+
+
+# ---- recovery (Figure 3) ----------------------------------------------------------------------------------
+
+
+def recover(pair: Pair) -> int:
+    pending: int = one(pair, "SELECT psp.recover()")
+    return pending
+
+
+def test_a_restarted_daemon(app: Pair) -> None:
+    running, waiting = ended(app, "DELETE FROM t"), ended(app, "UPDATE t SET v = 'x'")
+    one(app, "SELECT (psp.request_commit(%s)).status::text", waiting)
+    assert recover(app) == 1
+    assert (status(app, running), status(app, waiting)) == ("running", "pending")
+    assert one(app, "SELECT (psp.request_commit(%s)).status::text", waiting) == "pending"
+    one(app, "SELECT psp.resolve(%s, 8)::text", waiting)
+    assert status(app, waiting) == "committed"
+    decide(app, running, 9)
+
+
+def test_a_crashed_postgresql(app: Pair) -> None:
+    running, waiting, lost = (ended(app, f"UPDATE t SET v = '{n}'") for n in range(3))
+    for tx_id in (waiting, lost):
+        one(app, "SELECT (psp.request_commit(%s)).status::text", tx_id)
+    crash(app)
+    with app.connect() as connection, pytest.raises(errors.CannotConnectNow):
+        begin(connection)  # not before recovery
+    assert not one(app, "SELECT psp.apply(%s, 3)", waiting)  # what it wrote is not there any more
+    assert recover(app) == 2
+    assert [status(app, tx) for tx in (running, waiting, lost)] == ["aborted", "pending", "pending"]
+    one(app, "SELECT psp.resolve(%s, 8)::text", waiting)
+    one(app, "SELECT psp.resolve(%s, NULL)::text", lost)
+    assert [status(app, tx) for tx in (waiting, lost)] == ["committed", "aborted"]
+    one(app, "SELECT psp.resolve(%s, 8)::text", lost)  # a late word changes nothing
+    assert status(app, lost) == "aborted"
+    write(app, 9, "UPDATE t SET v = 'goes on'")
+    assert rows(app) == [(1, "goes on")]
+
+
+# ---- SELECT modes -----------------------------------------------------------------------------------------
+
+
+def test_modes_are_switched_inside_a_transaction(app: Pair) -> None:
+    with begun(app) as transaction:
+        transaction.connection.execute("PREPARE q AS SELECT v FROM t")
+        transaction.run("UPDATE t SET v = 'mine'")
+        found = {}
+        for mode in ("union", "fulljoin", "nryotw", "union"):
+            transaction.connection.execute("SELECT psp.select_mode(%s, true)", (mode,))
+            found[mode] = (transaction.run("SELECT v FROM t"), transaction.run("EXECUTE q"))
+        transaction.connection.execute("SELECT psp.select_mode('nryotw', true)")
+        transaction.connection.commit()
+        assert transaction.run("SHOW search_path") == [('"$user", public',)]
+    mine, others = [("mine",)], [("one",)]
+    assert found == {"union": (mine, mine), "fulljoin": (mine, mine), "nryotw": (others, others)}
+
+
+def test_the_mode_of_a_session(app: Pair) -> None:
+    with app.connect() as connection:
+        connection.execute("SET search_path = 'a b', public, pg_temp")
+        connection.execute("SELECT psp.select_mode('fulljoin'), psp.select_mode('fulljoin')")
+        connection.commit()
+        shown = connection.execute("SHOW search_path").fetchone()
+        assert shown == ('"a b", public_fulljoin, public, pg_temp',)
+        connection.execute("SELECT psp.select_mode('union')")
+        assert connection.execute("SHOW search_path").fetchone() == ('"a b", public, pg_temp',)
+        with pytest.raises(errors.InvalidParameterValue):
+            connection.execute("SELECT psp.select_mode('fast')")
+
+
+# ---- rights -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def granted(pair: Pair) -> Pair:
+    pair.run(
+        "CREATE TABLE t (id int PRIMARY KEY GENERATED BY DEFAULT AS IDENTITY, v text, secret text);"
+        "INSERT INTO t (v) VALUES ('one');"
+        f"GRANT SELECT (id, v), INSERT (id, v), UPDATE (id, v) ON t TO {APPLICATION}"
+    )
+    convert_pair(pair)
+    return pair
+
+
+def test_an_application_role_keeps_its_rights(granted: Pair) -> None:
+    with granted.connect_as_application() as connection:
+        tx_id = begin(connection)
+        assert connection.execute("INSERT INTO t (v) VALUES ('two') RETURNING id").fetchone() == (2,)
+        connection.execute("UPDATE t SET id = 7 WHERE id = 1")
+        assert connection.execute("SELECT id, v FROM t ORDER BY id").fetchall() == [(2, "two"), (7, "one")]
+    decide(granted, tx_id, 2)
+    assert rows(granted) == [(2, "two"), (7, "one")]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM t", "SELECT secret FROM t", "UPDATE t SET secret = 'x'", "SELECT * FROM t_persistent",
+        "SELECT * FROM t_temp", "INSERT INTO t_persistent DEFAULT VALUES", "SELECT * FROM psp.transactions",
+        "SELECT psp.apply(psp.begin(), 1)", "SELECT psp.recover()", "SELECT psp.abort(psp.begin(), '')",
+        "SELECT v FROM t; DELETE FROM public_fulljoin.t",
+    ],
+)  # fmt: skip
+def test_what_an_application_role_may_not(granted: Pair, statement: str) -> None:
+    with granted.connect_as_application() as connection, pytest.raises(errors.InsufficientPrivilege):
+        connection.execute(statement.encode())
+
+
+def test_no_rekey_without_the_right_to_update(granted: Pair) -> None:
+    granted.run(f"REVOKE UPDATE (id, v) ON t, public_fulljoin.t, public_nryotw.t FROM {APPLICATION}")
+    with granted.connect_as_application() as connection:
+        begin(connection)
+        with pytest.raises(errors.InsufficientPrivilege):
+            connection.execute("SELECT psp.rekey_1(1, 7)")
