@@ -24,11 +24,11 @@ INSERT INTO item SELECT i, 'n', {STOCK} FROM generate_series(1, {PRODUCTS}) i;
 
 
 @contextlib.contextmanager
-def running(*works: Callable[[], None]) -> Iterator[None]:
+def running(*works: Callable[[], object]) -> Iterator[None]:
     """Runs each in a thread; on leaving, waits for all and raises the first error of any."""
     errors: list[BaseException] = []
 
-    def guarded(work: Callable[[], None]) -> None:
+    def guarded(work: Callable[[], object]) -> None:
         try:
             work()
         except BaseException as error:
@@ -187,7 +187,7 @@ def test_a_value_that_moves_while_a_statement_waits(pair: Pair, change: int) -> 
     with pair.connect() as mover, pair.connect() as waiter, pair.connect(autocommit=True) as watcher:
         assert adjust(mover, 1, ["1"], change) == ("split" if change > 0 else "merged")
         pid = waiter.info.backend_pid
-        with running(lambda: waiter.execute("UPDATE item SET stock = stock - 7 WHERE id = 1") and None):
+        with running(lambda: waiter.execute("UPDATE item SET stock = stock - 7 WHERE id = 1")):
             wait_until_blocked(watcher, pid)
             mover.commit()
         waiter.commit()
@@ -313,7 +313,7 @@ def test_lock_waits_show_who_is_wanted(pair: Pair) -> None:
     with pair.connect() as holder, pair.connect() as waiter, pair.connect(autocommit=True) as watcher:
         assert watcher.execute(query.encode()).fetchall() == []
         holder.execute("UPDATE item SET stock = stock - 1 WHERE id = 2")
-        with running(lambda: waiter.execute("UPDATE item SET stock = stock - 1 WHERE id = 2") and None):
+        with running(lambda: waiter.execute("UPDATE item SET stock = stock - 1 WHERE id = 2")):
             wait_until_blocked(watcher, waiter.info.backend_pid)
             assert watcher.execute(query.encode()).fetchall() == [(1, ["2"], True)]
             holder.commit()

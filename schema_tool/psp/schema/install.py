@@ -14,6 +14,7 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from psp.mrv.ring import prefer_own_part
 from psp.schema.generate import CapturedTable, closing_sql, native_sql
 from psp.schema.model import Sequence
 
@@ -75,6 +76,7 @@ def install(
     store_tables(connection, tables)
     for stride in strides:
         _stride(connection, stride, identity)
+    prefer_own_part(connection, identity.sp_id, identity.slots)
     for script in closing_sql():
         run_script(connection, script)
 

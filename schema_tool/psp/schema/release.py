@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from psp.mrv.ring import forget_part
 from psp.output import PspError
 from psp.schema import locks, primary
 from psp.schema.catalog import read_database
@@ -60,6 +61,7 @@ def _release(connection: psycopg.Connection[Any], drop_keys: bool) -> None:
     locks.lock(connection, database.captured_tables, LOCK_MODE)
     for sequence in database.sequences:
         _unstride(connection, database, sequence)
+    forget_part(connection)
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
     if drop_keys:
         for table in database.captured_tables:

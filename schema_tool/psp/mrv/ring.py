@@ -1,0 +1,47 @@
+"""A semi-primary's own part of the ring of records (sql/mrv/README.md): settings of its database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from psp.mrv.facts import is_installed
+
+PLACES = 65536
+_BITS = 16
+_SETTINGS = ("psp_mrv.ring_first", "psp_mrv.ring_count")
+
+
+def part(sp_id: int, slots: int) -> tuple[int, int]:
+    """First place and number of places of SP sp_id (from 1).
+
+    Parts are given out in the order of records, van der Corput's: whatever the number of slots, the first n
+    records of a value stand in the parts of the first n semi-primaries.
+    """
+    parts = 1 << (slots - 1).bit_length()
+    first = int(f"{sp_id - 1:0{_BITS}b}"[::-1], 2)
+    return first, PLACES // parts
+
+
+def prefer_own_part(connection: psycopg.Connection[Any], sp_id: int, slots: int) -> None:
+    """For sessions that begin later. Nothing to do without MRVs: they are made before adoption."""
+    if is_installed(connection):
+        for setting, value in zip(_SETTINGS, part(sp_id, slots), strict=True):
+            connection.execute(
+                sql.SQL("ALTER DATABASE {} SET {} = {}").format(
+                    sql.Identifier(connection.info.dbname), sql.SQL(setting), sql.Literal(value)
+                )
+            )
+
+
+def forget_part(connection: psycopg.Connection[Any]) -> None:
+    """A plain database again: all of the ring."""
+    if is_installed(connection):
+        for setting in _SETTINGS:
+            connection.execute(
+                sql.SQL("ALTER DATABASE {} RESET {}").format(
+                    sql.Identifier(connection.info.dbname), sql.SQL(setting)
+                )
+            )
