@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from conftest import MakeCluster
-from psp.cluster import growth, verify
+from psp.cluster import growth, local, verify
 from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.mrv.create import Options, create
 from psp.mrv.drop import drop
@@ -19,12 +19,14 @@ CREATE TABLE item (id int PRIMARY KEY, name text, stock int CHECK (stock >= 0));
 INSERT INTO item VALUES (1, 'apple', {STOCK}), (2, 'pear', {STOCK});
 """
 ZONES = [Zone("one"), Zone("two")]
+# A busy machine must not leave a commit in doubt: the sums are compared to the last piece.
+OPTIONS = local.Options(pg_settings={"shared_buffers": "64MB"}, sp_options={"commit_timeout_ms": 60000})
 
 
 @pytest.fixture
 def mrv_cluster(make_cluster: MakeCluster, tmp_path: Path) -> LocalCluster:
     """Two SPs; item.stock was made an MRV before adoption."""
-    cluster = make_cluster(ZONES, "", None)
+    cluster = make_cluster(ZONES, "", OPTIONS)
     file = tmp_path / "shop.sql"
     file.write_text(SCHEMA)
     cluster.load_schema(file)
@@ -44,6 +46,8 @@ def _change(sp: SpNode, change: int, times: int, told: dict[str, int]) -> None:
                 outcome = "aborted"
             except psycopg.errors.CheckViolation:
                 outcome = "refused"
+            except psycopg.Error as error:
+                outcome = f"{error.sqlstate} {error}"
             told[outcome] = told.get(outcome, 0) + 1
 
 
@@ -59,7 +63,7 @@ def test_two_sps_add_and_subtract(mrv_cluster: LocalCluster) -> None:
         thread.start()
     for thread in threads:
         thread.join(120)
-    assert all(sum(tally.values()) == 60 for tally in told)
+    assert set().union(*told) <= {"done", "aborted", "refused"}
     verify.wait_drained(mrv_cluster)
     expected = STOCK + sum(c * t.get("done", 0) for (_, c), t in zip(work, told, strict=True))
     for sp in mrv_cluster.sps:

@@ -46,9 +46,11 @@ def running(*works: Callable[[], object]) -> Iterator[None]:
         raise errors[0]
 
 
-def wait_until_blocked(watcher: psycopg.Connection[Any], pid: int) -> None:
+def wait_until_blocked(watcher: psycopg.Connection[Any], pid: int, by: int | None = None) -> None:
+    """By anybody, or by a certain session."""
     deadline = time.monotonic() + 60
-    while not one(watcher, "SELECT cardinality(pg_blocking_pids(%s)) > 0", pid):
+    query = "SELECT coalesce(%s = ANY (b), cardinality(b) > 0) FROM pg_blocking_pids(%s) b"
+    while not one(watcher, query, by, pid):
         assert time.monotonic() < deadline, "it never waited"
 
 
@@ -318,3 +320,26 @@ def test_lock_waits_show_who_is_wanted(pair: Pair) -> None:
             assert watcher.execute(query.encode()).fetchall() == [(1, ["2"], True)]
             holder.commit()
         waiter.commit()
+
+
+def test_nobody_waits_in_a_circle_where_little_is_left(pair: Pair) -> None:
+    """Who has waited for a record that then holds too little must not keep it locked and wait for the rest."""
+    pair.run(SCHEMA)
+    make(pair, "item.stock", records=2)
+    pair.run("UPDATE psp_mrv.item_stock SET v = 0 WHERE id = 1 AND rk = 0")
+    with pair.connect() as first, pair.connect() as late, pair.connect() as merger, pair.connect() as watcher:
+        first.execute("UPDATE item SET stock = stock - 20 WHERE id = 1")
+        merger.execute("SELECT FROM item_orig WHERE id = 1 FOR NO KEY UPDATE")
+
+        def take_too_much() -> None:
+            with pytest.raises(psycopg.errors.CheckViolation):
+                late.execute("UPDATE item SET stock = stock - 25 WHERE id = 1")
+
+        with running(take_too_much):
+            wait_until_blocked(watcher, late.info.backend_pid, by=first.info.backend_pid)
+            first.commit()
+            wait_until_blocked(watcher, late.info.backend_pid, by=merger.info.backend_pid)
+            assert adjust(merger, 1, ["1"], -1) == "merged"
+            merger.commit()
+        late.rollback()
+        assert one(late, "SELECT stock FROM item WHERE id = 1") == 10
