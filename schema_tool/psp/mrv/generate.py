@@ -21,7 +21,8 @@ COLUMN_TEMPLATES = ("records.sql.j2", "change.sql.j2", "adjust.sql.j2")
 VIEW_TEMPLATE = "view.sql.j2"
 
 FUNCTIONS = (
-    "lookup", "total", "gt", "gte", "one", "wait", "spread", "lock_all", "merge", "slow", "change_split", "change",
+    "lookup", "total", "gt", "gte", "one", "wait", "spread",
+    "lock_all", "merge", "slow", "change_split", "change",
     "add", "sub", "try_sub", "set", "write", "split", "grow", "shrink", "adjust", "balance", "value_state",
     "split_keys", "key_at",
 )  # fmt: skip
