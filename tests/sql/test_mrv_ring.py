@@ -1,0 +1,45 @@
+"""The part of the ring that a semi-primary prefers."""
+
+import pytest
+from conftest import Pair
+from mrv_support import make, one
+from psp.mrv.ring import PLACES, part
+from psp.schema.release import release
+
+SETTINGS = """
+SELECT coalesce(array_agg(c), '{}') FROM pg_db_role_setting, unnest(setconfig) c WHERE setdatabase = %s::oid
+"""
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 64])
+def test_parts_never_meet(slots: int) -> None:
+    places = [
+        place for sp in range(1, slots + 1) for place in range(part(sp, slots)[0], sum(part(sp, slots)))
+    ]
+    assert len(set(places)) == len(places)
+    assert max(places) < PLACES
+
+
+def test_first_records_stand_in_the_first_parts(pair: Pair) -> None:
+    with pair.connect() as connection:
+        pair.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 100)")
+        make(pair, "t.v", records=4)
+        records = [r[0] for r in connection.execute("SELECT rk FROM psp_mrv.t_v").fetchall()]
+    assert sorted(records) == sorted(part(sp, 64)[0] for sp in (1, 2, 3, 4))
+
+
+def test_adopted_and_released(pair: Pair) -> None:
+    pair.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 100)")
+    make(pair, "t.v")
+    before = pair.dump()
+    pair.adopt(slots=4)
+    with pair.connect() as connection:
+        database = one(connection, "SELECT oid::int8 FROM pg_database WHERE datname = current_database()")
+        assert set(one(connection, SETTINGS, database)) == {
+            "psp_mrv.ring_first=0",
+            "psp_mrv.ring_count=16384",
+        }
+    release(pair.dsn, pair.primary_dsn, drop_keys=False, force=False, lock_wait_s=5, say=print)
+    with pair.connect() as connection:
+        assert one(connection, SETTINGS, database) == []
+    assert pair.dump() == before
