@@ -68,7 +68,7 @@ def _drop(connection: psycopg.Connection[Any], oid: int, column_id: int) -> None
     _drop_objects(connection, mrv)
     for name in TRIGGERS:
         function = sql.Identifier("psp_mrv", f"{prefix(mrv.schema_name, mrv.table_name)}_{name}")
-        connection.execute(sql.SQL("DROP FUNCTION {}").format(function))
+        connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}").format(function))
     table = sql.Identifier(mrv.schema_name, mrv.table_name)
     connection.execute(
         sql.SQL("ALTER TABLE {} RENAME TO {}").format(
@@ -115,12 +115,12 @@ def _drop_from_base(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
 
 
 def _drop_objects(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
-    """After the view has ceased to use them."""
+    """After the view has ceased to use them. An older psp may have made fewer functions."""
     for name in FUNCTIONS:
         function = sql.Identifier("psp_mrv", f"{mrv.records_table}_{name}")
-        connection.execute(sql.SQL("DROP FUNCTION {}").format(function))
+        connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}").format(function))
     function = sql.Identifier("psp_mrv_view", f"{mrv.records_table}_sum")
-    connection.execute(sql.SQL("DROP FUNCTION {}").format(function))
+    connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}").format(function))
     connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier("psp_mrv", mrv.records_table)))
     connection.execute(
         sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(
