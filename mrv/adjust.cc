@@ -115,6 +115,10 @@ bool MayChange(const AdjustParameters& parameters, const Observed& observed, std
   return DecideChange(parameters, observed, {.records = records, .amount = std::nullopt}, aborts_min) != 0;
 }
 
+bool IsAtRest(const Observed& observed) {
+  return observed.commits == 0 && observed.aborts == 0 && observed.lock_waiters <= 0;
+}
+
 bool IsFresh(std::int64_t window_began_us, std::int64_t window_ended_us,
              std::optional<std::int64_t> changed_us) {
   return !changed_us || *changed_us <= window_began_us + (window_ended_us - window_began_us) / 4;

@@ -81,6 +81,9 @@ std::int32_t DecideChange(const AdjustParameters& parameters, const Observed& ob
 bool MayChange(const AdjustParameters& parameters, const Observed& observed, std::int32_t records,
                std::int64_t aborts_min = kDefaultAbortsMin);
 
+// Whether the window has heard nothing at all of the value.
+bool IsAtRest(const Observed& observed);
+
 // Whether a window tells about the records as they are since `changed_us`: at most a quarter of it may be
 // from before. All in microseconds of one clock.
 bool IsFresh(std::int64_t window_began_us, std::int64_t window_ended_us,

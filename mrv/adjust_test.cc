@@ -131,6 +131,13 @@ TEST(DecideChange, NeverLeavesTheLimits) {
   }
 }
 
+TEST(IsAtRest, AnythingHeardOfItIsUnrest) {
+  EXPECT_TRUE(IsAtRest({}));
+  EXPECT_FALSE(IsAtRest({.commits = 1}));
+  EXPECT_FALSE(IsAtRest({.aborts = 1}));
+  EXPECT_FALSE(IsAtRest({.lock_waiters = 0.1}));
+}
+
 TEST(IsFresh, AWindowFromBeforeTheChangeSaysNothing) {
   EXPECT_TRUE(IsFresh(1000, 2000, std::nullopt));
   EXPECT_TRUE(IsFresh(1000, 2000, 900));

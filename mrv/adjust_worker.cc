@@ -1,5 +1,7 @@
 #include "mrv/adjust_worker.h"
 
+#include <utility>
+
 #include "embedded/mrv_sql.h"
 
 namespace psp::mrv {
@@ -102,11 +104,19 @@ void AdjustWorker::AdjustOne(const Column& column, const ValueId& value, const O
   RecordSet set{.records = amounts->records, .amount = std::nullopt};
   if (column.is_bounded) set.amount = amounts->total;
   const std::int32_t change = DecideChange(column.adjust, observed, set, settings_.aborts_min);
+  if (change < 0 && column.is_shared && IsAtRest(observed) && IsUsedElsewhere(value, amounts->total)) return;
   if (change != 0) {
     Change(value, change, window);
   } else if (set.records == 1) {
     split_.Remove(value);
   }
+}
+
+// Other servers' outcomes are not known here, but that the value changes is. Who uses it decides about its
+// records; one that nobody uses any more everybody may merge.
+bool AdjustWorker::IsUsedElsewhere(const ValueId& value, double total) {
+  const auto [known, is_new] = totals_.try_emplace(value, total);
+  return is_new || std::exchange(known->second, total) != total;
 }
 
 void AdjustWorker::Change(const ValueId& value, std::int32_t change, const Window& window) {
@@ -127,6 +137,7 @@ void AdjustWorker::Change(const ValueId& value, std::int32_t change, const Windo
                                      window.began_us, window.ended_us);
   if (after == 1) {
     split_.Remove(value);
+    totals_.erase(value);
   } else {
     split_.Set(value, written ? (*written)[0][0].as<std::int64_t>() : window.ended_us);
   }

@@ -1,6 +1,7 @@
 // Changes the number of records of values, after each window of outcomes (thesis, section 4.3.3).
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -30,6 +31,7 @@ class AdjustWorker {
                    std::stop_token stop);
   void AdjustOne(const Column& column, const ValueId& value, const Observed& observed, const Window& window,
                  std::optional<std::int64_t> changed_us);
+  bool IsUsedElsewhere(const ValueId& value, double total);
   void Change(const ValueId& value, std::int32_t change, const Window& window);
 
   const MrvSettings& settings_;
@@ -37,7 +39,8 @@ class AdjustWorker {
   const int runner_;
   WorkerSession session_;
   SplitValues split_;
-  ValueId resume_after_;  // where the last round's look at quiet values had to end
+  std::map<ValueId, double> totals_;  // of shared values at rest here, when last looked at
+  ValueId resume_after_;              // where the last round's look at quiet values had to end
 };
 
 }  // namespace psp::mrv

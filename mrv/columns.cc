@@ -21,6 +21,7 @@ Column ReadColumn(const pqxx::row& row) {
                      .min_average_amount_per_record = row["min_average"].as<double>()},
           .balance = row["balance"].as<std::string>(),
           .is_bounded = row["is_bounded"].as<bool>(),
+          .is_shared = row["is_shared"].as<bool>(),
           .record_max = OptionalDouble(row["record_max"])};
 }
 

@@ -16,6 +16,7 @@ struct Column {
   AdjustParameters adjust;
   std::string balance;  // the strategy's name
   bool is_bounded = false;
+  bool is_shared = false;  // other servers change the same values
   std::optional<double> record_max{};
 };
 

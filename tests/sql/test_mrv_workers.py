@@ -205,6 +205,25 @@ def test_the_amount_limits_the_records(pair: Pair, daemon: MakeDaemon) -> None:
         wait_until("two records for 25", lambda: has(2), WAIT_S)
 
 
+def test_a_value_that_other_servers_use_keeps_its_records(pair: Pair, daemon: MakeDaemon) -> None:
+    """What happens there is not reported here, but the value changes."""
+    pair.run(ITEMS + "INSERT INTO item VALUES (1, 1000000)")
+    make(pair, "item.stock")
+    pair.run(f"ALTER DATABASE {pair.name} SET psp_mrv.ring_count = 32768")
+    with pair.connect(autocommit=True) as connection:
+        connection.execute("SELECT psp_mrv.adjust(1, '{1}', 3)")
+        daemon(window_ms=1500)  # so long that the value surely changes in each
+        rounds = "SELECT coalesce(max(rounds), 0) FROM psp_mrv.workers WHERE worker = 'adjust'"
+
+        def four_rounds() -> bool:
+            connection.execute("UPDATE item SET stock = stock - 1 WHERE id = 1")
+            return bool(one(connection, rounds) >= 4)
+
+        wait_until("four rounds of adjust", four_rounds, WAIT_S)
+        assert records(connection, 1) == 4
+        wait_until("one record when all is quiet", lambda: records(connection, 1) == 1, WAIT_S)
+
+
 def test_a_key_that_nobody_has_harms_nobody(pair: Pair, daemon: MakeDaemon) -> None:
     """Whoever may use the view may report what he likes."""
     pair.run(ITEMS + "INSERT INTO item VALUES (1, 1000)")
