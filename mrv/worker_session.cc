@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "common/clock.h"
 #include "embedded/mrv_sql.h"
@@ -18,9 +20,10 @@ constexpr const char* kFirstInDeadlocks = R"(DO $$ BEGIN
 EXCEPTION WHEN insufficient_privilege THEN NULL; END $$)";
 
 // No such schema, table, function or MRV: there is none yet, or it has just been dropped.
+constexpr std::array<std::string_view, 4> kNotThere = {"3F000", "42P01", "42883", "42704"};
+
 bool IsNotThere(const std::string& sqlstate) {
-  static const std::array kStates = {"3F000", "42P01", "42883", "42704"};
-  return std::find(kStates.begin(), kStates.end(), sqlstate) != kStates.end();
+  return std::find(kNotThere.begin(), kNotThere.end(), sqlstate) != kNotThere.end();
 }
 
 // It met another transaction, and tries again in its next round.
