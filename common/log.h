@@ -9,6 +9,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "common/note.h"
+
 namespace psp {
 
 // The values that SetUpLog takes, for the configuration.
@@ -32,5 +34,8 @@ class LogOnce {
   std::mutex mutex_;
   std::unordered_set<std::string> said_;
 };
+
+// Writes the note, unless it is to be said once and was said already.
+void Log(const Note& note, LogOnce* said);
 
 }  // namespace psp

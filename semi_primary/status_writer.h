@@ -9,6 +9,7 @@
 
 #include "common/ids.h"
 #include "common/pg_session.h"
+#include "semi_primary/daemon_status.h"
 
 namespace psp {
 
@@ -17,21 +18,6 @@ struct Identity {
   SpId sp_id = 0;
   std::string token;
   GlobalT watermark = 0;
-};
-
-struct DaemonStatus {
-  std::string state = "disconnected";
-  GlobalT watermark = 0;
-  GlobalT closed_t = 0;
-  std::int64_t lag_ms = 0;
-  std::uint64_t commits_total = 0;
-  std::uint64_t aborts_total = 0;
-  double rtt_ms = 0;
-  Epoch epoch = 0;
-  std::uint64_t waiting = 0;
-  std::int64_t join_rows_done = 0;
-  std::int64_t join_rows_total = 0;
-  std::string last_error;  // empty: none
 };
 
 // Open and Identity reading on the caller's thread, before Start; Set from any thread.

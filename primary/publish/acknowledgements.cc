@@ -5,27 +5,35 @@
 
 namespace psp {
 
+void Acknowledgements::OnJoin(SpId sp_id, GlobalT snapshot_t) {
+  joining_[sp_id] = snapshot_t;
+  news_.joins[sp_id] = snapshot_t;
+}
+
 void Acknowledgements::OnAck(SpId sp_id, GlobalT watermark) {
   const auto joining = joining_.find(sp_id);
   if (joining != joining_.end()) {
     if (watermark < joining->second) return;
     joining_.erase(joining);
   }
-  GlobalT& newest = new_.try_emplace(sp_id, watermark).first->second;
+  GlobalT& newest = news_.acks.try_emplace(sp_id, watermark).first->second;
   newest = std::max(newest, watermark);
 }
 
 void Acknowledgements::OnReleased(SpId sp_id) {
   joining_.erase(sp_id);
-  new_.erase(sp_id);
+  news_.joins.erase(sp_id);
+  news_.acks.erase(sp_id);
 }
 
-std::map<SpId, GlobalT> Acknowledgements::TakeNew() { return std::exchange(new_, {}); }
+Acknowledgements::News Acknowledgements::TakeNews() { return std::exchange(news_, {}); }
 
-std::optional<GlobalT> Acknowledgements::JoinersNeedLogAfter() const {
-  std::optional<GlobalT> needed;
-  for (const auto& [sp_id, snapshot_t] : joining_) needed = std::min(needed.value_or(snapshot_t), snapshot_t);
-  return needed;
+void Acknowledgements::PutBack(const News& news) {
+  for (const auto& [sp_id, snapshot_t] : news.joins) news_.joins.try_emplace(sp_id, snapshot_t);
+  for (const auto& [sp_id, acked_t] : news.acks) {
+    GlobalT& newest = news_.acks.try_emplace(sp_id, acked_t).first->second;
+    newest = std::max(newest, acked_t);
+  }
 }
 
 }  // namespace psp

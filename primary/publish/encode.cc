@@ -1,7 +1,7 @@
 #include "primary/publish/encode.h"
 
-#include "primary/publish/types.h"
-#include "proto/psp.pb.h"
+#include <algorithm>
+#include <utility>
 
 namespace psp {
 namespace {
@@ -61,6 +61,26 @@ std::string EncodeReplicate(Epoch epoch, GlobalT from_t, GlobalT closed_t, std::
   message += replicate;
   message += transactions;
   return message;
+}
+
+TableChunk EncodeTableChunk(Epoch epoch, const ReadTable& work, proto::SnapshotChunk rows,
+                            std::int64_t rows_total, GlobalT newest_t) {
+  TableChunk chunk{work.sp_id, work.stream_id, {}, work.after, work.rows_done + rows.rows_size(), false};
+  chunk.last = rows.rows().empty();
+  if (!chunk.last) {
+    const proto::Row& last = *rows.rows().rbegin();
+    chunk.last_key = RowKey{last.table_id(), last.key()};
+  }
+  rows.set_snapshot_t(work.snapshot_t);
+  rows.set_rows_done(chunk.rows_done);
+  rows.set_rows_total(chunk.last ? chunk.rows_done : std::max(rows_total, chunk.rows_done));
+  rows.set_last(chunk.last);
+  if (chunk.last) rows.set_complete_t(newest_t);
+  proto::ToSemiPrimary message;
+  message.set_epoch(epoch);
+  *message.mutable_snapshot_chunk() = std::move(rows);
+  chunk.message = message.SerializeAsString();
+  return chunk;
 }
 
 }  // namespace psp

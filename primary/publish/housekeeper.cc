@@ -10,15 +10,16 @@ namespace {
 constexpr std::size_t kQueueItems = 16;
 constexpr std::int64_t kTroubleWaitMs = 500;
 
-void WriteAcks(pqxx::transaction_base& tx, const std::map<SpId, GlobalT>& acks) {
-  if (acks.empty()) return;
+// A statement that takes int4[] and int8[].
+void Write(pqxx::transaction_base& tx, std::string_view statement, const std::map<SpId, GlobalT>& positions) {
+  if (positions.empty()) return;
   ArrayWriter sp_ids(kOidInt4);
-  ArrayWriter acked(kOidInt8);
-  for (const auto& [sp_id, acked_t] : acks) {
+  ArrayWriter numbers(kOidInt8);
+  for (const auto& [sp_id, global_t] : positions) {
     sp_ids.AddInt4(static_cast<std::int32_t>(sp_id));
-    acked.AddInt8(acked_t);
+    numbers.AddInt8(global_t);
   }
-  tx.exec_params(std::string(sql::kAcknowledge), Binary(sp_ids.Finish()), Binary(acked.Finish()));
+  tx.exec_params(std::string(statement), Binary(sp_ids.Finish()), Binary(numbers.Finish()));
 }
 
 }  // namespace
@@ -26,8 +27,10 @@ void WriteAcks(pqxx::transaction_base& tx, const std::map<SpId, GlobalT>& acks) 
 std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx) {
   std::vector<RegistryRow> registry;
   for (const pqxx::row& row : tx.exec(std::string(sql::kRegistry))) {
+    std::optional<GlobalT> join_t;
+    if (!row[4].is_null()) join_t = row[4].as<GlobalT>();
     registry.push_back(
-        {row[0].as<SpId>(), row[1].as<std::string>(), row[2].as<bool>(), row[3].as<GlobalT>()});
+        {row[0].as<SpId>(), row[1].as<std::string>(), row[2].as<bool>(), row[3].as<GlobalT>(), join_t});
   }
   return registry;
 }
@@ -92,12 +95,10 @@ PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
   return session_->Transaction([&](pqxx::work& tx) {
     HouseReport report;
     report.number = work.number;
-    WriteAcks(tx, work.acks);
+    Write(tx, sql::kBeginJoins, work.joins);
+    Write(tx, sql::kAcknowledge, work.acks);
     if (work.purge_tx_log) tx.exec_params(std::string(sql::kPurgeTxLog), tx_log_retention_s_);
-    if (work.truncate_log) {
-      const std::string limit = std::to_string(work.joiners_need_after.value_or(0));
-      tx.exec_params(std::string(sql::kTruncateLog), work.joiners_need_after ? limit.c_str() : nullptr);
-    }
+    if (work.truncate_log) tx.exec(std::string(sql::kTruncateLog));
     report.truncated_t = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>();
     report.registry = ReadRegistry(tx);
     report.table_ids = ReadTableIds(tx);

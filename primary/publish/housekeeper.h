@@ -3,9 +3,7 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -14,30 +12,9 @@
 #include "common/ids.h"
 #include "common/pg_session.h"
 #include "common/queue.h"
+#include "primary/publish/housework.h"
 
 namespace psp {
-
-struct RegistryRow {
-  SpId sp_id = 0;
-  std::string name;
-  bool released = false;
-  GlobalT acked_t = -1;
-};
-
-struct HouseWork {
-  std::uint64_t number = 0;      // comes back in the report
-  std::map<SpId, GlobalT> acks;  // to write down, before anything is removed
-  std::optional<GlobalT> joiners_need_after;
-  bool truncate_log = false;
-  bool purge_tx_log = false;
-};
-
-struct HouseReport {
-  std::uint64_t number = 0;
-  std::vector<RegistryRow> registry;            // read after the work was given
-  std::unordered_set<std::uint32_t> table_ids;  // tables and guards
-  GlobalT truncated_t = 0;
-};
 
 // TrySubmit and TakeReports belong to the main thread.
 class Housekeeper {

@@ -1,11 +1,11 @@
 #include "primary/publish/recoverer.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "common/log.h"
 #include "common/pg_binary.h"
 #include "embedded/publish_sql.h"
-#include "proto/psp.pb.h"
+#include "primary/publish/encode.h"
 
 namespace psp {
 namespace {
@@ -73,28 +73,16 @@ PgResult<RecovererResult> Recoverer::Do(const ReadTable& work) {
   return session_.Autocommit([&](pqxx::nontransaction& tx) -> RecovererResult {
     const pqxx::result rows = tx.exec_prepared("table_chunk", work.after.table_id, Binary(work.after.key),
                                                work.snapshot_t, work.bytes_max);
-    proto::ToSemiPrimary message;
-    message.set_epoch(epoch_);
-    proto::SnapshotChunk* copy = message.mutable_snapshot_chunk();
+    proto::SnapshotChunk copy;
     for (const pqxx::row& row : rows) {
-      proto::Row* one = copy->add_rows();
+      proto::Row* one = copy.add_rows();
       one->set_table_id(row[0].as<std::uint32_t>());
       one->set_key(Bytes(row[1]));
       one->set_image(Bytes(row[2]));
     }
-    TableChunk chunk{work.sp_id,  work.stream_id, {}, work.after, work.rows_done + copy->rows_size(),
-                     rows.empty()};
-    if (!rows.empty()) {
-      const proto::Row& last = copy->rows(copy->rows_size() - 1);
-      chunk.last_key = RowKey{last.table_id(), last.key()};
-    }
-    copy->set_snapshot_t(work.snapshot_t);
-    copy->set_rows_done(chunk.rows_done);
     const auto estimate = tx.exec1(std::string(sql::kRowsTotal))[0].as<std::int64_t>();
-    copy->set_rows_total(chunk.last ? chunk.rows_done : std::max(estimate, chunk.rows_done));
-    copy->set_last(chunk.last);
-    chunk.message = message.SerializeAsString();
-    return chunk;
+    const auto newest_t = tx.exec1(std::string(sql::kNewest))[0].as<GlobalT>();
+    return EncodeTableChunk(epoch_, work, std::move(copy), estimate, newest_t);
   });
 }
 

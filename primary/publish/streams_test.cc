@@ -200,21 +200,50 @@ TEST(Streams, JoinCopiesTheTableThenStreamsFromItsSnapshot) {
   EXPECT_THAT(Numbers(Replicate(actions.sends[1])), ElementsAre(11));
 }
 
-TEST(Acknowledgements, JoinerHoldsTheLogUntilItHasItsSnapshot) {
+TEST(Acknowledgements, WhatAJoinerHasSaysNothingBeforeItsSnapshot) {
   Acknowledgements acks;
-  EXPECT_EQ(acks.JoinersNeedLogAfter(), std::nullopt);
-  acks.OnJoin(1, 50);
   acks.OnJoin(2, 40);
-  EXPECT_EQ(acks.JoinersNeedLogAfter(), 40);
-  acks.OnAck(2, 39);  // says nothing yet
-  EXPECT_THAT(acks.TakeNew(), IsEmpty());
+  acks.OnAck(2, 39);
+  EXPECT_THAT(acks.TakeNews().acks, IsEmpty());
   acks.OnAck(2, 41);
   acks.OnAck(2, 40);
-  EXPECT_THAT(acks.TakeNew(), ElementsAre(testing::Pair(2, 41)));
-  EXPECT_THAT(acks.TakeNew(), IsEmpty());
-  EXPECT_EQ(acks.JoinersNeedLogAfter(), 50);
+  EXPECT_THAT(acks.TakeNews().acks, ElementsAre(testing::Pair(2, 41)));
+  EXPECT_THAT(acks.TakeNews().acks, IsEmpty());
+}
+
+TEST(Acknowledgements, JoinersAreKnownAfterARestart) {
+  Acknowledgements acks;
+  acks.Restore(2, 40);
+  acks.OnAck(2, 39);
+  EXPECT_THAT(acks.TakeNews().acks, IsEmpty());
+  acks.OnAck(2, 40);
+  EXPECT_THAT(acks.TakeNews().acks, ElementsAre(testing::Pair(2, 40)));
+}
+
+TEST(Acknowledgements, NewsThatCouldNotBeWrittenComeAgainButForNewerOnes) {
+  Acknowledgements acks;
+  acks.OnJoin(1, 50);
+  acks.OnAck(2, 10);
+  acks.OnAck(3, 7);
+  const auto lost = acks.TakeNews();
+  EXPECT_THAT(lost.joins, ElementsAre(testing::Pair(1, 50)));
+  acks.OnJoin(1, 60);
+  acks.OnAck(2, 12);
+  acks.PutBack(lost);
+  const auto again = acks.TakeNews();
+  EXPECT_THAT(again.joins, ElementsAre(testing::Pair(1, 60)));
+  EXPECT_THAT(again.acks, ElementsAre(testing::Pair(2, 12), testing::Pair(3, 7)));
+}
+
+TEST(Acknowledgements, NothingIsWrittenOfWhoWasReleased) {
+  Acknowledgements acks;
+  acks.OnJoin(1, 50);
+  acks.OnAck(2, 10);
   acks.OnReleased(1);
-  EXPECT_EQ(acks.JoinersNeedLogAfter(), std::nullopt);
+  acks.OnReleased(2);
+  const auto news = acks.TakeNews();
+  EXPECT_THAT(news.joins, IsEmpty());
+  EXPECT_THAT(news.acks, IsEmpty());
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kLockNotAvailable = "55P03";
 constexpr std::int64_t kTroubleWaitMs = 500;
+constexpr const char* kJoined = "UPDATE psp.identity SET joining = false";
 
 // Text values are read back as the capture functions wrote them.
 const std::vector<std::string> kSettings = {
@@ -106,8 +107,8 @@ bool ApplyWorker::Begin(std::stop_token stop) {
   std::tie(watermark_, joining_) = *state;
   durable_ = -1;
   durable_at_us_ = 0;
-  copying_ = false;
   copied_rows_ = 0;
+  complete_t_ = INT64_MAX;
   catalog_ = *catalog;
   ++generation_;
   report_(ApplyStarted{generation_, watermark_, joining_, catalog_});
@@ -269,15 +270,18 @@ void ApplyWorker::InsistIfDue(pqxx::work& tx) const {
 
 PgResult<Done> ApplyWorker::ApplyBatch(const std::vector<TableChange>& changes, GlobalT closed_t) {
   const bool durable = DurableIsDue();
+  const bool joined = joining_ && closed_t >= complete_t_;
   auto applied = session_.Transaction([&](pqxx::work& tx) {
     InsistIfDue(tx);
     if (durable) tx.exec0("SET LOCAL synchronous_commit = on");
     RunStatements(tx, changes);
     tx.exec_prepared0("advance", closed_t);
     tx.exec_prepared0("forget_proofs", watermark_, closed_t);
+    if (joined) tx.exec0(kJoined);
   });
   if (!applied) return applied;
   watermark_ = closed_t;
+  if (joined) joining_ = false;
   if (durable) {
     durable_ = closed_t;
     durable_at_us_ = MonotonicUs();
@@ -312,7 +316,7 @@ ApplyWorker::After ApplyWorker::ApplyCopy(const ApplyStep& step, std::stop_token
   const auto apply = [&](const std::vector<TableChange>& changes) {
     return session_.Transaction([&](pqxx::work& tx) {
       InsistIfDue(tx);
-      if (!copying_) {  // what an interrupted copy has left
+      if (step.copy_begins) {
         for (const auto& [id, table] : catalog_->tables) {
           tx.exec0("DELETE FROM " + tx.quote_name(table.schema_name) + "." + tx.quote_name(table.table_name));
         }
@@ -320,18 +324,18 @@ ApplyWorker::After ApplyWorker::ApplyCopy(const ApplyStep& step, std::stop_token
       RunStatements(tx, changes);
       if (!step.copy_is_complete) return;
       tx.exec_prepared0("advance", step.closed_t);
-      tx.exec0("UPDATE psp.identity SET joining = false");
+      if (step.complete_t <= step.closed_t) tx.exec0(kJoined);
     });
   };
   bool failed_itself = false;
   After after = ApplyOnce({step.copied_rows.get()}, apply, false, &failed_itself, stop);
   if (failed_itself) after = ApplyOnce({step.copied_rows.get()}, apply, true, &failed_itself, stop);
   if (after != After::kGoOn) return after;
-  copying_ = true;
   copied_rows_ = step.rows_done;
   if (step.copy_is_complete) {
     watermark_ = step.closed_t;
-    joining_ = false;
+    complete_t_ = step.complete_t;
+    joining_ = watermark_ < complete_t_;
   }
   Report();
   return After::kGoOn;

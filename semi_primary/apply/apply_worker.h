@@ -17,37 +17,15 @@
 #include <functional>
 #include <string>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "common/pg_session.h"
 #include "semi_primary/apply/batch.h"
 #include "semi_primary/apply/blocker_watch.h"
 #include "semi_primary/apply/inbox.h"
+#include "semi_primary/apply/types.h"
 
 namespace psp {
-
-// Tells the main thread:
-struct ApplyStarted {  // the stream must begin anew from here
-  std::uint64_t generation = 0;
-  GlobalT watermark = 0;
-  bool joining = false;
-  TableCatalogPtr catalog;
-};
-struct ApplyProgress {
-  std::uint64_t generation = 0;
-  GlobalT watermark = 0;
-  GlobalT durable = 0;           // <= watermark; on the disk
-  std::int64_t copied_rows = 0;  // while joining
-  bool joining = false;
-};
-struct ApplyCatalog {
-  TableCatalogPtr catalog;
-};
-struct ApplyFailed {  // applying has stopped for good
-  std::string message;
-};
-using ApplyEvent = std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyFailed>;
 
 class ApplyWorker {
  public:
@@ -104,8 +82,8 @@ class ApplyWorker {
   GlobalT watermark_ = 0;
   GlobalT durable_ = 0;
   bool joining_ = false;
-  bool copying_ = false;  // the tables were cleared in this generation
   std::int64_t copied_rows_ = 0;
+  GlobalT complete_t_ = 0;  // while joining: the copy is a whole state once W has come here
   std::int64_t durable_at_us_ = 0;
   std::jthread thread_;
 };

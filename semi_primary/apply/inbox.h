@@ -7,35 +7,13 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <stop_token>
 #include <vector>
 
-#include "common/ids.h"
-#include "proto/psp.pb.h"
+#include "semi_primary/apply/types.h"
 
 namespace psp {
-
-struct ApplyTransaction {
-  GlobalT global_t = 0;
-  TxId tx_id;
-  bool own = false;
-  std::shared_ptr<const proto::WriteSet> write_set;  // null: an own marker whose rows are not known here
-};
-
-// One step of the stream, (previous step's closed_t, closed_t], or a part of the copy for a joining
-// semi-primary.
-struct ApplyStep {
-  std::uint64_t generation = 0;  // the worker drops steps of a stream that it has begun anew since
-  GlobalT closed_t = 0;          // for a part of the copy: as of when it is
-  std::vector<ApplyTransaction> transactions;
-  std::size_t bytes = 0;
-  std::shared_ptr<const proto::WriteSet> copied_rows;  // a part of the copy
-  bool copy_is_complete = false;
-  std::int64_t rows_done = 0;
-};
 
 class ApplyInbox {
  public:

@@ -15,13 +15,15 @@ CREATE TABLE psp.cluster (
 INSERT INTO psp.cluster DEFAULT VALUES;
 
 -- Every SP that ever was. Numbers are never used again; an SP that left keeps its row.
+-- join_t: it copies the table as of this, or its copy is not known to be on its disk yet; null: neither.
 CREATE TABLE psp.semi_primaries (
     sp_id         integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name          text NOT NULL,
     zone          text NOT NULL DEFAULT '',
     registered_at timestamptz NOT NULL DEFAULT now(),
     released_at   timestamptz,
-    acked_t       bigint NOT NULL DEFAULT -1       -- everything <= this is on the SP's disk; -1: has not joined yet
+    acked_t       bigint NOT NULL DEFAULT -1,      -- everything <= this is on the SP's disk; -1: has not joined yet
+    join_t        bigint
 );
 CREATE UNIQUE INDEX semi_primaries_name ON psp.semi_primaries (name) WHERE released_at IS NULL;
 

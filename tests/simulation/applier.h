@@ -1,4 +1,4 @@
-// The apply worker of an SP as a chain of events: takes some transactions, makes sure that own ones are in,
+// The apply worker of an SP as a chain of events: takes some steps, makes sure that own transactions are in,
 // waits for row locks, ends blockers after the grace, writes, moves W. Uses the real BuildBatch.
 #pragma once
 
@@ -7,46 +7,44 @@
 #include <memory>
 #include <vector>
 
+#include "semi_primary/apply/types.h"
 #include "tests/simulation/rows.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/sp_database.h"
 
 namespace psp::simulation {
 
-struct Arrived {
-  GlobalT global_t = 0;
-  TxId tx_id;
-  bool own = false;
-  WriteSetPtr write_set;  // of an own one: null when nobody knows its rows
-  GlobalT upto_t = 0;     // W once it is applied
-};
-
 class Applier {
  public:
   static constexpr SpDatabase::LockOwner kLockOwner = 1'000'000;
 
   struct Hooks {
-    std::function<void(GlobalT watermark)> applied;          // later, as from another thread
+    std::function<void(const ApplyEvent&)> report;           // later and in order, as from another thread
     std::function<void(SpDatabase::LockOwner)> end_blocker;  // if it is not at COMMIT
   };
 
-  Applier(Simulator* sim, const Scenario& scenario, SpDatabase* database, Hooks hooks)
-      : sim_(*sim), scenario_(scenario), database_(*database), hooks_(std::move(hooks)) {}
+  Applier(Simulator* sim, const Scenario& scenario, SpDatabase* database, Hooks hooks);
   ~Applier() { database_.Unlock(kLockOwner); }  // its session ends with the daemon
 
-  void Take(Arrived arrived);
-  // PostgreSQL went away: everything is forgotten.
-  void Reset();
+  void Push(ApplyStep step);
+  // Looks where the database stands; what was pushed for an earlier generation is dropped.
+  void Begin();
+  void OnPostgresCrash();
   void SetStalled(bool stalled);
-  bool idle() const { return batch_.empty() && queue_.empty(); }
+  bool idle() const { return !busy_ && queue_.empty(); }
 
  private:
-  void Begin();
+  void Next();
   void FindOwn();
-  bool IsIn(const Arrived& own);
+  bool IsIn(const ApplyTransaction& own);
   void Build();
   void LockRows();
   void Write();
+  void Copy();
+  void Done(SpState next);
+  void MakeDurable();
+  void ReportProgress();
+  void Report(ApplyEvent event);
   void Later(std::int64_t low_us, std::int64_t high_us, void (Applier::*step)());
 
   Simulator& sim_;
@@ -54,9 +52,20 @@ class Applier {
   SpDatabase& database_;
   const Hooks hooks_;
   bool stalled_ = false;
+  const Simulator::Owner alive_ = std::make_shared<int>(0);
   Simulator::Owner work_ = std::make_shared<int>(0);  // what is under way dies with it
-  std::deque<Arrived> queue_;
-  std::vector<Arrived> batch_;
+  std::int64_t report_free_us_ = 0;                   // reports keep their order
+  std::uint64_t generation_ = 0;
+  bool connected_ = false;
+  std::int64_t copied_rows_ = 0;
+  GlobalT complete_t_ = INT64_MAX;  // joined when W has come here; no copy is complete: the maximum
+  GlobalT durable_ = -1;
+  std::deque<ApplyStep> queue_;
+  // Under way:
+  bool busy_ = false;
+  ApplyStep copy_;
+  std::vector<ApplyTransaction> batch_;
+  GlobalT upto_t_ = 0;
   std::size_t next_own_ = 0;
   std::vector<const proto::WriteSet*> write_sets_;
   RowChanges changes_;

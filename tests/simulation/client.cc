@@ -20,7 +20,8 @@ void Client::Later(std::int64_t low_us, std::int64_t high_us, void (Client::*ste
 
 void Client::Begin() {
   if (stopping_) return;
-  if (!node_.database().up()) return Later(10'000, 50'000, &Client::Begin);
+  const SpDatabase& database = node_.database();
+  if (!database.up() || database.state()->joining) return Later(10'000, 50'000, &Client::Begin);
   CheckOwnWrites();
   open_ = std::make_shared<Open>();
   std::string bytes;
@@ -120,7 +121,12 @@ bool Client::Execute(const Operation& operation) {
   switch (operation.kind) {
     case Kind::kIncrement: {
       const RowKey key = CounterKey(operation.id);
-      open_->writes[key] = Image(operation.id, ValueOf(Visible(key).value()) + 1);
+      const auto old = Visible(key);
+      if (!old) {
+        sim_.Violation("SP ", node_.sp_id(), ": ", Text(key), " is not there");
+        return false;
+      }
+      open_->writes[key] = Image(operation.id, ValueOf(*old) + 1);
       open_->increments.push_back(key);
       return true;
     }

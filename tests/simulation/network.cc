@@ -54,7 +54,7 @@ void Network::Cut(SpId sp_id) {
 }
 
 void Network::CutAll() {
-  for (SpId sp_id = 1; sp_id <= scenario_.sps; ++sp_id) Cut(sp_id);
+  for (const auto& [sp_id, take] : to_sp) Cut(sp_id);
 }
 
 }  // namespace psp::simulation

@@ -23,6 +23,8 @@ class Network {
   std::map<SpId, std::function<void(Link, const std::string& bytes)>> to_sp;
   std::map<SpId, std::function<void(Link)>> on_lost;
 
+  // Whose connection it is, or was.
+  SpId SpOf(const std::string& route) const { return connections_.at(std::stoull(route)).sp_id; }
   // A new connection; 0 while the primary's daemon is down.
   Link Connect(SpId sp_id);
   void SendToPrimary(Link link, const std::string& bytes);

@@ -1,5 +1,5 @@
-// The primary's daemon: the real scheduler, connections, streams, intake and acknowledgements, joined in the
-// order of primary/server.cc. Its threads are fakes that answer after a while. Destroying it is a crash.
+// The primary's daemon: the real core, with fakes for what primary/server.cc joins it to: executors,
+// recoverer and housekeeper that answer after a while. Destroying it is a crash.
 #pragma once
 
 #include <map>
@@ -7,11 +7,7 @@
 #include <set>
 #include <string>
 
-#include "primary/certify/scheduler.h"
-#include "primary/connections/connections.h"
-#include "primary/intake.h"
-#include "primary/publish/acknowledgements.h"
-#include "primary/publish/streams.h"
+#include "primary/core.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/primary_database.h"
 
@@ -26,36 +22,35 @@ class PrimaryDaemon {
   // A crash: each batch under way commits or does not, and nobody is told.
   ~PrimaryDaemon();
 
-  bool idle() const { return scheduler_.idle(); }
-  GlobalT closed_t() const { return streams_.closed_t(); }
+  bool idle() const { return core_.idle(); }
+  GlobalT closed_t() const { return core_.closed_t(); }
 
  private:
-  // What went over the present connection of an SP, to check the order.
-  struct Sent {
-    bool has_stream = false;
-    GlobalT closed_t = 0;   // of the last Replicate
-    GlobalT applied_t = 0;  // as the SP told since
+  // What an SP asked for last and what it was sent since, to check the order.
+  struct Stream {
+    enum class Phase { kNone, kCopy, kLog };
+    std::string route{};  // over which it was welcomed
+    Phase phase = Phase::kNone;
+    GlobalT closed_t = 0;        // of the last Replicate
+    GlobalT applied_t = 0;       // as the SP told since
+    GlobalT snapshot_t = 0;      // of the copy
+    std::int64_t rows_done = 0;  // of the copy
   };
 
   void OnMessage(const std::string& route, const std::string& bytes);
-  void OnHello(const std::string& route, const proto::Hello& hello);
-  void OnCertify(SpId sp_id, proto::Certify* message);
-  void OnRecover(SpId sp_id, GlobalT from_t);
-  void OnApplied(SpId sp_id, GlobalT applied_t);
-  void OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat);
+  void NoteMessage(const std::string& route, const proto::ToPrimary& message);
 
   void Dispatch();
   void RunBatch(const Batch& batch);
   void CommitBatch(std::uint64_t batch_id);
   void OnBatchResult(const BatchResult& result);
-  void Tell(const Scheduler::Decided& decided);
-  void Publish(const std::vector<Scheduler::Committed>& committed);
-  void Carry(Streams::Actions actions);
-  void CheckOrder(SpId sp_id, const std::string& bytes);
-  void SendTo(SpId sp_id, proto::ToSemiPrimary* message);
-  void Refuse(SpId sp_id, proto::Refused::Reason reason);
-  void Forget(SpId sp_id);
-  proto::ToSemiPrimary Welcome(bool say_hello) const;
+  void Carry();
+  void Read(const ReadLog& work);
+  void Read(const ReadTable& work);
+  void KeepHouse(const HouseWork& work);
+  void CheckSend(const PrimaryCore::Send& send);
+  void CheckReplicate(SpId sp_id, const proto::Replicate& replicate);
+  void CheckCopy(SpId sp_id, const proto::SnapshotChunk& chunk);
   void Tick();
 
   Simulator& sim_;
@@ -63,16 +58,12 @@ class PrimaryDaemon {
   PrimaryDatabase& database_;
   Network& network_;
   const Epoch epoch_;
-  GlobalT truncated_t_;
-  Connections connections_;
-  Intake intake_;
-  Scheduler scheduler_;
-  Streams streams_;
-  Acknowledgements acknowledgements_;
+  PrimaryCore core_;
   std::map<std::uint64_t, Batch> running_;
   std::set<RowKey> running_keys_;
-  std::map<SpId, Sent> sent_;
-  std::set<TxId> told_;  // decided by this daemon
+  std::map<SpId, Stream> streams_;
+  std::set<TxId> told_;             // decided by this daemon
+  std::int64_t house_free_us_ = 0;  // the housekeeper does one thing after the other
   const std::shared_ptr<const int> alive_ = std::make_shared<int>(0);
 };
 

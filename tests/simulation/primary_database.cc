@@ -7,9 +7,14 @@
 
 namespace psp::simulation {
 
-PrimaryDatabase::PrimaryDatabase(const Scenario& scenario)
-    : check_conflicts_(scenario.mutation != Mutation::kNoConflictCheck) {
+constexpr std::int64_t kStillValues = 1000;
+
+PrimaryDatabase::PrimaryDatabase(const Scenario& scenario) : mutation_(scenario.mutation) {
   for (std::int64_t id = 0; id < scenario.counters; ++id) data_[CounterKey(id)] = {0, 0, false, Image(id, 0)};
+  for (std::int64_t i = 0; i < scenario.still_rows; ++i) {
+    const std::int64_t id = scenario.names + i;
+    data_[NameKey(id)] = {0, 0, false, Image(id, kStillValues + i)};
+  }
   for (SpId sp_id = 1; sp_id <= scenario.sps; ++sp_id) acked_[sp_id] = 0;
 }
 
@@ -17,17 +22,19 @@ GlobalT PrimaryDatabase::closed_t() const {
   return log_.empty() ? truncated_t_ : std::max(truncated_t_, log_.rbegin()->first);
 }
 
-std::vector<RegisteredSp> PrimaryDatabase::Registry() const {
-  std::vector<RegisteredSp> registry;
+std::vector<RegistryRow> PrimaryDatabase::Registry() const {
+  std::vector<RegistryRow> registry;
   for (const auto& [sp_id, acked_t] : acked_) {
-    registry.push_back({sp_id, "sp" + std::to_string(sp_id), false, acked_t});
+    const auto join = joins_.find(sp_id);
+    registry.push_back({sp_id, "sp" + std::to_string(sp_id), false, acked_t,
+                        join == joins_.end() ? std::nullopt : std::optional(join->second)});
   }
   return registry;
 }
 
 std::optional<LostKey> PrimaryDatabase::LostOn(const RowKey& key, const CertifyRequest& request) const {
   const auto found = data_.find(key);
-  if (found == data_.end() || !check_conflicts_) return std::nullopt;
+  if (found == data_.end() || mutation_ == Mutation::kNoConflictCheck) return std::nullopt;
   const GlobalT last_t = found->second.global_t;
   if (last_t <= request.watermark || std::ranges::find(request.seen, last_t) != request.seen.end()) {
     return std::nullopt;
@@ -89,13 +96,43 @@ LogChunk PrimaryDatabase::Read(const ReadLog& work) const {
   return chunk;
 }
 
-void PrimaryDatabase::Acknowledge(const std::map<SpId, GlobalT>& acked) {
-  for (const auto& [sp_id, acked_t] : acked) acked_[sp_id] = std::max(acked_[sp_id], acked_t);
+// As in sql/primary/table_chunk.sql.
+TableChunk PrimaryDatabase::Read(Epoch epoch, const ReadTable& work) const {
+  proto::SnapshotChunk rows;
+  std::size_t bytes_before = 0;
+  for (auto entry = data_.upper_bound(work.after); entry != data_.end(); ++entry) {
+    const auto& [key, row] = *entry;
+    if (key.table_id == kNamesGuard || row.deleted) continue;
+    if (row.global_t > work.snapshot_t) continue;
+    if (bytes_before >= work.bytes_max) break;
+    bytes_before += row.image.size();
+    proto::Row* one = rows.add_rows();
+    one->set_table_id(key.table_id);
+    one->set_key(key.key);
+    one->set_image(row.image);
+  }
+  return EncodeTableChunk(epoch, work, std::move(rows), static_cast<std::int64_t>(data_.size()), closed_t());
 }
 
-void PrimaryDatabase::Truncate(std::optional<GlobalT> joiners_need_after) {
-  GlobalT upto = joiners_need_after.value_or(closed_t());
-  for (const auto& [sp_id, acked_t] : acked_) upto = std::min(upto, acked_t);
+HouseReport PrimaryDatabase::Keep(const HouseWork& work) {
+  for (const auto& [sp_id, snapshot_t] : work.joins) joins_[sp_id] = snapshot_t;
+  for (const auto& [sp_id, acked_t] : work.acks) {
+    acked_[sp_id] = std::max(acked_[sp_id], acked_t);
+    const auto join = joins_.find(sp_id);
+    if (join != joins_.end() && join->second <= acked_t) joins_.erase(join);
+  }
+  if (work.truncate_log) Truncate();
+  return {work.number, Registry(), TableIds(), truncated_t_};
+}
+
+void PrimaryDatabase::Truncate() {
+  GlobalT upto = closed_t();
+  for (const auto& [sp_id, acked_t] : acked_) {
+    if (acked_t >= 0 && !joins_.contains(sp_id)) upto = std::min(upto, acked_t);
+  }
+  for (const auto& [sp_id, snapshot_t] : joins_) {
+    if (mutation_ != Mutation::kLogIsNotKeptForJoiners) upto = std::min(upto, snapshot_t);
+  }
   while (!log_.empty() && log_.begin()->first <= upto) {
     truncated_t_ = log_.begin()->first;
     log_.erase(log_.begin());

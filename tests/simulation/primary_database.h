@@ -6,11 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "common/ids.h"
 #include "primary/certify/types.h"
-#include "primary/connections/connections.h"
+#include "primary/publish/housework.h"
 #include "primary/publish/streams.h"
 #include "tests/simulation/scenario.h"
 
@@ -39,11 +40,14 @@ class PrimaryDatabase {
   Epoch BeginEpoch() { return ++epoch_; }
   GlobalT closed_t() const;
   GlobalT truncated_t() const { return truncated_t_; }
-  std::vector<RegisteredSp> Registry() const;
+  std::vector<RegistryRow> Registry() const;
+  std::unordered_set<std::uint32_t> TableIds() const { return {1, 2, 3}; }
   LogChunk Read(const ReadLog& work) const;
+  TableChunk Read(Epoch epoch, const ReadTable& work) const;
+  HouseReport Keep(const HouseWork& work);
 
-  void Acknowledge(const std::map<SpId, GlobalT>& acked);
-  void Truncate(std::optional<GlobalT> joiners_need_after);
+  // A new SP, which will join.
+  void Register(SpId sp_id) { acked_[sp_id] = -1; }
 
   // For the checks: all that was ever committed and decided, and the rows now.
   const std::map<GlobalT, TxId>& committed() const { return committed_; }
@@ -54,11 +58,13 @@ class PrimaryDatabase {
   std::optional<LostKey> Lost(const BatchItem& item) const;
   std::optional<LostKey> LostOn(const RowKey& key, const CertifyRequest& request) const;
   void Write(const BatchItem& item);
+  void Truncate();
 
-  const bool check_conflicts_;
+  const Mutation mutation_;
   Epoch epoch_ = 0;
   GlobalT truncated_t_ = 0;
   std::map<SpId, GlobalT> acked_;
+  std::map<SpId, GlobalT> joins_;  // join_t, where it is not null
   std::map<RowKey, Row> data_;
   std::map<TxId, Verdict> tx_log_;
   std::map<GlobalT, LogEntry> log_;

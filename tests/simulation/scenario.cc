@@ -33,14 +33,21 @@ Scenario MakeScenario(std::uint64_t seed) {
   scenario.outstanding_bytes_max = static_cast<std::size_t>(dice.Between(1, 5000));
   scenario.latency_us = dice.Between(100, 60'000);
   scenario.backend_dies_percent = static_cast<int>(dice.Between(0, 5));
+  const std::int64_t joiners = dice.Chance(40) ? dice.Between(1, 2) : 0;
+  for (std::int64_t i = 0; i < joiners; ++i) scenario.joins_us.push_back(dice.Between(0, 3'000'000));
+  if (joiners > 0) scenario.still_rows = dice.Between(0, 60);
+  const auto sps = scenario.sps + static_cast<SpId>(joiners);
   const std::int64_t faults = dice.Between(0, 8);
   for (std::int64_t i = 0; i < faults; ++i) {
     Fault fault;
     fault.kind = static_cast<Fault::Kind>(dice.Between(0, kFaultNames.size() - 1));
-    if (fault.kind != Fault::Kind::kCrashPrimary) {
-      fault.sp_id = static_cast<SpId>(dice.Between(1, scenario.sps));
-    }
+    if (fault.kind != Fault::Kind::kCrashPrimary) fault.sp_id = static_cast<SpId>(dice.Between(1, sps));
     fault.at_us = dice.Between(50'000, scenario.run_us);
+    if (joiners > 0 && dice.Chance(50)) {  // soon after somebody has come
+      const std::int64_t join = dice.Between(0, joiners - 1);
+      if (fault.sp_id != 0) fault.sp_id = scenario.sps + 1 + static_cast<SpId>(join);
+      fault.at_us = scenario.joins_us[static_cast<std::size_t>(join)] + dice.Between(10'000, 400'000);
+    }
     fault.duration_us = dice.Chance(50) ? dice.Between(1'000, 50'000) : dice.Between(50'000, 2'000'000);
     scenario.faults.push_back(fault);
   }
@@ -55,6 +62,9 @@ std::string Describe(const Scenario& scenario) {
       << " clients each, " << scenario.counters << " counters, " << scenario.names << " names, "
       << scenario.executors << " executors, batches of " << scenario.batch_transactions_max << ", latency "
       << scenario.latency_us << " us\n";
+  for (std::size_t i = 0; i < scenario.joins_us.size(); ++i) {
+    out << "  " << scenario.joins_us[i] << " us  SP " << scenario.sps + 1 + i << " joins\n";
+  }
   for (const Fault& fault : scenario.faults) {
     out << "  " << fault.at_us << " us  " << kFaultNames.at(static_cast<std::size_t>(fault.kind));
     if (fault.sp_id != 0) out << " of SP " << fault.sp_id;

@@ -27,12 +27,14 @@ struct Fault {
 // A mistake built into a fake, to prove that the checks find it.
 enum class Mutation {
   kNone,
-  kNoConflictCheck,        // the primary's PostgreSQL lets everybody win
-  kDecisionBeforeDurable,  // an executor tells the decision before its batch is committed
-  kAckBeforeDurable,       // an SP acknowledges what is not on its disk
-  kOwnMarkersAreTaken,     // the apply worker takes every own transaction for applied
-  kNoWaitForOwnBackend,    // … looks for the proof once, without waiting for the backend's end
-  kRemoteBeforeOwn,        // an SP looks at remote transactions of a message before its own ones
+  kNoConflictCheck,         // the primary's PostgreSQL lets everybody win
+  kDecisionBeforeDurable,   // an executor tells the decision before its batch is committed
+  kAckBeforeDurable,        // an SP acknowledges what is not on its disk
+  kOwnMarkersAreTaken,      // the apply worker takes every own transaction for applied
+  kNoWaitForOwnBackend,     // … looks for the proof once, without waiting for the backend's end
+  kCopyIsNotCleared,        // a copy that begins anew leaves the rows of the one before
+  kJoinedBeforeTheLog,      // an SP opens with the copy, before the log has brought what the copy left out
+  kLogIsNotKeptForJoiners,  // the log is truncated to what those that have joined acknowledge
 };
 
 struct Scenario {
@@ -40,6 +42,8 @@ struct Scenario {
   Mutation mutation = Mutation::kNone;
   SpId sps = 3;
   int clients_per_sp = 3;
+  std::vector<std::int64_t> joins_us;  // when further SPs come and join
+  std::int64_t still_rows = 0;         // names that nobody touches: they make the copy longer
   std::int64_t counters = 3;
   std::int64_t names = 4;
   std::size_t executors = 2;

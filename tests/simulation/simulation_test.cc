@@ -14,6 +14,7 @@ namespace psp::simulation {
 namespace {
 
 constexpr std::uint64_t kSeeds = 1000;
+constexpr std::uint64_t kMutationSeeds = 4 * kSeeds;  // until one finds the mistake
 // Those that have found something.
 constexpr std::uint64_t kFinders[] = {2419};
 
@@ -67,7 +68,7 @@ TEST(Simulation, ASeedGivesTheSameRunAgain) {
 class MutationTest : public ::testing::TestWithParam<Mutation> {};
 
 TEST_P(MutationTest, IsFound) {
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= kMutationSeeds; ++seed) {
     Scenario scenario = MakeScenario(seed);
     scenario.mutation = GetParam();
     const RunResult result = simulation::Run(scenario, false);
@@ -81,7 +82,8 @@ TEST_P(MutationTest, IsFound) {
 INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                          ::testing::Values(Mutation::kNoConflictCheck, Mutation::kDecisionBeforeDurable,
                                            Mutation::kAckBeforeDurable, Mutation::kOwnMarkersAreTaken,
-                                           Mutation::kNoWaitForOwnBackend, Mutation::kRemoteBeforeOwn));
+                                           Mutation::kNoWaitForOwnBackend, Mutation::kCopyIsNotCleared,
+                                           Mutation::kJoinedBeforeTheLog, Mutation::kLogIsNotKeptForJoiners));
 
 }  // namespace
 }  // namespace psp::simulation

@@ -1,5 +1,5 @@
-// The PostgreSQL of a semi-primary: rows, W and psp.applied in one committed state, row locks, asynchronous
-// commit. A crash falls back to some state between the last flush and the last commit.
+// The PostgreSQL of a semi-primary: rows, W, joining and psp.applied in one committed state, row locks,
+// asynchronous commit. A crash falls back to some state between the last flush and the last commit.
 #pragma once
 
 #include <deque>
@@ -21,6 +21,7 @@ struct SpRow {
 struct SpState {
   std::map<RowKey, SpRow> rows;
   GlobalT watermark = 0;
+  bool joining = false;             // the copy of the table is not complete
   std::map<GlobalT, TxId> applied;  // above W
   std::uint64_t versions = 0;
 
@@ -41,7 +42,6 @@ class SpDatabase {
   // Changes at each crash.
   const Simulator::Owner& incarnation() const { return incarnation_; }
   const SpStatePtr& state() const { return state_; }
-  GlobalT durable_watermark() const { return durable_->watermark; }
 
   void Commit(SpState next);
   void Flush();

@@ -1,6 +1,7 @@
 #include "tests/simulation/world.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "tests/simulation/checks.h"
@@ -20,6 +21,9 @@ class World {
     SpState initial;
     for (const auto& [key, row] : database_.data()) initial.Put(key, row.image);
     for (SpId sp_id = 1; sp_id <= scenario_.sps; ++sp_id) AddSp(sp_id, initial);
+    for (std::size_t i = 0; i < scenario_.joins_us.size(); ++i) {
+      sim_.At(scenario_.joins_us[i], [this, i] { Join(scenario_.sps + 1 + static_cast<SpId>(i)); });
+    }
     StartPrimary();
     for (const Fault& fault : scenario_.faults) {
       sim_.At(fault.at_us, [this, fault] { Begin(fault); });
@@ -27,7 +31,6 @@ class World {
   }
 
   RunResult Run() {
-    for (const auto& client : clients_) client->Start();
     sim_.RunUntil(scenario_.run_us);
     for (const auto& client : clients_) client->Stop();
     while (sim_.violations().empty() && !Drained()) {
@@ -44,36 +47,52 @@ class World {
  private:
   void AddSp(SpId sp_id, const SpState& initial) {
     SpNode* node =
-        nodes_.emplace_back(std::make_unique<SpNode>(&sim_, scenario_, sp_id, &network_, initial)).get();
+        (nodes_[sp_id] = std::make_unique<SpNode>(&sim_, scenario_, sp_id, &network_, initial)).get();
     const std::size_t first = clients_.size();
     for (int i = 0; i < scenario_.clients_per_sp; ++i) {
       clients_.push_back(std::make_unique<Client>(&sim_, scenario_, node, &history_, clients_.size() + 1));
+      clients_.back()->Start();
     }
-    clients_of_.emplace_back(first, clients_.size());
+    clients_of_[sp_id] = {first, clients_.size()};
     node->end_blocker = [this](SpDatabase::LockOwner owner) {
       if (owner != 0 && owner <= clients_.size()) clients_[owner - 1]->EndIfRunning();
     };
     node->StartDaemon();
   }
 
+  // A new SP with an empty database, as `psp cluster join` makes it.
+  void Join(SpId sp_id) {
+    sim_.Trace("SP ", sp_id, " is registered and joins");
+    database_.Register(sp_id);
+    SpState empty;
+    empty.joining = true;
+    AddSp(sp_id, empty);
+  }
+
   void StartPrimary() {
     if (!primary_) primary_ = std::make_unique<PrimaryDaemon>(&sim_, scenario_, &database_, &network_);
   }
 
-  SpNode& Node(SpId sp_id) { return *nodes_.at(sp_id - 1); }
-
   void Begin(const Fault& fault) {
+    if (fault.kind == Fault::Kind::kCrashPrimary) {
+      sim_.Trace("primary: crashes");
+      primary_.reset();
+      network_.CutAll();
+    } else if (nodes_.contains(fault.sp_id)) {
+      Break(fault, *nodes_.at(fault.sp_id));
+    }
+    sim_.After(fault.duration_us, [this, fault] { Finish(fault); });
+  }
+
+  void Break(const Fault& fault, SpNode& node) {
     switch (fault.kind) {
       case Fault::Kind::kCrashPrimary:
-        sim_.Trace("primary: crashes");
-        primary_.reset();
-        network_.CutAll();
         break;
       case Fault::Kind::kCrashDaemon:
-        Node(fault.sp_id).CrashDaemon();
+        node.CrashDaemon();
         break;
       case Fault::Kind::kCrashPostgres:
-        CrashPostgres(fault.sp_id);
+        CrashPostgres(node);
         break;
       case Fault::Kind::kCutConnection:
         network_.Cut(fault.sp_id);
@@ -82,24 +101,24 @@ class World {
         network_.SetSlow(fault.sp_id, true);
         break;
       case Fault::Kind::kStallApply:
-        if (Node(fault.sp_id).daemon()) Node(fault.sp_id).daemon()->SetStalled(true);
+        if (node.daemon()) node.daemon()->SetStalled(true);
         break;
     }
-    sim_.After(fault.duration_us, [this, fault] { Finish(fault); });
   }
 
   void Finish(const Fault& fault) {
     if (fault.kind == Fault::Kind::kCrashPrimary) return StartPrimary();
-    SpNode& node = Node(fault.sp_id);
+    if (!nodes_.contains(fault.sp_id)) return;  // it comes later
+    SpNode& node = *nodes_.at(fault.sp_id);
     if (fault.kind == Fault::Kind::kCrashDaemon) node.StartDaemon();
     if (fault.kind == Fault::Kind::kCrashPostgres) node.StartPostgres();
     if (fault.kind == Fault::Kind::kSlowLink) network_.SetSlow(fault.sp_id, false);
     if (fault.kind == Fault::Kind::kStallApply && node.daemon()) node.daemon()->SetStalled(false);
   }
 
-  void CrashPostgres(SpId sp_id) {
-    Node(sp_id).CrashPostgres();
-    const auto [first, end] = clients_of_.at(sp_id - 1);
+  void CrashPostgres(SpNode& node) {
+    node.CrashPostgres();
+    const auto [first, end] = clients_of_.at(node.sp_id());
     for (std::size_t i = first; i < end; ++i) clients_[i]->OnPostgresCrash();
   }
 
@@ -107,24 +126,25 @@ class World {
     if (!primary_ || !primary_->idle()) return false;
     const auto is_idle = [](const auto& client) { return client->idle(); };
     if (!std::all_of(clients_.begin(), clients_.end(), is_idle)) return false;
-    return std::all_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
-      return node->daemon() && node->daemon()->Drained(primary_->closed_t());
+    return std::all_of(nodes_.begin(), nodes_.end(), [this](const auto& entry) {
+      SpDaemon* daemon = entry.second->daemon();
+      return daemon != nullptr && daemon->Drained(primary_->closed_t());
     });
   }
 
   std::string WhatHangs() {
     std::string text = primary_ ? "primary idle " + std::to_string(primary_->idle()) : "no primary";
     if (primary_) text += " at " + std::to_string(primary_->closed_t());
-    for (const auto& node : nodes_) {
-      text += "; SP " + std::to_string(node->sp_id()) + " at " +
-              std::to_string(node->database().state()->watermark);
+    for (const auto& [sp_id, node] : nodes_) {
+      text += "; SP " + std::to_string(sp_id) + " at " + std::to_string(node->database().state()->watermark) +
+              " " + (node->daemon() ? node->daemon()->StateText() : "no daemon");
     }
     return text;
   }
 
   void Check() {
     std::vector<SpStatePtr> states;
-    for (const auto& node : nodes_) states.push_back(node->database().state());
+    for (const auto& [sp_id, node] : nodes_) states.push_back(node->database().state());
     CheckEverything(&sim_, scenario_, history_, database_, states);
   }
 
@@ -144,9 +164,9 @@ class World {
   PrimaryDatabase database_;
   History history_;
   std::unique_ptr<PrimaryDaemon> primary_;
-  std::vector<std::unique_ptr<SpNode>> nodes_;
+  std::map<SpId, std::unique_ptr<SpNode>> nodes_;
   std::vector<std::unique_ptr<Client>> clients_;
-  std::vector<std::pair<std::size_t, std::size_t>> clients_of_;  // of each SP: first, end
+  std::map<SpId, std::pair<std::size_t, std::size_t>> clients_of_;  // first, end
 };
 
 }  // namespace

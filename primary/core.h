@@ -1,0 +1,157 @@
+// All decisions of the primary's daemon: who is let in, what is certified, who is told what, what the log
+// must keep. Pure: messages, results of the other threads and the time (monotonic microseconds) come in as
+// arguments; what is to be done comes out as Actions. server.cc moves them from and to sockets and threads,
+// the simulation moves them in virtual time. One thread.
+//
+// Invariants
+// - A message of an SP that is not welcomed, over another route or of another epoch changes nothing; it is
+//   answered by Welcome{say_hello}.
+// - A Decision is sent before the Replicate that contains the transaction.
+// - A Hello ends the SP's stream; the next one begins with its Recover.
+// - A copy of the table begins when it is written down from where on the joining SP needs the log: whenever
+// this
+//   daemon ends, the SP's copy does not become worthless.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "common/note.h"
+#include "primary/certify/scheduler.h"
+#include "primary/connections/connections.h"
+#include "primary/intake.h"
+#include "primary/publish/acknowledgements.h"
+#include "primary/publish/housework.h"
+#include "primary/publish/streams.h"
+
+namespace psp {
+
+class PrimaryCore {
+ public:
+  struct Options {
+    std::int64_t heartbeat_interval_ms = 500;  // told to the SPs
+    std::int64_t heartbeat_timeout_us = 3'000'000;
+    std::int64_t housekeeping_interval_us = 1'000'000;  // acknowledgements, the registry
+    std::int64_t log_truncation_interval_us = 10'000'000;
+    std::size_t write_set_bytes_max = 64 << 20;
+    std::size_t inflight_bytes_max = 256 << 20;  // of all write-sets that are not decided
+    Scheduler::Limits scheduler;
+    Streams::Limits streams;
+  };
+  // Where the database stands when the daemon begins.
+  struct Start {
+    std::string cluster_id;  // 16 bytes
+    Epoch epoch = 0;
+    GlobalT closed_t = 0;
+    GlobalT truncated_t = 0;
+    std::vector<RegistryRow> registry;
+    std::unordered_set<std::uint32_t> table_ids;
+  };
+
+  struct Send {
+    SpId sp_id = 0;  // 0: whoever is at the end of the route
+    std::string route;
+    std::string bytes;  // a serialised ToSemiPrimary
+  };
+  // To be carried out in order within each list.
+  struct Actions {
+    std::vector<Send> sends;  // OnUnreachable tells of those that cannot be sent
+    std::vector<ReadLog> log_reads;
+    std::vector<ReadTable> table_reads;
+    std::vector<HouseWork> house_works;
+    std::vector<Note> notes;
+  };
+
+  PrimaryCore(const Options& options, Start start);
+
+  // What the calls since the last TakeActions want done.
+  Actions TakeActions();
+
+  // From the socket. `message` may be emptied.
+  void OnMessage(const std::string& route, proto::ToPrimary* message, std::int64_t now_us);
+  void OnUnreachable(const Send& send);
+
+  // For the executors: the next batch when one of them is free. Its result is taken in two steps, so that the
+  // next batch can be given in between: PostgreSQL works while we tell.
+  std::optional<Batch> NextBatch() { return scheduler_.NextBatch(); }
+  Scheduler::Finished Finish(const BatchResult& result) { return scheduler_.Finish(result); }
+  void Tell(const Scheduler::Finished& finished);
+
+  // Results of log_reads and table_reads; exactly one for each.
+  void OnLogChunk(const LogChunk& chunk) { Carry(streams_.OnLogChunk(chunk)); }
+  void OnTableChunk(TableChunk chunk) { Carry(streams_.OnTableChunk(std::move(chunk))); }
+
+  // The housekeeper has done the work, or has too much to do to take it: then it is asked again later.
+  void OnHouseReport(HouseReport report, std::int64_t now_us);
+  void OnHouseWorkRefused(const HouseWork& work);
+
+  // To be called several times a second.
+  void OnTime(std::int64_t now_us);
+
+  // From now on nothing new is certified; what is in flight is decided and told.
+  void Stop() { stopping_ = true; }
+  bool idle() const { return scheduler_.idle(); }
+  std::size_t undecided() const { return scheduler_.transactions(); }
+
+  GlobalT closed_t() const { return streams_.closed_t(); }
+
+ private:
+  struct WaitingHello {
+    std::uint64_t house_number = 0;
+    std::string route;
+    proto::Hello hello;
+  };
+  struct WaitingRequest {
+    std::uint64_t house_number = 0;
+    CertifyRequest request;
+  };
+
+  // One message each (core_messages.cc).
+  void OnHello(const std::string& route, const proto::Hello& hello, bool registry_is_fresh,
+               std::int64_t now_us);
+  void OnCertify(SpId sp_id, proto::Certify* message);
+  void OnAck(SpId sp_id, GlobalT watermark);
+  void OnRecover(SpId sp_id, const proto::Recover& recover);
+  void OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request);
+  void OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat);
+
+  void EndStream(SpId sp_id);
+  void Admit(CertifyRequest request);
+  void TellDecision(const Scheduler::Decided& decided);
+  void Publish(const std::vector<Scheduler::Committed>& committed);
+  void Carry(Streams::Actions actions);
+  void Refuse(SpId sp_id, proto::Refused::Reason reason, const std::string& text);
+  void Forget(SpId sp_id, const char* why);
+  void SendTo(SpId sp_id, proto::ToSemiPrimary* message);
+  void SendOver(const std::string& route, SpId sp_id, proto::ToSemiPrimary* message);
+  proto::ToSemiPrimary Welcome(bool say_hello) const;
+  // The report will have the returned number or a higher one.
+  std::uint64_t AskHousekeeper(bool truncate_log, bool purge_tx_log);
+  void Say(Note::Level level, std::string text, bool once = false);
+
+  const Options options_;
+  const Epoch epoch_;
+  GlobalT truncated_t_;
+  Connections connections_;
+  Intake intake_;
+  Scheduler scheduler_;
+  Streams streams_;
+  Acknowledgements acknowledgements_;
+  std::vector<WaitingHello> waiting_hellos_;
+  std::vector<WaitingRequest> waiting_requests_;
+  std::map<SpId, std::uint64_t> waiting_joins_;  // the report that lets each begin
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t house_number_ = 0;
+  std::int64_t next_tick_us_ = 0;
+  std::int64_t next_truncation_us_ = 0;
+  std::int64_t next_purge_us_ = 0;
+  bool stopping_ = false;
+  Actions actions_;
+};
+
+}  // namespace psp

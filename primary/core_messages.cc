@@ -1,0 +1,155 @@
+// The primary's answers to messages, one function for each.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "primary/core.h"
+
+namespace psp {
+namespace {
+
+constexpr std::size_t kWaitingHellosMax = 1000;
+
+std::string NameOf(SpId sp_id) { return "SP " + std::to_string(sp_id); }
+
+std::string NameOf(const proto::Hello& hello) { return NameOf(hello.sp_id()) + " (" + hello.name() + ")"; }
+
+}  // namespace
+
+void PrimaryCore::OnMessage(const std::string& route, proto::ToPrimary* message, std::int64_t now_us) {
+  if (message->has_hello()) return OnHello(route, message->hello(), false, now_us);
+  const auto sp_id = connections_.Heard(route, message->epoch(), now_us);
+  if (!sp_id) {
+    proto::ToSemiPrimary say_hello = Welcome(true);
+    if (!message->has_goodbye()) SendOver(route, 0, &say_hello);
+    return;
+  }
+  switch (message->body_case()) {
+    case proto::ToPrimary::kCertify:
+      return OnCertify(*sp_id, message->mutable_certify());
+    case proto::ToPrimary::kAck:
+      return OnAck(*sp_id, message->ack().watermark());
+    case proto::ToPrimary::kHeartbeat:
+      return OnHeartbeat(*sp_id, message->heartbeat());
+    case proto::ToPrimary::kRecover:
+      return OnRecover(*sp_id, message->recover());
+    case proto::ToPrimary::kOutcomeRequest:
+      return OnOutcomeRequest(*sp_id, message->outcome_request());
+    case proto::ToPrimary::kGoodbye:
+      return Forget(*sp_id, "says goodbye");
+    case proto::ToPrimary::kHello:
+    case proto::ToPrimary::BODY_NOT_SET:
+      return Say(Note::Level::kWarning, NameOf(*sp_id) + " sent an empty message", true);
+  }
+}
+
+void PrimaryCore::OnHello(const std::string& route, const proto::Hello& hello, bool registry_is_fresh,
+                          std::int64_t now_us) {
+  const auto answer = connections_.Hello(route, hello, truncated_t_, registry_is_fresh, now_us);
+  proto::ToSemiPrimary message;
+  switch (answer.kind) {
+    case Connections::HelloAnswer::Kind::kAskRegistry:
+      if (waiting_hellos_.size() >= kWaitingHellosMax) return;  // it says Hello again
+      waiting_hellos_.push_back({AskHousekeeper(false, false), route, hello});
+      return;
+    case Connections::HelloAnswer::Kind::kRefused:
+      Say(Note::Level::kWarning, NameOf(hello) + " is refused: " + answer.refused.message(), true);
+      *message.mutable_refused() = answer.refused;
+      return SendOver(route, 0, &message);
+    case Connections::HelloAnswer::Kind::kWelcome:
+      Say(Note::Level::kInfo, NameOf(hello) + " is here at " + std::to_string(hello.watermark()));
+      EndStream(hello.sp_id());  // until it says from where
+      message = Welcome(false);
+      return SendOver(route, hello.sp_id(), &message);
+  }
+}
+
+proto::ToSemiPrimary PrimaryCore::Welcome(bool say_hello) const {
+  proto::ToSemiPrimary message;
+  proto::Welcome* welcome = message.mutable_welcome();
+  welcome->set_closed_t(closed_t());
+  welcome->set_oldest_log_t(truncated_t_);
+  welcome->set_say_hello(say_hello);
+  welcome->set_write_set_bytes_max(options_.write_set_bytes_max);
+  welcome->set_heartbeat_interval_ms(static_cast<std::uint32_t>(options_.heartbeat_interval_ms));
+  for (const auto& [sp_id, sp] : connections_.registry()) {
+    proto::SemiPrimaryName* name = welcome->add_semi_primaries();
+    name->set_sp_id(sp_id);
+    name->set_name(sp.name);
+  }
+  return message;
+}
+
+void PrimaryCore::OnCertify(SpId sp_id, proto::Certify* message) {
+  if (stopping_) return;  // the SP asks the next daemon
+  CertifyRequest request;
+  if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request)) {
+    return Say(Note::Level::kWarning, NameOf(sp_id) + " sent a request without a tx id", true);
+  }
+  if (scheduler_.bytes() + waiting_bytes_ + request.write_set.size() > options_.inflight_bytes_max) {
+    request.refusal = "the primary is overloaded (inflight_bytes_max)";
+    request.rows.Clear();
+    request.write_set.clear();
+  }
+  if (request.refusal.empty() && intake_.UnknownTable(request) != 0) {
+    waiting_bytes_ += request.write_set.size();
+    waiting_requests_.push_back({AskHousekeeper(false, false), std::move(request)});
+    return;
+  }
+  Admit(std::move(request));
+}
+
+void PrimaryCore::OnAck(SpId sp_id, GlobalT watermark) {
+  acknowledgements_.OnAck(sp_id, std::min(watermark, closed_t()));
+  Carry(streams_.OnApplied(sp_id, watermark));
+}
+
+void PrimaryCore::OnRecover(SpId sp_id, const proto::Recover& recover) {
+  EndStream(sp_id);
+  if (recover.whole_table()) {
+    acknowledgements_.OnJoin(sp_id, closed_t());
+    waiting_joins_[sp_id] = AskHousekeeper(false, false);
+    return;
+  }
+  if (recover.from() > closed_t()) {
+    return Refuse(sp_id, proto::Refused::UNSPECIFIED,
+                  "the semi-primary stands at " + std::to_string(recover.from()) + ", the primary only at " +
+                      std::to_string(closed_t()) + ": the primary's database is an older copy");
+  }
+  if (recover.from() < truncated_t_) {
+    return Refuse(sp_id, proto::Refused::LOG_TRUNCATED,
+                  "the log begins after " + std::to_string(truncated_t_) + ": join again");
+  }
+  Say(Note::Level::kInfo, NameOf(sp_id) + " recovers from " + std::to_string(recover.from()) + " to " +
+                              std::to_string(closed_t()));
+  Carry(streams_.Recover(sp_id, connections_.IncarnationOf(sp_id), recover.from()));
+}
+
+void PrimaryCore::OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request) {
+  const auto tx_id = TxId::FromBytes(request.tx_id());
+  if (!tx_id || stopping_) return;
+  scheduler_.RequestOutcome(*tx_id, sp_id);
+}
+
+void PrimaryCore::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
+  proto::ToSemiPrimary message;
+  message.mutable_heartbeat_reply()->set_sent_us(heartbeat.sent_us());
+  message.mutable_heartbeat_reply()->set_closed_t(closed_t());
+  SendTo(sp_id, &message);
+  const auto rows_stored = heartbeat.has_snapshot_rows_stored()
+                               ? std::optional<std::int64_t>(heartbeat.snapshot_rows_stored())
+                               : std::nullopt;
+  Carry(streams_.OnApplied(sp_id, heartbeat.applied()));
+  Carry(streams_.OnStored(sp_id, rows_stored));
+}
+
+void PrimaryCore::Admit(CertifyRequest request) {
+  if (!request.refusal.empty()) {
+    Say(Note::Level::kWarning,
+        "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal, true);
+  }
+  scheduler_.Certify(std::move(request));
+}
+
+}  // namespace psp

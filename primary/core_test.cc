@@ -1,0 +1,237 @@
+#include "primary/core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace psp {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr Epoch kEpoch = 7;
+const std::string kCluster(16, 'c');
+
+TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number)); }
+
+class PrimaryCoreTest : public testing::Test {
+ protected:
+  PrimaryCore::Actions Now() { return core_.TakeActions(); }
+
+  void Hear(const std::string& route, proto::ToPrimary message, Epoch epoch = kEpoch) {
+    message.set_epoch(epoch);
+    core_.OnMessage(route, &message, now_us_);
+  }
+  void Hello(const std::string& route, SpId sp_id, const std::string& name, GlobalT watermark = 0) {
+    proto::ToPrimary message;
+    proto::Hello* hello = message.mutable_hello();
+    hello->set_cluster_id(kCluster);
+    hello->set_sp_id(sp_id);
+    hello->set_name(name);
+    hello->set_incarnation(1);
+    hello->set_watermark(watermark);
+    hello->set_protocol_version(kProtocolVersion);
+    Hear(route, message, 0);
+  }
+  void Recover(const std::string& route, GlobalT from, bool whole_table = false) {
+    proto::ToPrimary message;
+    message.mutable_recover()->set_from(from);
+    message.mutable_recover()->set_whole_table(whole_table);
+    Hear(route, message);
+  }
+  void Certify(const std::string& route, char id, const std::string& key, std::uint32_t table_id = 1) {
+    proto::WriteSet rows;
+    rows.add_rows()->set_table_id(table_id);
+    rows.mutable_rows(0)->set_key(key);
+    rows.mutable_rows(0)->set_image("image");
+    proto::ToPrimary message;
+    message.mutable_certify()->set_tx_id(Id(id).ToBytes());
+    message.mutable_certify()->set_write_set(rows.SerializeAsString());
+    Hear(route, message);
+  }
+  // Everything that is ready wins.
+  void Decide() {
+    while (const auto batch = core_.NextBatch()) {
+      BatchResult result{batch->batch_id, {}};
+      for (const BatchItem& item : batch->items) {
+        result.verdicts.push_back({item.global_t, std::nullopt, item.abort_reason});
+      }
+      core_.Tell(core_.Finish(result));
+    }
+  }
+  static std::vector<RegistryRow> Registry() {
+    return {{1, "a", false, 0, std::nullopt},
+            {2, "b", false, 0, std::nullopt},
+            {3, "c", false, -1, std::nullopt}};
+  }
+  static proto::ToSemiPrimary Parsed(const PrimaryCore::Send& send) {
+    proto::ToSemiPrimary message;
+    EXPECT_TRUE(message.ParseFromString(send.bytes));
+    EXPECT_EQ(message.epoch(), kEpoch);
+    return message;
+  }
+  static std::vector<proto::ToSemiPrimary::BodyCase> Kinds(const PrimaryCore::Actions& actions) {
+    std::vector<proto::ToSemiPrimary::BodyCase> kinds;
+    for (const PrimaryCore::Send& send : actions.sends) kinds.push_back(Parsed(send).body_case());
+    return kinds;
+  }
+
+  std::int64_t now_us_ = 1'000'000;
+  PrimaryCore core_{{}, {kCluster, kEpoch, 10, 0, Registry(), {1}}};
+};
+
+TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithRecover) {
+  Hello("x", 1, "a", 10);
+  auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(1));
+  const auto welcome = Parsed(actions.sends[0]).welcome();
+  EXPECT_EQ(actions.sends[0].route, "x");
+  EXPECT_EQ(welcome.closed_t(), 10);
+  EXPECT_EQ(welcome.semi_primaries_size(), 3);
+  EXPECT_FALSE(welcome.say_hello());
+  Certify("x", 'a', "k");
+  Decide();
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToSemiPrimary::kDecision)) << "no stream yet";
+  Recover("x", 11);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToSemiPrimary::kReplicate));
+}
+
+TEST_F(PrimaryCoreTest, DecisionGoesOutBeforeTheStreamThatHasIt) {
+  for (const auto& [route, sp_id, name] : {std::tuple{"x", SpId{1}, "a"}, std::tuple{"y", SpId{2}, "b"}}) {
+    Hello(route, sp_id, name, 10);
+    Recover(route, 10);
+  }
+  Now();
+  Certify("x", 'a', "k");
+  Decide();
+  const auto actions = Now();
+  EXPECT_THAT(Kinds(actions), ElementsAre(proto::ToSemiPrimary::kDecision, proto::ToSemiPrimary::kReplicate,
+                                          proto::ToSemiPrimary::kReplicate));
+  EXPECT_EQ(Parsed(actions.sends[0]).decision().global_t(), 11);
+  EXPECT_FALSE(Parsed(actions.sends[1]).replicate().transactions(0).has_write_set());
+  EXPECT_EQ(actions.sends[2].route, "y");
+  EXPECT_TRUE(Parsed(actions.sends[2]).replicate().transactions(0).has_write_set());
+}
+
+TEST_F(PrimaryCoreTest, WhoIsNotWelcomedChangesNothingAndIsAskedForHello) {
+  Certify("x", 'a', "k");
+  auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(1));
+  EXPECT_TRUE(Parsed(actions.sends[0]).welcome().say_hello());
+  EXPECT_TRUE(core_.idle());
+  Hello("x", 1, "a", 10);
+  Now();
+  proto::ToPrimary ask;
+  ask.mutable_outcome_request()->set_tx_id(Id('a').ToBytes());
+  Hear("x", ask, kEpoch - 1);
+  EXPECT_TRUE(Parsed(Now().sends.at(0)).welcome().say_hello());
+  EXPECT_TRUE(core_.idle());
+  proto::ToPrimary goodbye;
+  goodbye.mutable_goodbye();
+  Hear("z", goodbye);
+  EXPECT_THAT(Now().sends, IsEmpty());
+}
+
+TEST_F(PrimaryCoreTest, NewNumberIsLookedUpBeforeItIsRefused) {
+  Hello("x", 4, "d");
+  auto actions = Now();
+  EXPECT_THAT(actions.sends, IsEmpty());
+  ASSERT_THAT(actions.house_works, SizeIs(1));
+  core_.OnHouseReport({actions.house_works[0].number - 1, Registry(), {1}, 0}, now_us_);
+  EXPECT_THAT(Now().sends, IsEmpty()) << "that was read before it came";
+  core_.OnHouseReport({actions.house_works[0].number, Registry(), {1}, 0}, now_us_);
+  actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(1));
+  EXPECT_EQ(Parsed(actions.sends[0]).refused().reason(), proto::Refused::UNKNOWN_SP);
+}
+
+TEST_F(PrimaryCoreTest, NewTableIsLookedUpBeforeItsTransactionIsRefused) {
+  Hello("x", 1, "a", 10);
+  Now();
+  Certify("x", 'a', "k", 5);
+  Certify("x", 'b', "k", 6);
+  const auto works = Now().house_works;
+  ASSERT_THAT(works, SizeIs(2));
+  core_.OnHouseReport({works[1].number, Registry(), {1, 5}, 0}, now_us_);
+  Decide();
+  const auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(2));
+  EXPECT_EQ(Parsed(actions.sends[0]).decision().global_t(), 11);
+  EXPECT_THAT(Parsed(actions.sends[1]).decision().error(), testing::HasSubstr("table_id 6"));
+}
+
+TEST_F(PrimaryCoreTest, WhoStandsAheadOrBeforeTheLogIsRefused) {
+  core_.OnHouseReport({0, Registry(), {1}, 5}, now_us_);
+  Hello("x", 1, "a", 10);
+  Now();
+  Recover("x", 11);
+  auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(1));
+  EXPECT_EQ(Parsed(actions.sends[0]).refused().reason(), proto::Refused::UNSPECIFIED);
+  Hello("x", 1, "a", 5);
+  Now();
+  Recover("x", 4);
+  actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(1));
+  EXPECT_EQ(Parsed(actions.sends[0]).refused().reason(), proto::Refused::LOG_TRUNCATED);
+  Certify("x", 'a', "k");
+  EXPECT_TRUE(Parsed(Now().sends.at(0)).welcome().say_hello()) << "it was forgotten";
+}
+
+TEST_F(PrimaryCoreTest, UnreachableIsForgottenUnlessItHasComeOverAnotherRoute) {
+  Hello("x", 1, "a", 10);
+  const auto old = Now().sends.at(0);
+  Hello("y", 1, "a", 10);
+  Now();
+  core_.OnUnreachable(old);
+  Recover("y", 10);
+  const auto actions = Now();
+  EXPECT_THAT(Kinds(actions), ElementsAre(proto::ToSemiPrimary::kReplicate));
+  core_.OnUnreachable(actions.sends[0]);
+  Recover("y", 10);
+  EXPECT_TRUE(Parsed(Now().sends.at(0)).welcome().say_hello());
+}
+
+TEST_F(PrimaryCoreTest, CopyBeginsWhenItIsWrittenDownFromWhereTheLogIsNeeded) {
+  Hello("x", 3, "c", 0);
+  Now();
+  Recover("x", 0, true);
+  auto actions = Now();
+  EXPECT_THAT(actions.table_reads, IsEmpty());
+  ASSERT_THAT(actions.house_works, SizeIs(1));
+  EXPECT_THAT(actions.house_works[0].joins, ElementsAre(testing::Pair(3, 10)));
+  core_.OnHouseWorkRefused(actions.house_works[0]);
+  core_.OnHouseReport({actions.house_works[0].number, Registry(), {1}, 0}, now_us_);
+  EXPECT_THAT(Now().table_reads, IsEmpty()) << "it was not written down";
+  core_.OnTime(now_us_);
+  actions = Now();
+  ASSERT_THAT(actions.house_works, SizeIs(1));
+  EXPECT_THAT(actions.house_works[0].joins, ElementsAre(testing::Pair(3, 10)));
+  core_.OnHouseReport({actions.house_works[0].number, Registry(), {1}, 0}, now_us_);
+  actions = Now();
+  ASSERT_THAT(actions.table_reads, SizeIs(1));
+  EXPECT_EQ(actions.table_reads[0].snapshot_t, 10);
+}
+
+TEST_F(PrimaryCoreTest, CopyDoesNotBeginForWhoHasSaidHelloAgain) {
+  Hello("x", 3, "c", 0);
+  Recover("x", 0, true);
+  const auto works = Now().house_works;
+  Hello("x", 3, "c", 0);
+  core_.OnHouseReport({works.at(0).number, Registry(), {1}, 0}, now_us_);
+  EXPECT_THAT(Now().table_reads, IsEmpty());
+}
+
+TEST_F(PrimaryCoreTest, StoppingDecidesWhatIsInFlightAndNothingNew) {
+  Hello("x", 1, "a", 10);
+  Certify("x", 'a', "k");
+  core_.Stop();
+  Certify("x", 'b', "l");
+  EXPECT_EQ(core_.undecided(), 1U);
+  Decide();
+  EXPECT_TRUE(core_.idle());
+}
+
+}  // namespace
+}  // namespace psp

@@ -1,0 +1,39 @@
+// What the main thread asks of the housekeeper, and what comes back. Values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "common/ids.h"
+
+namespace psp {
+
+struct RegistryRow {
+  SpId sp_id = 0;
+  std::string name;
+  bool released = false;
+  GlobalT acked_t = -1;
+  std::optional<GlobalT> join_t;  // as of when it copies the table; nothing: it does not
+};
+
+struct HouseWork {
+  std::uint64_t number = 0;  // comes back in the report
+  // To write down in this order, before anything is removed:
+  std::map<SpId, GlobalT> joins;
+  std::map<SpId, GlobalT> acks;
+  bool truncate_log = false;
+  bool purge_tx_log = false;
+};
+
+struct HouseReport {
+  std::uint64_t number = 0;
+  std::vector<RegistryRow> registry;            // read after the work was given
+  std::unordered_set<std::uint32_t> table_ids;  // tables and guards
+  GlobalT truncated_t = 0;
+};
+
+}  // namespace psp

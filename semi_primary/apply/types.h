@@ -1,0 +1,60 @@
+// What goes into the apply worker and what it tells. Values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "proto/psp.pb.h"
+#include "semi_primary/apply/catalog.h"
+
+namespace psp {
+
+struct ApplyTransaction {
+  GlobalT global_t = 0;
+  TxId tx_id;
+  bool own = false;
+  std::shared_ptr<const proto::WriteSet> write_set;  // null: an own marker whose rows are not known here
+};
+
+// One step of the stream, (previous step's closed_t, closed_t], or a part of the copy for a joining
+// semi-primary.
+struct ApplyStep {
+  std::uint64_t generation = 0;  // the worker drops steps of a stream that it has begun anew since
+  GlobalT closed_t = 0;          // for a part of the copy: as of when it is
+  std::vector<ApplyTransaction> transactions;
+  std::size_t bytes = 0;
+  std::shared_ptr<const proto::WriteSet> copied_rows;  // a part of the copy
+  bool copy_begins = false;                            // what an older copy has left is to be cleared away
+  bool copy_is_complete = false;
+  GlobalT complete_t = 0;  // with copy_is_complete: it is joined when W has come here
+  std::int64_t rows_done = 0;
+};
+
+// The worker tells:
+struct ApplyStarted {  // the stream must begin anew from here
+  std::uint64_t generation = 0;
+  GlobalT watermark = 0;
+  bool joining = false;
+  TableCatalogPtr catalog;
+};
+struct ApplyProgress {
+  std::uint64_t generation = 0;
+  GlobalT watermark = 0;
+  GlobalT durable = 0;           // <= watermark; on the disk
+  std::int64_t copied_rows = 0;  // while joining
+  bool joining = false;
+};
+struct ApplyCatalog {
+  TableCatalogPtr catalog;
+};
+struct ApplyFailed {  // applying has stopped for good
+  std::string message;
+};
+using ApplyEvent = std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyFailed>;
+
+}  // namespace psp

@@ -1,0 +1,171 @@
+#include "semi_primary/core.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace psp {
+namespace {
+
+constexpr std::int64_t kHelloEveryUs = 500'000;
+
+template <class T>
+void MoveTo(std::vector<T>* all, std::vector<T> some) {
+  all->insert(all->end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+}
+
+}  // namespace
+
+SemiPrimaryCore::SemiPrimaryCore(const Options& options)
+    : options_(options),
+      submissions_({.commit_timeout_us = options.commit_timeout_us,
+                    .disconnected_grace_us = options.disconnected_grace_us,
+                    .waiting_bytes_max = options.waiting_bytes_max,
+                    .names = [this](std::uint32_t table_id) { return NamesOf(table_id); },
+                    .sp_name = [this](SpId sp_id) { return NameOf(sp_id); }}),
+      watermark_(options.watermark) {}
+
+SemiPrimaryCore::Actions SemiPrimaryCore::TakeActions() {
+  MoveTo(&actions_.replies, submissions_.TakeReplies());
+  for (proto::ToPrimary& message : submissions_.TakeMessages()) Send(std::move(message));
+  return std::exchange(actions_, {});
+}
+
+void SemiPrimaryCore::Submit(const Submission& submission, std::int64_t now_us) {
+  if (!joining_ && failure_.empty() && generation_ != 0) return submissions_.Submit(submission, now_us);
+  const std::string why = joining_           ? "this semi-primary is joining: its copy is not complete yet"
+                          : failure_.empty() ? "psp: this semi-primary is starting"
+                                             : "psp: this semi-primary has stopped applying: " + failure_;
+  actions_.replies.push_back({submission.ticket, UserError{"08006", why, "", "Nothing was sent."}});
+}
+
+void SemiPrimaryCore::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us) {
+  submissions_.AskOutcome(ticket, tx_id, now_us);
+}
+
+void SemiPrimaryCore::OnApplyEvent(const ApplyEvent& event, std::int64_t now_us) {
+  if (const auto* started = std::get_if<ApplyStarted>(&event)) {
+    OnApplyStarted(*started, now_us);
+  } else if (const auto* progress = std::get_if<ApplyProgress>(&event)) {
+    OnApplyProgress(*progress, now_us);
+  } else if (const auto* catalog = std::get_if<ApplyCatalog>(&event)) {
+    catalog_ = catalog->catalog;
+  } else {
+    failure_ = std::get<ApplyFailed>(event).message;
+    last_error_ = failure_;
+  }
+}
+
+void SemiPrimaryCore::OnApplyStarted(const ApplyStarted& started, std::int64_t now_us) {
+  generation_ = started.generation;
+  watermark_ = started.watermark;
+  joining_ = started.joining;
+  catch_up_t_ = std::max(catch_up_t_, closed_t_);
+  copy_received_ = false;
+  copy_rows_ = -1;
+  catalog_ = started.catalog;
+  position_.Reset(started.watermark);
+  submissions_.OnStreamReset();
+  if (connected()) Recover(now_us);
+}
+
+void SemiPrimaryCore::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {
+  if (progress.generation != generation_) return;
+  watermark_ = progress.watermark;
+  durable_ = progress.durable;
+  joining_ = progress.joining;
+  copied_rows_ = progress.copied_rows;
+  submissions_.OnApplied(watermark_);
+  if (joining_) SendHeartbeat(now_us);  // the primary sends more of the table
+  Acknowledge();
+}
+
+void SemiPrimaryCore::OnTime(std::int64_t now_us) {
+  submissions_.OnTime(now_us);
+  if (connected() && now_us - heard_us_ > options_.heartbeat_timeout_us) Disconnect("it is silent");
+  if ((!connected() || asking_name_) && (hello_us_ == 0 || now_us - hello_us_ >= kHelloEveryUs)) {
+    SayHello(now_us);
+  }
+  if (connected() && now_us - heartbeat_us_ >= heartbeat_interval_us_) SendHeartbeat(now_us);
+  Acknowledge();
+  if (watermark_ >= closed_t_) behind_since_us_ = 0;
+}
+
+void SemiPrimaryCore::Stop() {
+  stopping_ = true;
+  submissions_.Stop();
+}
+
+void SemiPrimaryCore::GiveUp() { submissions_.OnTime(INT64_MAX); }
+
+void SemiPrimaryCore::SayGoodbye() {
+  proto::ToPrimary goodbye;
+  goodbye.mutable_goodbye();
+  Send(std::move(goodbye));
+}
+
+// Durable W, when the primary does not know it yet.
+void SemiPrimaryCore::Acknowledge() {
+  if (!connected() || durable_ <= acked_) return;
+  proto::ToPrimary ack;
+  ack.mutable_ack()->set_watermark(durable_);
+  Send(std::move(ack));
+  acked_ = durable_;
+}
+
+// Nothing is sent when there is no connection: everything open is sent again after the next Welcome.
+void SemiPrimaryCore::Send(proto::ToPrimary message) {
+  if (!connected()) return;
+  message.set_epoch(epoch_);
+  actions_.messages.push_back(std::move(message));
+}
+
+KeyNames SemiPrimaryCore::NamesOf(std::uint32_t table_id) const {
+  KeyNames names;
+  if (!catalog_) return names;
+  const auto guard = catalog_->guards.find(table_id);
+  if (guard != catalog_->guards.end()) names.index_name = guard->second.index_name;
+  const auto table =
+      catalog_->tables.find(guard == catalog_->guards.end() ? table_id : guard->second.table_id);
+  if (table == catalog_->tables.end()) return names;
+  names.schema_name = table->second.schema_name;
+  names.table_name = table->second.table_name;
+  names.key_columns = table->second.key_names;
+  return names;
+}
+
+std::string SemiPrimaryCore::NameOf(SpId sp_id) const {
+  const auto name = sp_names_.find(sp_id);
+  return name == sp_names_.end() ? std::to_string(sp_id) : name->second;
+}
+
+std::string SemiPrimaryCore::StateName() const {
+  if (!failure_.empty()) return "failed";
+  if (stopping_) return "stopped";
+  if (!connected()) return "disconnected";
+  if (joining_) return "joining";
+  return recovering_ || watermark_ < catch_up_t_ ? "recovering" : "streaming";
+}
+
+DaemonStatus SemiPrimaryCore::Status(std::int64_t now_us) const {
+  DaemonStatus status;
+  status.state = StateName();
+  status.watermark = watermark_;
+  status.closed_t = closed_t_;
+  status.lag_ms = behind_since_us_ == 0 ? 0 : (now_us - behind_since_us_) / 1000;
+  status.commits_total = submissions_.counters().commits_total;
+  status.aborts_total = submissions_.counters().aborts_total;
+  status.rtt_ms = rtt_ms_;
+  status.epoch = epoch_;
+  status.waiting = submissions_.waiting();
+  status.join_rows_done = copied_rows_;
+  status.join_rows_total = copy_rows_total_;
+  status.last_error = last_error_;
+  return status;
+}
+
+void SemiPrimaryCore::Say(Note::Level level, std::string text) {
+  actions_.notes.push_back({level, std::move(text)});
+}
+
+}  // namespace psp

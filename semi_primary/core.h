@@ -1,0 +1,138 @@
+// All decisions of the semi-primary's daemon: the connection to the primary, local commits, the stream and
+// the copy of a joining semi-primary. Pure: messages, requests, the apply worker's events and the time
+// (monotonic microseconds) come in as arguments; what is to be done comes out as Actions. server.cc moves
+// them from and to the socket and the threads, the simulation moves them in virtual time. One thread.
+//
+// Connection: Hello (epoch 0) is said until Welcome comes; then Recover from where the stream stands, and
+// everything open is sent again. Silence for heartbeat_timeout, or Welcome{say_hello}, begins anew.
+// Messages of another epoch are dropped.
+//
+// Copy: whatever it is interrupted by, it is taken from its first row to its last or begun anew, never put
+// together from parts of two.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/note.h"
+#include "semi_primary/apply/stream_position.h"
+#include "semi_primary/apply/types.h"
+#include "semi_primary/daemon_status.h"
+#include "semi_primary/submit/submissions.h"
+
+namespace psp {
+
+class SemiPrimaryCore {
+ public:
+  struct Options {
+    std::string cluster_id;  // 16 bytes
+    SpId sp_id = 0;
+    std::string name;
+    std::uint64_t incarnation = 0;  // drawn at each start of the daemon
+    GlobalT watermark = 0;          // of the database, at the start
+    std::int64_t heartbeat_timeout_us = 3'000'000;
+    std::int64_t commit_timeout_us = 10'000'000;
+    std::int64_t disconnected_grace_us = 1'000'000;
+    std::size_t waiting_bytes_max = std::size_t{1} << 30;
+  };
+
+  // To be carried out in order within each list, `reconnect` first: a new connection, and what was queued for
+  // the old one is dropped.
+  struct Actions {
+    bool reconnect = false;
+    std::vector<proto::ToPrimary> messages;  // those that cannot be sent may be dropped
+    std::vector<ApplyStep> steps;            // for the apply worker
+    std::vector<Submissions::Reply> replies;
+    std::vector<Note> notes;
+  };
+
+  explicit SemiPrimaryCore(const Options& options);
+
+  // What the calls since the last TakeActions want done.
+  Actions TakeActions();
+
+  // From backends. Each gets one reply, unless it leaves.
+  void Submit(const Submission& submission, std::int64_t now_us);
+  void AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us);
+  void BackendGone(Ticket ticket) { submissions_.BackendGone(ticket); }
+
+  void OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us);
+  void OnApplyEvent(const ApplyEvent& event, std::int64_t now_us);
+  // To be called several times a second.
+  void OnTime(std::int64_t now_us);
+
+  // The end of the daemon, in this order. Stop: no new commits. GiveUp: those that still wait get 08007.
+  void Stop();
+  void GiveUp();
+  void SayGoodbye();
+
+  std::size_t waiting() const { return submissions_.waiting(); }
+  // The primary has refused this semi-primary for good.
+  bool fatal() const { return fatal_; }
+  bool connected() const { return epoch_ != 0; }
+  DaemonStatus Status(std::int64_t now_us) const;
+
+ private:
+  void OnApplyStarted(const ApplyStarted& started, std::int64_t now_us);
+  void OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us);
+
+  // One message each (core_messages.cc).
+  void OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us);
+  void OnRefused(const proto::Refused& refused);
+  void OnDecision(const proto::Decision& decision, std::int64_t now_us);
+  void OnReplicate(const proto::Replicate& replicate, std::int64_t now_us);
+  void OnSnapshotChunk(const proto::SnapshotChunk& chunk);
+  void OnOutcomeReply(const proto::OutcomeReply& reply);
+  void OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us);
+
+  bool Take(const proto::Transaction& transaction, ApplyStep* step);
+  bool AskName(SpId sp_id, std::int64_t now_us);
+  void SayHello(std::int64_t now_us);
+  void Disconnect(const char* why);
+  void Recover(std::int64_t now_us);
+  void SendHeartbeat(std::int64_t now_us);
+  void Send(proto::ToPrimary message);
+  void Acknowledge();
+  KeyNames NamesOf(std::uint32_t table_id) const;
+  std::string NameOf(SpId sp_id) const;
+  std::string StateName() const;
+  void Say(Note::Level level, std::string text);
+
+  const Options options_;
+  Submissions submissions_;
+  StreamPosition position_;
+  TableCatalogPtr catalog_;
+  std::map<SpId, std::string> sp_names_;
+
+  Epoch epoch_ = 0;           // 0: not connected
+  bool asking_name_ = false;  // Hello was said for a name: what comes before Welcome is dropped
+  bool stopping_ = false;
+  bool fatal_ = false;
+  std::uint64_t generation_ = 0;  // of the stream; 0: the apply worker has not begun
+  bool joining_ = false;
+  std::int64_t copy_rows_ = -1;  // of the copy that is arriving; -1: none has begun
+  bool copy_received_ = false;   // all of the table has arrived
+  bool recovering_ = false;      // asked to stream again, nothing taken since
+  GlobalT catch_up_t_ = 0;       // the primary's closed_t at Welcome
+  GlobalT watermark_ = 0;
+  GlobalT durable_ = 0;
+  GlobalT acked_ = -1;
+  GlobalT closed_t_ = 0;
+  std::int64_t behind_since_us_ = 0;
+  std::int64_t heartbeat_interval_us_ = 500'000;
+  std::int64_t heard_us_ = 0;
+  std::int64_t hello_us_ = 0;  // 0: not said since the connection was lost
+  std::int64_t heartbeat_us_ = 0;
+  std::int64_t recover_us_ = 0;
+  double rtt_ms_ = 0;
+  std::int64_t copied_rows_ = 0;
+  std::int64_t copy_rows_total_ = 0;
+  std::string failure_;  // of the apply worker
+  std::string last_error_;
+  Actions actions_;
+};
+
+}  // namespace psp

@@ -1,0 +1,330 @@
+#include "semi_primary/core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace psp {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr SpId kMe = 1;
+constexpr SpId kOther = 2;
+constexpr Epoch kEpoch = 7;
+constexpr std::int64_t kTimeoutUs = 3'000'000;
+
+TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number)); }
+
+WriteSetPtr Rows(const std::string& key) {
+  auto write_set = std::make_shared<proto::WriteSet>();
+  write_set->add_rows()->set_table_id(1);
+  write_set->mutable_rows(0)->set_key(key);
+  write_set->mutable_rows(0)->set_image("image");
+  return write_set;
+}
+
+class SemiPrimaryCoreTest : public testing::Test {
+ protected:
+  SemiPrimaryCore::Actions Now() { return core_.TakeActions(); }
+
+  void Hear(proto::ToSemiPrimary message, Epoch epoch = kEpoch) {
+    message.set_epoch(epoch);
+    core_.OnMessage(message, now_us_);
+  }
+  void Welcome(GlobalT closed_t = 0, Epoch epoch = kEpoch) {
+    proto::ToSemiPrimary message;
+    message.mutable_welcome()->set_closed_t(closed_t);
+    for (const SpId sp_id : {kMe, kOther}) {
+      proto::SemiPrimaryName* name = message.mutable_welcome()->add_semi_primaries();
+      name->set_sp_id(sp_id);
+      name->set_name("sp" + std::to_string(sp_id));
+    }
+    Hear(message, epoch);
+  }
+  void Started(GlobalT watermark, bool joining = false) {
+    core_.OnApplyEvent(ApplyStarted{++generation_, watermark, joining, nullptr}, now_us_);
+  }
+  // Connected and streaming.
+  void Enter(GlobalT watermark = 0, bool joining = false) {
+    Started(watermark, joining);
+    core_.OnTime(now_us_);
+    Welcome(watermark);
+    Now();
+  }
+  void Submit(Ticket ticket, const WriteSetPtr& rows, GlobalT watermark = 0) {
+    core_.Submit({ticket, Id(static_cast<char>(ticket)), {watermark, {}}, rows, rows->ByteSizeLong()},
+                 now_us_);
+  }
+  static proto::ToSemiPrimary Replicate(GlobalT from_t, GlobalT closed_t) {
+    proto::ToSemiPrimary message;
+    message.mutable_replicate()->set_from_t(from_t);
+    message.mutable_replicate()->set_closed_t(closed_t);
+    return message;
+  }
+  static void Add(proto::ToSemiPrimary* message, GlobalT global_t, SpId sp_id, char id,
+                  const WriteSetPtr& rows) {
+    proto::Transaction* transaction = message->mutable_replicate()->add_transactions();
+    transaction->set_global_t(global_t);
+    transaction->set_sp_id(sp_id);
+    transaction->set_tx_id(Id(id).ToBytes());
+    if (rows) transaction->set_write_set(rows->SerializeAsString());
+  }
+  static proto::ToSemiPrimary Chunk(GlobalT snapshot_t, int rows, std::int64_t rows_done, bool last = false) {
+    proto::ToSemiPrimary message;
+    proto::SnapshotChunk* chunk = message.mutable_snapshot_chunk();
+    chunk->set_snapshot_t(snapshot_t);
+    for (int i = 0; i < rows; ++i) chunk->add_rows()->set_table_id(1);
+    chunk->set_rows_done(rows_done);
+    chunk->set_last(last);
+    if (last) chunk->set_complete_t(snapshot_t);
+    return message;
+  }
+  static std::vector<proto::ToPrimary::BodyCase> Kinds(const SemiPrimaryCore::Actions& actions) {
+    std::vector<proto::ToPrimary::BodyCase> kinds;
+    for (const proto::ToPrimary& message : actions.messages) kinds.push_back(message.body_case());
+    return kinds;
+  }
+  static std::string SqlState(const Submissions::Reply& reply) {
+    const auto* error = std::get_if<UserError>(&reply.answer);
+    return error == nullptr ? "" : error->sqlstate;
+  }
+
+  std::int64_t now_us_ = 1'000'000;
+  std::uint64_t generation_ = 0;
+  SemiPrimaryCore core_{{.cluster_id = std::string(16, 'c'),
+                         .sp_id = kMe,
+                         .name = "sp1",
+                         .incarnation = 42,
+                         .watermark = 0,
+                         .heartbeat_timeout_us = kTimeoutUs}};
+};
+
+TEST_F(SemiPrimaryCoreTest, SaysHelloUntilItIsWelcomedAndThenRecovers) {
+  core_.OnTime(now_us_);
+  const auto first = Now();
+  ASSERT_THAT(Kinds(first), ElementsAre(proto::ToPrimary::kHello));
+  EXPECT_EQ(first.messages[0].epoch(), 0);
+  EXPECT_EQ(first.messages[0].hello().incarnation(), 42U);
+  core_.OnTime(now_us_ + 100'000);
+  EXPECT_THAT(Now().messages, IsEmpty());
+  core_.OnTime(now_us_ + 500'000);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kHello));
+  Welcome(5);
+  EXPECT_THAT(Now().messages, IsEmpty()) << "the apply worker has not told where the database stands";
+  Started(3);
+  const auto recover = Now();
+  ASSERT_THAT(Kinds(recover), ElementsAre(proto::ToPrimary::kRecover));
+  EXPECT_EQ(recover.messages[0].recover().from(), 3);
+  EXPECT_FALSE(recover.messages[0].recover().whole_table());
+  EXPECT_EQ(recover.messages[0].epoch(), kEpoch);
+}
+
+TEST_F(SemiPrimaryCoreTest, AnotherEpochIsNotHeard) {
+  Enter();
+  auto message = Replicate(0, 1);
+  Add(&message, 1, kOther, 'a', Rows("k"));
+  Hear(message, kEpoch - 1);
+  EXPECT_THAT(Now().steps, IsEmpty());
+  Hear(message);
+  EXPECT_THAT(Now().steps, SizeIs(1));
+}
+
+TEST_F(SemiPrimaryCoreTest, SilenceBeginsAnewAndWhatIsOpenIsSentAgain) {
+  Enter();
+  Submit(1, Rows("k"));
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
+  now_us_ += kTimeoutUs + 1;
+  core_.OnTime(now_us_);
+  const auto lost = Now();
+  EXPECT_TRUE(lost.reconnect);
+  EXPECT_THAT(Kinds(lost), ElementsAre(proto::ToPrimary::kHello));
+  EXPECT_FALSE(core_.connected());
+  Welcome(0, kEpoch + 1);
+  const auto again = Now();
+  EXPECT_THAT(Kinds(again), ElementsAre(proto::ToPrimary::kRecover, proto::ToPrimary::kCertify));
+  EXPECT_EQ(again.messages[1].epoch(), kEpoch + 1);
+  EXPECT_THAT(again.replies, IsEmpty());
+}
+
+TEST_F(SemiPrimaryCoreTest, BeginsAnewWhenThePrimaryDoesNotKnowIt) {
+  Enter();
+  proto::ToSemiPrimary message;
+  message.mutable_welcome()->set_say_hello(true);
+  Hear(message);
+  EXPECT_TRUE(Now().reconnect);
+  EXPECT_FALSE(core_.connected());
+}
+
+TEST_F(SemiPrimaryCoreTest, OnlySomeRefusalsAreForGood) {
+  proto::ToSemiPrimary message;
+  message.mutable_refused()->set_reason(proto::Refused::DUPLICATE_SP);
+  Hear(message);
+  EXPECT_FALSE(core_.fatal());
+  message.mutable_refused()->set_reason(proto::Refused::LOG_TRUNCATED);
+  Hear(message);
+  EXPECT_TRUE(core_.fatal());
+}
+
+TEST_F(SemiPrimaryCoreTest, CommitIsRefusedBeforeAnythingIsSentWhileItCannotBeServed) {
+  Submit(1, Rows("k"));
+  auto actions = Now();
+  ASSERT_THAT(actions.replies, SizeIs(1));
+  EXPECT_EQ(SqlState(actions.replies[0]), "08006");
+  Enter(0, true);
+  Submit(2, Rows("k"));
+  actions = Now();
+  ASSERT_THAT(actions.replies, SizeIs(1));
+  EXPECT_THAT(std::get<UserError>(actions.replies[0].answer).message, testing::HasSubstr("joining"));
+  EXPECT_THAT(actions.messages, IsEmpty());
+}
+
+// T (own, 5) and then a remote transaction that had T in its snapshot and wrote the same key: had it been
+// looked at first, it would have doomed T.
+TEST_F(SemiPrimaryCoreTest, OwnMarkerIsResolvedBeforeWhatFollowsInTheStream) {
+  Enter();
+  Submit(1, Rows("k"));
+  Now();
+  auto message = Replicate(0, 6);
+  Add(&message, 5, kMe, 1, nullptr);
+  Add(&message, 6, kOther, 'a', Rows("k"));
+  Hear(message);
+  const auto actions = Now();
+  ASSERT_THAT(actions.replies, SizeIs(1));
+  EXPECT_EQ(std::get<Submissions::Committed>(actions.replies[0].answer).global_t, 5);
+  ASSERT_THAT(actions.steps, SizeIs(1));
+  EXPECT_NE(actions.steps[0].transactions.at(0).write_set, nullptr) << "if the backend dies, they are needed";
+}
+
+TEST_F(SemiPrimaryCoreTest, GapRecoversOnceAndOldMessagesAreDropped) {
+  Enter(4);
+  Hear(Replicate(4, 4));
+  Now();
+  Hear(Replicate(8, 9));
+  const auto gap = Now();
+  ASSERT_THAT(Kinds(gap), ElementsAre(proto::ToPrimary::kRecover));
+  EXPECT_EQ(gap.messages[0].recover().from(), 4);
+  Hear(Replicate(9, 10));
+  EXPECT_THAT(Now().messages, IsEmpty()) << "it was asked for already";
+  Hear(Replicate(2, 3));
+  EXPECT_THAT(Now().steps, IsEmpty());
+  Hear(Replicate(4, 10));
+  EXPECT_THAT(Now().steps, SizeIs(1));
+}
+
+TEST_F(SemiPrimaryCoreTest, MalformedTransactionStopsTheStreamForGood) {
+  Enter();
+  auto message = Replicate(0, 1);
+  Add(&message, 1, kOther, 'a', nullptr);
+  Hear(message);
+  EXPECT_THAT(Now().steps, IsEmpty());
+  EXPECT_EQ(core_.Status(now_us_).state, "failed");
+  Submit(1, Rows("k"));
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "08006");
+}
+
+TEST_F(SemiPrimaryCoreTest, AsksOnceForTheNameOfANewSemiPrimary) {
+  Enter();
+  auto message = Replicate(0, 1);
+  Add(&message, 1, 9, 'a', Rows("k"));
+  Hear(message);
+  auto actions = Now();
+  EXPECT_THAT(Kinds(actions), ElementsAre(proto::ToPrimary::kHello));
+  EXPECT_THAT(actions.steps, IsEmpty());
+  Hear(Replicate(1, 2));
+  EXPECT_THAT(Now().messages, IsEmpty()) << "what comes before Welcome comes again";
+  Welcome();
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kRecover));
+  Hear(message);
+  actions = Now();
+  EXPECT_THAT(actions.messages, IsEmpty());
+  EXPECT_THAT(actions.steps, SizeIs(1));
+}
+
+TEST_F(SemiPrimaryCoreTest, AcknowledgesOnlyWhatIsDurableAndAgainAfterWelcome) {
+  Enter();
+  core_.OnApplyEvent(ApplyProgress{generation_, 9, 5, 0, false}, now_us_);
+  auto actions = Now();
+  ASSERT_THAT(Kinds(actions), ElementsAre(proto::ToPrimary::kAck));
+  EXPECT_EQ(actions.messages[0].ack().watermark(), 5);
+  core_.OnApplyEvent(ApplyProgress{generation_, 10, 5, 0, false}, now_us_);
+  EXPECT_THAT(Now().messages, IsEmpty());
+  Welcome(0, kEpoch + 1);
+  Now();
+  core_.OnTime(now_us_);
+  actions = Now();
+  ASSERT_FALSE(actions.messages.empty());
+  EXPECT_EQ(actions.messages.back().ack().watermark(), 5) << "the last one may have been lost";
+}
+
+TEST_F(SemiPrimaryCoreTest, CopyIsTakenFromItsFirstRowToItsLast) {
+  Enter(0, true);
+  Hear(Chunk(10, 2, 2));
+  Hear(Chunk(10, 1, 3));
+  Hear(Chunk(10, 0, 3, true));
+  Hear(Replicate(10, 11));
+  const auto actions = Now();
+  ASSERT_THAT(actions.steps, SizeIs(4));
+  EXPECT_TRUE(actions.steps[0].copy_begins);
+  EXPECT_FALSE(actions.steps[1].copy_begins);
+  EXPECT_FALSE(actions.steps[1].copy_is_complete);
+  EXPECT_TRUE(actions.steps[2].copy_is_complete);
+  EXPECT_EQ(actions.steps[3].closed_t, 11);
+}
+
+TEST_F(SemiPrimaryCoreTest, CopyOfAnEmptyTableBeginsAndEndsAtOnce) {
+  Enter(0, true);
+  Hear(Chunk(10, 0, 0, true));
+  const auto actions = Now();
+  ASSERT_THAT(actions.steps, SizeIs(1));
+  EXPECT_TRUE(actions.steps[0].copy_begins && actions.steps[0].copy_is_complete);
+}
+
+// PostgreSQL has crashed, the copy was asked for again; what is under way of the old one must not pass for
+// it.
+TEST_F(SemiPrimaryCoreTest, RestOfAnInterruptedCopyIsDropped) {
+  Enter(0, true);
+  Hear(Chunk(10, 2, 2));
+  Now();
+  Started(0, true);
+  const auto recover = Now();
+  ASSERT_THAT(Kinds(recover), ElementsAre(proto::ToPrimary::kRecover));
+  EXPECT_TRUE(recover.messages[0].recover().whole_table());
+  Hear(Chunk(10, 1, 3));
+  Hear(Chunk(10, 0, 3, true));
+  EXPECT_THAT(Now().steps, IsEmpty());
+  Hear(Chunk(12, 2, 2));
+  Hear(Chunk(12, 0, 2, true));
+  const auto actions = Now();
+  ASSERT_THAT(actions.steps, SizeIs(2));
+  EXPECT_TRUE(actions.steps[0].copy_begins);
+}
+
+// The primary has restarted: the new copy is as of later and may not have rows that the first part had.
+TEST_F(SemiPrimaryCoreTest, SecondCopyBeginsAnew) {
+  Enter(0, true);
+  Hear(Chunk(10, 2, 2));
+  Welcome(12, kEpoch + 1);
+  EXPECT_TRUE(Now().messages.at(0).recover().whole_table());
+  Hear(Chunk(12, 1, 1), kEpoch + 1);
+  const auto actions = Now();
+  ASSERT_THAT(actions.steps, SizeIs(1));
+  EXPECT_TRUE(actions.steps[0].copy_begins);
+}
+
+TEST_F(SemiPrimaryCoreTest, StoppingAnswersEverybody) {
+  Enter();
+  Submit(1, Rows("k"));
+  Now();
+  core_.Stop();
+  Submit(2, Rows("l"));
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "08006");
+  core_.GiveUp();
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "08007");
+  core_.SayGoodbye();
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kGoodbye));
+}
+
+}  // namespace
+}  // namespace psp

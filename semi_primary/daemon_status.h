@@ -1,0 +1,26 @@
+// What a semi-primary tells of itself: a row of psp.daemon_status. Values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/ids.h"
+
+namespace psp {
+
+struct DaemonStatus {
+  std::string state = "disconnected";
+  GlobalT watermark = 0;
+  GlobalT closed_t = 0;
+  std::int64_t lag_ms = 0;
+  std::uint64_t commits_total = 0;
+  std::uint64_t aborts_total = 0;
+  double rtt_ms = 0;
+  Epoch epoch = 0;
+  std::uint64_t waiting = 0;
+  std::int64_t join_rows_done = 0;
+  std::int64_t join_rows_total = 0;
+  std::string last_error;  // empty: none
+};
+
+}  // namespace psp
