@@ -9,7 +9,8 @@ from psp.waiting import wait_until
 from benchmarks.overhead import cpu
 from benchmarks.tpcc.runner import Client, Load, LoadError
 
-SAMPLES_PER_S = 499
+SAMPLES_PER_S = 199
+CALLERS = "dwarf,16384"  # Debian's PostgreSQL has no frame pointers
 LINES = 120
 START_TIMEOUT_S = 10
 
@@ -25,7 +26,7 @@ def profile(dsn: str, load: Load, postmaster: int, output: Path) -> None:
             return found if len(found) >= load.threads else None
 
         pids = ",".join(str(pid) for pid in wait_until("the backends", backends, START_TIMEOUT_S))
-        _perf("record", "-q", "-F", str(SAMPLES_PER_S), "-g", "-p", pids, "-o", str(data))
+        _perf("record", "-q", "-F", str(SAMPLES_PER_S), "--call-graph", CALLERS, "-p", pids, "-o", str(data))
         client.report()
         flat = _perf("report", "--stdio", "--no-children", "-g", "none", "-i", str(data))
         nested = _perf("report", "--stdio", "--children", "-g", "none", "-i", str(data))
