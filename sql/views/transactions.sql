@@ -137,6 +137,17 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
      WHERE tx_id = tx AND status = 'waiting'
 $$;
 
+-- Forgets finished transactions, long after their temporary rows are gone. Whoever asks again is answered from the
+-- primary's log. Returns how many.
+CREATE FUNCTION psp.forget(retention interval) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH forgotten AS (
+        DELETE FROM psp.transactions
+         WHERE status IN ('committed', 'aborted') AND changed_at < clock_timestamp() - retention
+        RETURNING 1)
+    SELECT count(*) FROM forgotten
+$$;
+
 -- ---- for recovery (thesis, Figure 3) ------------------------------------------------------------------------------
 
 -- The start of the daemon, before it takes requests. Running transactions whose temporary data a crash of PostgreSQL

@@ -13,9 +13,10 @@ from psp.cli import app as cli
 from psp.cluster.pgserver import PgServer
 from psp.output import PspError
 from psp.schema.catalog import read_database
+from psp.schema.locks import BlockedError
 from psp.schema.rules import check
 from psp.schema.server import read_facts
-from psp.schema.views.convert import NotConvertibleError
+from psp.schema.views.convert import NotConvertibleError, Options, convert
 from psycopg import errors
 from typer.testing import CliRunner
 from views_mode import begun, convert_pair, decide, one, release_pair, write
@@ -144,6 +145,17 @@ def test_a_failed_conversion_leaves_nothing(pair: Pair, monkeypatch: pytest.Monk
     monkeypatch.setattr("psp.schema.views.convert.workers_sql", lambda tables: [broken])
     with pytest.raises(psycopg.errors.DivisionByZero):
         convert_pair(pair, drop_foreign_keys=True)
+    assert pair.dump() == before
+
+
+def test_conversion_gives_up_on_a_long_transaction(pair: Pair) -> None:
+    pair.run("CREATE TABLE t (id int PRIMARY KEY)")
+    before = pair.dump()
+    with pair.connect() as writer:
+        writer.execute("INSERT INTO t VALUES (1)")
+        with pytest.raises(BlockedError):
+            convert(pair.dsn, Options(lock_wait_s=0), lambda text: None)
+        writer.rollback()
     assert pair.dump() == before
 
 

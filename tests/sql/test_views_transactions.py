@@ -122,6 +122,26 @@ def test_a_rolled_back_savepoint_is_no_write(app: Pair) -> None:
     assert rows(app) == [(1, "kept")]
 
 
+def test_open_transactions_do_not_meet(app: Pair) -> None:
+    """Two that write one row wait for nobody and see their own; the primary lets the first one through."""
+    with begun(app) as first, begun(app) as second:
+        for number, transaction in enumerate((first, second)):
+            transaction.run(f"UPDATE t SET v = '{number}'; INSERT INTO t VALUES (2, '{number}')")
+        assert first.run("SELECT v FROM t") == [("0",), ("0",)]
+        assert second.run("SELECT v FROM t") == [("1",), ("1",)]
+    decide(app, first.tx_id, 1)
+    one(app, "SELECT psp.abort(%s, 'conflict')::text", second.tx_id)
+    assert rows(app) == [(1, "0"), (2, "0")]
+
+
+def test_newer_rows_stay(app: Pair) -> None:
+    """What the replication worker has brought under a larger global_t is not undone."""
+    tx_id = ended(app, "UPDATE t SET v = 'older'")
+    app.run("UPDATE t_persistent SET v = 'newer', global_t = 8")
+    decide(app, tx_id, 7)
+    assert rows(app) == [(1, "newer")]
+
+
 def test_the_snapshot_of_begin(app: Pair) -> None:
     app.run("UPDATE psp.watermark SET watermark = 4")
     write(app, 6, "UPDATE t SET v = 'x'")
@@ -233,6 +253,14 @@ def test_garbage_of_a_transaction_nobody_knows(app: Pair) -> None:
     assert rows(app) == [(1, "one")]
 
 
+def test_finished_transactions_are_forgotten(app: Pair) -> None:
+    write(app, 1, "UPDATE t SET v = 'x'")
+    running = ended(app, "UPDATE t SET v = 'y'")
+    assert one(app, "SELECT psp.forget('1 hour')") == 0
+    assert one(app, "SELECT psp.forget('0 s')") == 1
+    assert one(app, "SELECT tx_id FROM psp.transactions") == running
+
+
 # ---- recovery (Figure 3) ----------------------------------------------------------------------------------
 
 
@@ -324,6 +352,24 @@ def test_an_application_role_keeps_its_rights(granted: Pair) -> None:
         assert connection.execute("SELECT id, v FROM t ORDER BY id").fetchall() == [(2, "two"), (7, "one")]
     decide(granted, tx_id, 2)
     assert rows(granted) == [(2, "two"), (7, "one")]
+
+
+def test_tables_of_an_ordinary_role(pair: Pair) -> None:
+    with pair.connect() as connection:
+        connection.execute("GRANT CREATE ON SCHEMA public TO application")
+    with pair.connect_as_application() as connection:
+        connection.execute("CREATE TABLE t (id serial PRIMARY KEY, v text UNIQUE)")
+        connection.execute("INSERT INTO t (v) VALUES ('one'), ('two')")
+    convert_pair(pair)
+    with pair.connect_as_application() as connection:
+        tx_id = begin(connection)
+        connection.execute("UPDATE t SET id = 8 WHERE id = 1")
+        connection.execute("DELETE FROM t WHERE id = 2")
+        connection.execute("INSERT INTO t VALUES (2, 'two')")
+        with pytest.raises(errors.UniqueViolation), connection.transaction():
+            connection.execute("INSERT INTO t (v) VALUES ('two')")
+    decide(pair, tx_id, 1)
+    assert rows(pair) == [(2, "two"), (8, "one")]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,13 @@ def one(pair: Pair, query: str, *values: Any) -> Any:
 def decide(pair: Pair, tx_id: UUID, global_t: int) -> None:
     """What local worker and primary do for a commit request that is certified."""
     assert one(pair, "SELECT (psp.request_commit(%s)).status::text", tx_id) == "waiting"
-    assert one(pair, "SELECT psp.apply(%s, %s)", tx_id, global_t) is True
+    tables = one(
+        pair,
+        "SELECT array_agg(DISTINCT w.table_id) FROM psp.transactions t, psp.write_set(t.xid) w "
+        "WHERE t.tx_id = %s",
+        tx_id,
+    )
+    assert one(pair, "SELECT psp.apply(%s, %s, %s)", tx_id, global_t, tables) is True
 
 
 def write(pair: Pair, global_t: int, *statements: str) -> None:
