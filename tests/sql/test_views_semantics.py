@@ -52,7 +52,9 @@ STATEMENTS = st.one_of(
         "INSERT INTO t (k1, k2, v) SELECT k1 + {}, k2, v FROM t WHERE {}".format, st.integers(1, 3), SOME
     ),
     st.builds(
-        "UPDATE t SET v = v + {}, w = coalesce(w, '') || '+' WHERE {}".format, st.sampled_from([1, 2, 3, -15]), SOME
+        "UPDATE t SET v = v + {}, w = coalesce(w, '') || '+' WHERE {}".format,
+        st.sampled_from([1, 2, 3, -15]),
+        SOME,
     ),
     st.builds("UPDATE t SET u = {} WHERE {}".format, UNIQUE.map(literal), KEY),
     st.builds("UPDATE t SET k1 = {}, v = v + 1 WHERE {}".format, KEYS1, KEY),
