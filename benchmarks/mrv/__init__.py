@@ -1,1 +1,1 @@
-"""Multi-Record Values: the thesis's simulation of how many records a load needs."""
+"""Multi-Record Values: the stock microbenchmark, and the simulation of how many records a load needs."""

@@ -1,0 +1,2 @@
+\set id random(1, :items)
+SELECT stock FROM product WHERE id = :id;

@@ -1,0 +1,2 @@
+\set id random(1, :items)
+UPDATE product SET stock = stock - 1 WHERE id = :id AND stock > 0;

@@ -1,0 +1,129 @@
+"""The stock microbenchmark: what pgbench says, the arithmetic, and that every form takes what it counts."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psp.cluster.pgserver import PgServer
+
+from benchmarks.mrv import __main__ as command
+from benchmarks.mrv import cpu_busy, heatmap, pgbench, shop, targets
+from benchmarks.mrv.pgbench import Load, PgbenchError, Report
+from benchmarks.mrv.targets import PLAIN, SUB, VIEW, Point
+
+SUMMARY = """pgbench (15.14 (Debian 15.14-0+deb12u1))
+transaction type: update.sql
+scaling factor: 1
+query mode: prepared
+number of clients: 32
+number of threads: 2
+maximum number of tries: 1000
+duration: 3 s
+number of transactions actually processed: 369
+number of failed transactions: 2 (0.539%)
+number of transactions retried: 340 (91.644%)
+total number of retries: 4100
+latency average = 260.160 ms (including failures)
+initial connection time = 30.151 ms
+tps = 121.500000 (without initial connection time)
+"""
+
+
+def test_summary_is_read() -> None:
+    assert pgbench.parse(SUMMARY) == Report(transactions=369, tps=121.5, latency_ms=260.16, aborts=4102)
+
+
+def test_no_retries_are_no_aborts() -> None:
+    lines = [line for line in SUMMARY.splitlines() if "retr" not in line]
+    text = "\n".join(lines).replace("2 (0.539%)", "0 (0.000%)")
+    assert pgbench.parse(text).aborts == 0
+
+
+def test_an_unknown_summary_is_an_error() -> None:
+    with pytest.raises(PgbenchError, match="tps"):
+        pgbench.parse(SUMMARY.replace("tps = ", "rate: "))
+
+
+def _row(isolation: str, clients: int, items: int, plain: float, **forms: float) -> dict[str, Any]:
+    reports = {form: [Report(int(tps), tps, 1000 * clients / tps, aborts=0)] for form, tps in forms.items()}
+    reports[PLAIN] = [Report(int(plain), plain, 1000 * clients / plain, aborts=int(plain))]
+    return targets.row(Point("write", isolation, clients, items, clients, 5), reports, 1.0)
+
+
+def test_rounds_are_combined() -> None:
+    found = targets.combine(
+        [Report(100, 50.0, 2.0, 0), Report(200, 100.0, 9.0, 60), Report(300, 150.0, 4.0, 90)]
+    )
+    assert (found["tps"], found["latency_ms"], found["transactions"]) == (100.0, 4.0, 600)
+    assert found["abort_rate"] == pytest.approx(0.2)
+
+
+def test_ratios_and_targets() -> None:
+    grid = [
+        _row("read committed", 32, 1, 100, view=1500, sub=2000),
+        _row("read committed", 32, 16, 100, view=100, sub=100),
+        _row("read committed", 1, 1, 100, view=90, sub=95),
+        _row("repeatable read", 32, 1, 100, view=1200, sub=900),
+    ]
+    found = targets.targets(grid, _row("read committed", 1, 1000, 100, view=94, sub=99), grid[2])
+    assert found["hot_item_read_committed"]["by_form"] == {VIEW: 15.0, SUB: 20.0}
+    assert found["hot_item_read_committed"]["holds"] is True
+    assert found["hot_item_repeatable_read"]["measured"] == 9.0
+    assert found["hot_item_repeatable_read"]["holds"] is False
+    assert found["cold_ratio"]["measured"] == pytest.approx(0.94)
+    assert found["cold_ratio"]["holds"] is False
+    assert {"measured", "target", "kind", "holds"} <= set(found["read_ratio_64"])
+
+
+def test_without_one_product_there_is_no_hot_target() -> None:
+    grid = [_row("read committed", 32, 16, 100, view=100, sub=100)]
+    assert set(targets.targets(grid, grid[0], grid[0])) == {"cold_ratio", "read_ratio_64"}
+
+
+def test_of_no_aborts_there_is_no_ratio(tmp_path: Path) -> None:
+    none = Report(10, 10.0, 1.0, 0)
+    point = Point("write", "read committed", 1, 1, 1, 0)
+    row = targets.row(point, {PLAIN: [none], VIEW: [none], SUB: [none]}, 0.5)
+    assert row["ratios"][VIEW] == {"throughput": 1.0, "aborts": None, "response_time": 1.0}
+    heatmap.draw([row], tmp_path / "mrv.png")
+    assert (tmp_path / "mrv.png").stat().st_size > 0
+
+
+def test_options() -> None:
+    options = command.parse(["--clients", "8,1,8", "--commit-delay-ms", "0.5"])
+    assert (options.clients, options.items, options.commit_delay_ms) == ([1, 8], [1, 16], 0.5)
+    for wrong in (["--commit-delay-ms", "101"], ["--clients", "0"], ["--items", "x"]):
+        with pytest.raises(SystemExit):
+            command.parse(wrong)
+
+
+def test_the_delay_reaches_the_server_in_microseconds() -> None:
+    load = Load("update", 1, 1, 1, "repeatable read", 1.5)
+    assert "commit_delay=1500 -c commit_siblings=0" in load.server_options()
+    assert r"isolation=repeatable\ read" in load.server_options()
+
+
+def test_busy_share() -> None:
+    assert cpu_busy.share((10, 100), (60, 200)) == 0.5
+    assert cpu_busy.share((10, 100), (10, 100)) == 0.0
+    busy, everything = cpu_busy.read()
+    assert 0 < busy < everything
+
+
+def test_each_form_takes_what_it_counts(server: PgServer, value: Callable[[str, str], object]) -> None:
+    dsn = shop.make(server, "mrv_stock", items=2, records=3)
+    taken = sum(
+        pgbench.run(
+            dsn, Load(script, clients=2, items=2, seconds=1, isolation="repeatable read")
+        ).transactions
+        for script in (command.SCRIPTS["write"][form] for form in (VIEW, SUB))
+    )
+    assert taken > 0
+    assert value(dsn, "SELECT sum(stock)::bigint FROM product") == 2 * shop.STOCK - taken
+
+
+def test_a_failing_statement_is_an_error(server: PgServer) -> None:
+    server.create_database("mrv_empty")
+    with pytest.raises(PgbenchError, match="product"):
+        pgbench.run(server.dsn("mrv_empty"), Load("read", clients=1, items=1, seconds=1))
