@@ -2,7 +2,7 @@
 
 A plain table and Multi-Record Values, in turns, on one throw-away PostgreSQL that waits for its disk. Each
 value has as many records as there are clients, as in the thesis; the workers do not run. Reads and cold
-values are measured with one client and no commit delay.
+values are measured with one client, cold values without the commit delay and with it.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def measure(
     reports: dict[str, list[pgbench.Report]] = {form: [] for form in SCRIPTS[point.work]}
     delay = f", commits wait {point.commit_delay_ms:g} ms" if point.commit_delay_ms else ""
     what = f"{point.work}, {point.isolation}, {point.clients} clients, {point.items} products{delay}"
-    busy = []
+    busy: dict[str, list[float]] = {form: [] for form in SCRIPTS[point.work]}
     with steps.step(what):
         for _ in range(rounds):
             for form, script in SCRIPTS[point.work].items():
@@ -81,8 +81,8 @@ def measure(
                 )
                 before = cpu_busy.read()
                 reports[form].append(pgbench.run(dsn, load))
-                busy.append(cpu_busy.share(before, cpu_busy.read()))
-    return targets.row(point, reports, max(busy))
+                busy[form].append(cpu_busy.share(before, cpu_busy.read()))
+    return targets.row(point, reports, busy)
 
 
 def measure_all(server: PgServer, options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
@@ -105,7 +105,10 @@ def measure_all(server: PgServer, options: argparse.Namespace, steps: Steps) -> 
         ]
     cold = shop.make(server, "cold", COLD_ITEMS, 1)
     read = shop.make(server, "read", READ_ITEMS, READ_RECORDS)
-    cold_row = point({PLAIN: plain, VIEW: cold}, Point("write", ISOLATIONS[0], 1, COLD_ITEMS, 1, 0))
+    cold_rows = [
+        point({PLAIN: plain, VIEW: cold}, Point("write", ISOLATIONS[0], 1, COLD_ITEMS, 1, delay_ms))
+        for delay_ms in sorted({0.0, float(options.commit_delay_ms)})
+    ]
     cold_read_row = point({PLAIN: plain, VIEW: cold}, Point("read", ISOLATIONS[0], 1, COLD_ITEMS, 1, 0))
     read_row = point({PLAIN: plain, VIEW: read}, Point("read", ISOLATIONS[0], 1, READ_ITEMS, READ_RECORDS, 0))
     return {
@@ -118,8 +121,8 @@ def measure_all(server: PgServer, options: argparse.Namespace, steps: Steps) -> 
             "pgbench_jobs": pgbench.JOBS,
         },
         "grid": grid,
-        "one_client": [cold_row, cold_read_row, read_row],
-        "targets": targets.targets(grid, cold_row, read_row),
+        "one_client": [*cold_rows, cold_read_row, read_row],
+        "targets": targets.targets(grid, cold_rows, read_row),
     }
 
 
@@ -128,12 +131,12 @@ def show(result: Mapping[str, Any]) -> None:
     rows = [
         (found["work"], found["isolation"], found["clients"], found["items"], found["records"], form,
          measured["tps"], measured["latency_ms"], f"{measured['abort_rate']:.1%}",
-         _times(found["ratios"].get(form, {}).get("throughput")), f"{found['cpu_busy']:.0%}")
+         _times(found["ratios"].get(form, {}).get("throughput")), f"{measured['cpu_busy']:.0%}")
         for found in [*result["grid"], *result["one_client"]]
         for form, measured in found["forms"].items()
     ]  # fmt: skip
     delay_ms = result["load"]["commit_delay_ms"]
-    title = f"Commits of the grid wait {delay_ms:g} ms (commit_delay); cpu: the machine's, at most"
+    title = f"Commits of the grid wait {delay_ms:g} ms (commit_delay); cpu: the whole machine's"
     columns = ("work", "isolation", "n", "items", "records", "form", "tps", "ms", "aborts", "ratio", "cpu")
     console.print(table(title, columns, rows))
     lines = [

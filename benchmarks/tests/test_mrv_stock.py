@@ -1,6 +1,8 @@
 """The stock microbenchmark: what pgbench says, the arithmetic, and that every form takes what it counts."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +47,19 @@ def test_an_unknown_summary_is_an_error() -> None:
         pgbench.parse(SUMMARY.replace("tps = ", "rate: "))
 
 
-def _row(isolation: str, clients: int, items: int, plain: float, **forms: float) -> dict[str, Any]:
-    reports = {form: [Report(int(tps), tps, 1000 * clients / tps, aborts=0)] for form, tps in forms.items()}
-    reports[PLAIN] = [Report(int(plain), plain, 1000 * clients / plain, aborts=int(plain))]
-    return targets.row(Point("write", isolation, clients, items, clients, 5), reports, 1.0)
+def _busy(reports: dict[str, list[Report]]) -> dict[str, list[float]]:
+    return {form: [0.5] for form in reports}
+
+
+def _row(
+    isolation: str, clients: int, items: int, plain: float, delay_ms: float = 5, **forms: float
+) -> dict[str, Any]:
+    reports = {
+        form: [Report(int(tps), tps, 1000 * clients / tps, aborts=0)]
+        for form, tps in {PLAIN: plain, **forms}.items()
+    }
+    point = Point("write", isolation, clients, items, clients, delay_ms)
+    return targets.row(point, reports, _busy(reports))
 
 
 def test_rounds_are_combined() -> None:
@@ -66,25 +77,30 @@ def test_ratios_and_targets() -> None:
         _row("read committed", 1, 1, 100, view=90, sub=95),
         _row("repeatable read", 32, 1, 100, view=1200, sub=900),
     ]
-    found = targets.targets(grid, _row("read committed", 1, 1000, 100, view=94, sub=99), grid[2])
+    cold = [
+        _row("read committed", 1, 1000, 100, delay_ms=0, view=60, sub=80),
+        _row("read committed", 1, 1000, 100, view=96, sub=99),
+    ]
+    found = targets.targets(grid, cold, grid[2])
     assert found["hot_item_read_committed"]["by_form"] == {VIEW: 15.0, SUB: 20.0}
     assert found["hot_item_read_committed"]["holds"] is True
     assert found["hot_item_repeatable_read"]["measured"] == 9.0
     assert found["hot_item_repeatable_read"]["holds"] is False
-    assert found["cold_ratio"]["measured"] == pytest.approx(0.94)
-    assert found["cold_ratio"]["holds"] is False
+    assert (found["cold_ratio"]["measured"], found["cold_ratio"]["holds"]) == (pytest.approx(0.6), False)
+    assert found["cold_ratio_commits_wait"]["holds"] is True
     assert {"measured", "target", "kind", "holds"} <= set(found["read_ratio_64"])
 
 
-def test_without_one_product_there_is_no_hot_target() -> None:
+def test_without_the_hot_point_there_is_no_hot_target() -> None:
     grid = [_row("read committed", 32, 16, 100, view=100, sub=100)]
-    assert set(targets.targets(grid, grid[0], grid[0])) == {"cold_ratio", "read_ratio_64"}
+    assert set(targets.targets(grid, grid, grid[0])) == {"cold_ratio_commits_wait", "read_ratio_64"}
 
 
 def test_of_no_aborts_there_is_no_ratio(tmp_path: Path) -> None:
     none = Report(10, 10.0, 1.0, 0)
     point = Point("write", "read committed", 1, 1, 1, 0)
-    row = targets.row(point, {PLAIN: [none], VIEW: [none], SUB: [none]}, 0.5)
+    reports = {PLAIN: [none], VIEW: [none], SUB: [none]}
+    row = targets.row(point, reports, _busy(reports))
     assert row["ratios"][VIEW] == {"throughput": 1.0, "aborts": None, "response_time": 1.0}
     heatmap.draw([row], tmp_path / "mrv.png")
     assert (tmp_path / "mrv.png").stat().st_size > 0
@@ -121,6 +137,36 @@ def test_each_form_takes_what_it_counts(server: PgServer, value: Callable[[str, 
     )
     assert taken > 0
     assert value(dsn, "SELECT sum(stock)::bigint FROM product") == 2 * shop.STOCK - taken
+
+
+def test_the_whole_grid_without_its_load(
+    server: PgServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = []
+
+    def pretend(dsn: str, load: Load) -> Report:
+        seen.append((load.script, load.clients, load.items, load.commit_delay_ms))
+        return Report(100, 100.0, 1.0, 0)
+
+    @contextmanager
+    def this_server(_: int) -> Iterator[PgServer]:
+        yield server
+
+    monkeypatch.setattr(pgbench, "run", pretend)
+    monkeypatch.setattr(shop, "throw_away_server", this_server)
+    monkeypatch.setattr(command, "COLD_ITEMS", 10)
+    arguments = ["--clients", "2,32", "--items", "1", "--rounds", "2", "--results", str(tmp_path)]
+    assert command.main(arguments) == 0
+    result = json.loads((tmp_path / "mrv.json").read_text())
+    assert [found["clients"] for found in result["grid"]] == [2, 2, 32, 32]
+    assert set(result["targets"]) == {
+        "hot_item_read_committed", "hot_item_repeatable_read", "cold_ratio", "cold_ratio_commits_wait",
+        "read_ratio_64",
+    }  # fmt: skip
+    assert result["targets"]["hot_item_read_committed"]["holds"] is False  # and that is no error
+    assert seen[:6] == [("update", 2, 1, 5), ("update", 2, 1, 5), ("sub", 2, 1, 5)] * 2
+    assert ("read", 1, 32, 0) in seen
+    assert (tmp_path / "mrv.png").stat().st_size > 0
 
 
 def test_a_failing_statement_is_an_error(server: PgServer) -> None:
