@@ -24,7 +24,7 @@ def home() -> Path:
 
 
 def sql_dir(part: str) -> Path:
-    """The folder of one part's SQL: `primary` or `native`."""
+    """The folder of one part's SQL: `primary`, `native`, `views`, `mrv`."""
     return home() / "sql" / part
 
 

@@ -6,13 +6,11 @@ import hashlib
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
-import jinja2
 from psycopg import sql
 
 from psp.mrv.facts import Column, Mrv, TableFacts
-from psp.paths import sql_dir
-from psp.schema.generate import dollar_quote
 from psp.schema.keys import quote
+from psp.schema.templates import dollar_quote, sql_templates
 
 NAME_BYTES_MAX = 63
 SUFFIX_BYTES_MAX = len("_change_split")
@@ -182,19 +180,11 @@ def literal(text: str) -> str:
 def column_sql(facts: TableFacts, mrv: Mrv) -> list[str]:
     """The records and functions of one column, in the order to run."""
     context = column_context(facts, mrv)
-    return [_environment().get_template(name).render(c=context) for name in COLUMN_TEMPLATES]
+    templates = sql_templates("mrv")
+    return [templates.get_template(name).render(c=context) for name in COLUMN_TEMPLATES]
 
 
 def view_sql(facts: TableFacts, mrvs: list[Mrv], *, is_new: bool) -> str:
     """The view in the table's place and its triggers; replaces what is there unless `is_new`."""
     context = view_context(facts, mrvs, is_new=is_new)
-    return _environment().get_template(VIEW_TEMPLATE).render(t=context)
-
-
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(sql_dir("mrv")),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,  # SQL: names come quoted
-    )
+    return sql_templates("mrv").get_template(VIEW_TEMPLATE).render(t=context)

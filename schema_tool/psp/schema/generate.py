@@ -8,9 +8,9 @@ from typing import Any
 
 import jinja2
 
-from psp.paths import sql_dir
 from psp.schema.keys import guard_expression, key_column_type, normalisation, normalised, quote
 from psp.schema.model import Database, ForeignKey, Index, Table
+from psp.schema.templates import dollar_quote, sql_templates
 
 CAPTURE_TEMPLATE = "capture.sql.j2"
 FIRST_FILES = ("schema.sql", "hook.sql.j2")
@@ -115,14 +115,6 @@ def is_careful(table: Table) -> bool:
     return bool(table.triggers) or any(map(acts, table.foreign_keys)) or computed
 
 
-def dollar_quote(text: str) -> str:
-    """A dollar quote that does not stand in `text`."""
-    tag = "psp"
-    while f"${tag}$" in text:
-        tag += "_"
-    return f"${tag}$"
-
-
 # ---- templates --------------------------------------------------------------------------------------------
 
 
@@ -131,13 +123,7 @@ def _normalised_filter(column: Mapping[str, Any], value: str) -> str:
 
 
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(sql_dir("native")),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,  # SQL: names go through `ident`
-    )
-    environment.filters["ident"] = quote
+    environment = sql_templates("native")
     environment.filters["normalised"] = _normalised_filter
     return environment
 

@@ -9,10 +9,10 @@ from typing import Any
 import jinja2
 from psycopg import sql
 
-from psp.paths import sql_dir
-from psp.schema.generate import CapturedTable, dollar_quote, key_and_image
+from psp.schema.generate import CapturedTable, key_and_image
 from psp.schema.keys import quote
 from psp.schema.model import Index
+from psp.schema.templates import dollar_quote, sql_templates
 from psp.schema.views.catalog import Details
 
 MODES = ("union", "fulljoin", "nryotw")
@@ -165,12 +165,6 @@ def _literal(text: str) -> str:
 
 
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(sql_dir("views")),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,  # SQL: names go through `ident`
-    )
-    environment.filters["ident"] = quote
+    environment = sql_templates("views")
     environment.filters["literal"] = _literal
     return environment

@@ -1,0 +1,26 @@
+"""The templates of sql/: how all of them are read and what they may call."""
+
+import jinja2
+
+from psp.paths import sql_dir
+from psp.schema.keys import quote
+
+
+def dollar_quote(text: str) -> str:
+    """A dollar quote that does not stand in `text`."""
+    tag = "psp"
+    while f"${tag}$" in text:
+        tag += "_"
+    return f"${tag}$"
+
+
+def sql_templates(part: str) -> jinja2.Environment:
+    """The templates of sql/`part`. Filter `ident` quotes an identifier; an unknown name is an error."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(sql_dir(part)),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # SQL: names go through `ident`, or come quoted
+    )
+    environment.filters["ident"] = quote
+    return environment
