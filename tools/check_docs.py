@@ -26,6 +26,7 @@ def documents() -> list[Path]:
         "proto",
         "deploy",
         "benchmarks",
+        "client_libs",
         "schema_tool",
         "semi_primary",
         "primary",

@@ -38,7 +38,8 @@ print(*project["dependencies"], *project["optional-dependencies"]["dev"], sep="\
 END
 "$dir/bin/pip" install --quiet --disable-pip-version-check -r "$dir/requirements.txt"
 # The command itself stays where it is: an editable installation would write into this tree, which may be another's.
-echo "$root/schema_tool" >"$("$dir/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/psp.pth"
+printf '%s\n' "$root/schema_tool" "$root/client_libs/python" \
+    >"$("$dir/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/psp.pth"
 cat >"$dir/bin/psp" <<'END'
 #!/bin/sh
 exec "$(dirname "$(readlink -f "$0")")/python" -m psp "$@"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CPP_FOLDERS = ("common", "primary", "semi_primary", "benchmarks", "client_libs", "mrv", "tests")
-PYTHON_FOLDERS = ("schema_tool", "tests", "benchmarks", "tools")
+PYTHON_FOLDERS = ("schema_tool", "client_libs", "tests", "benchmarks", "tools")
 
 
 def under(folders: tuple[str, ...], *suffixes: str) -> list[Path]:

@@ -8,6 +8,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import psycopg
 import pytest
 from psp.cluster import growth, processes, verify
 from psp.cluster.local import LocalCluster, Options, Zone
@@ -22,6 +23,12 @@ SHARED_OPTIONS = Options(
     primary_options={"write_set_bytes_max": 64 * 1024 * 1024},
     sp_options={"commit_timeout_ms": 3000, "write_set_bytes_max": 64 * 1024 * 1024},
 )
+
+# Of the tests of client libraries, each of which begins with its own rows.
+ITEMS = """
+CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL CHECK (stock >= 0));
+INSERT INTO item SELECT n, 100 FROM generate_series(1, 50) n;
+"""
 
 MakeCluster = Callable[[Sequence[Zone], str, Options | None], LocalCluster]
 
@@ -63,6 +70,17 @@ def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
     yield make
     for cluster in made:
         cluster.down()
+
+
+@pytest.fixture(scope="module")
+def items_cluster() -> Iterator[LocalCluster]:
+    """Two SPs with the table `item`."""
+    options = Options(pg_settings={"shared_buffers": "32MB"})
+    with LocalCluster.temporary([Zone("north"), Zone("south")], options) as cluster:
+        with psycopg.connect(cluster.sps[0].dsn, autocommit=True) as connection:
+            connection.execute(ITEMS.encode())
+        growth.adopt(cluster)
+        yield cluster
 
 
 @pytest.fixture

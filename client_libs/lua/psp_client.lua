@@ -1,0 +1,183 @@
+-- Transactions on psp from sysbench: the thesis's begin and commit (section 3.4.3), the same in views and native mode.
+--
+--    local psp = require("psp_client")
+--    local client = psp.connect(sysbench.sql.driver():connect())
+--    client:begin()
+--    client.connection:query("UPDATE ...")
+--    client:commit()
+--
+-- Errors are thrown as tables {sql_state, sql_errmsg}, as sysbench throws those of SQL (which needs
+-- sysbench.hooks.sql_error_ignorable to return true). One thread uses a client.
+local messages = require("psp_messages")
+local socket = require("psp_socket")
+
+local psp = {}
+local client = {}
+client.__index = client
+
+-- Nothing has happened: the transaction may be run again as it is.
+psp.RETRYABLE = {["40001"] = true, ["40P01"] = true}
+-- Failures that say nothing of the transaction's end: the request is sent again.
+local ASK_AGAIN = {["08007"] = true, ["57P03"] = true, ["25001"] = true}
+local DEFAULTS = {isolation = "repeatable read", retry_interval_ms = 2000, timeout_ms = 60000, attempts_max = 100,
+                  backoff_ms_max = 250}
+
+local function fail(sql_state, message)
+   error({sql_state = sql_state, sql_errmsg = message}, 0)
+end
+
+local function value_of(connection, query)
+   local rs = connection:query(query)
+   local row = rs.nrows > 0 and rs:fetch_row()
+   return row and row[1] or nil
+end
+
+-- Finds out the mode. options: isolation, retry_interval_ms, timeout_ms, attempts_max, backoff_ms_max.
+function psp.connect(connection, options)
+   local self = setmetatable({connection = connection, requests = {}, replies = {}, done = {}, next_id = 1}, client)
+   self.options = setmetatable(options or {}, {__index = DEFAULTS})
+   local views = value_of(connection, "SELECT pg_catalog.to_regprocedure('psp.client_endpoint()') IS NOT NULL")
+   self.mode = (views == "t" or views == "1") and "views" or "native"
+   self.begin_statement = "BEGIN ISOLATION LEVEL " .. self.options.isolation:upper()
+   if self.mode == "views" then
+      self.begin_statement = self.begin_statement .. "; SELECT psp.begin()"
+      local endpoint = value_of(connection, "SELECT psp.client_endpoint()")
+      assert(endpoint, "psp: the semi-primary's daemon has never run")
+      self.socket = socket.connect(endpoint)
+   end
+   return self
+end
+
+function client:close()
+   if self.socket then
+      self.socket:close()
+      self.socket = nil
+   end
+end
+
+-- Returns the transaction's id; in native mode a number that is this client's only.
+function client:begin()
+   assert(not self.open, "psp: a transaction is open")
+   if self.mode == "views" then
+      self.open = value_of(self.connection, self.begin_statement)
+   else
+      self.connection:query(self.begin_statement)
+      self.open, self.next_id = self.next_id, self.next_id + 1
+   end
+   return self.open
+end
+
+-- Rolls back; nothing is left. Without an open transaction it does nothing.
+function client:abort()
+   if self.open then
+      self.open = nil
+      self.connection:query("ROLLBACK")
+   end
+end
+
+-- Ends the open transaction's SQL and sends its commit request; the connection is free. In native mode the COMMIT is over
+-- when this returns, or throws. (sysbench does not tell a COMMIT that rolled back: do not commit after an error.)
+function client:commit_async()
+   local tx_id = assert(self.open, "psp: no transaction is open")
+   self.open = nil
+   self.connection:query("COMMIT")
+   if self.mode == "native" then
+      self.done[tx_id] = {status = "committed"}
+   else
+      self:ask(messages.COMMIT, tx_id)
+   end
+   return tx_id
+end
+
+-- Waits for the outcome of a commit_async: a table with status "committed" and global_t, or throws.
+function client:get(tx_id)
+   local reply = self.done[tx_id] or self:wait(tx_id)
+   self.done[tx_id] = nil
+   if reply.status ~= "committed" then
+      fail(reply.sqlstate or "40000", reply.message or "psp: the transaction is aborted")
+   end
+   return reply
+end
+
+-- Commits the open transaction. With the id of a transaction whose outcome is unknown (08007): asks again; views mode only.
+function client:commit(tx_id)
+   if tx_id and tx_id ~= self.open then
+      assert(self.mode == "views", "psp: in native mode SELECT psp.outcome(id) tells")
+      self:ask(messages.COMMIT, tx_id)
+      return self:get(tx_id)
+   end
+   return self:get(self:commit_async())
+end
+
+-- Runs work(connection) in a transaction and commits it; after a serialization failure all of it again.
+function client:run(work)
+   local failures = 0
+   while true do
+      local ok, result = pcall(function()
+         self:begin()
+         local value = work(self.connection)
+         self:commit()
+         return value
+      end)
+      if ok then return result end
+      pcall(self.abort, self)
+      self.open = nil
+      failures = failures + 1
+      if type(result) ~= "table" or not psp.RETRYABLE[result.sql_state] or failures >= self.options.attempts_max then
+         error(result, 0)
+      end
+      self:pause(failures)
+   end
+end
+
+-- Exponential, with jitter, bounded.
+function client:pause(failures)
+   local most_ms = math.min(self.options.backoff_ms_max, 2 ^ math.min(failures, 20))
+   socket.sleep(math.random() * most_ms)
+end
+
+-- ---- requests ----------------------------------------------------------------------------------
+
+function client:ask(kind, tx_id)
+   local request = {id = self.next_id, tx_id = tx_id, data = messages.request(self.next_id, kind, tx_id)}
+   self.next_id = self.next_id + 1
+   self.requests[request.id] = request
+   self:send(request)
+end
+
+function client:send(request)
+   request.send_at_ms = socket.now_ms() + self.options.retry_interval_ms
+   self.socket:send(request.data)
+end
+
+function client:receive(timeout_ms)
+   local data = self.socket:receive(timeout_ms)
+   local reply = data and messages.read_reply(data)
+   local request = reply and self.requests[reply.request_id]
+   if request and not (reply.status == "failed" and ASK_AGAIN[reply.sqlstate]) then
+      self.requests[request.id] = nil
+      self.replies[request.tx_id] = reply
+   end
+end
+
+-- The reply to the newest request about the transaction; requests without one are sent again meanwhile.
+function client:wait(tx_id)
+   local deadline_ms = socket.now_ms() + self.options.timeout_ms
+   while not self.replies[tx_id] do
+      local now_ms = socket.now_ms()
+      if now_ms >= deadline_ms then
+         fail("08007", "psp: transaction " .. tx_id .. " may be committed or not: the semi-primary does not answer")
+      end
+      local wake_ms = deadline_ms
+      for _, request in pairs(self.requests) do
+         if request.send_at_ms <= now_ms then self:send(request) end
+         wake_ms = math.min(wake_ms, request.send_at_ms)
+      end
+      self:receive(wake_ms - now_ms)
+   end
+   local reply = self.replies[tx_id]
+   self.replies[tx_id] = nil
+   return reply
+end
+
+return psp

@@ -1,0 +1,337 @@
+"""The client for asyncio: the twin of `_sync.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import UUID, uuid4
+
+import psycopg
+import zmq
+import zmq.asyncio
+
+from psp_client._book import RequestBook
+from psp_client._common import (
+    FIND_AGAIN_AFTER,
+    FIND_ENDPOINT,
+    FIND_MODE,
+    FIND_OUTCOME,
+    Committed,
+    NoTransactionError,
+    Settings,
+    TransactionOpenError,
+    begin_statement,
+    committed,
+    reachable,
+    status_of,
+    unknown,
+    unknown_native,
+)  # fmt: skip
+from psp_client._errors import failed_transaction, is_retryable
+from psp_client._messages import Kind, Reply
+
+T = TypeVar("T")
+
+
+Connection = psycopg.AsyncConnection[Any]
+
+
+async def connect_async(dsn: str = "", settings: Settings | None = None, **parameters: Any) -> AsyncClient:
+    """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`; finds the mode out."""
+
+    def again() -> Awaitable[Connection]:
+        return psycopg.AsyncConnection.connect(dsn, **parameters)
+
+    connection = await psycopg.AsyncConnection.connect(dsn, **{**parameters, "autocommit": True})
+    try:
+        row = await (await connection.execute(FIND_MODE)).fetchone()
+        mode = "views" if row and row[0] else "native"
+        client = AsyncClient(connection, again, settings or Settings(), mode)
+        await client._find_endpoint()
+        return client
+    except BaseException:
+        await connection.close()
+        raise
+
+
+class AsyncClient:
+    """One connection. One task at a time runs statements; any number may wait in `get`. A context."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        again: Callable[[], Awaitable[Connection]],
+        settings: Settings,
+        mode: str,
+    ) -> None:
+        self.connection = connection
+        """Where a transaction's statements run. BEGIN and COMMIT are the client's."""
+        self.settings = settings
+        self.mode = mode
+        """`native` also on a PostgreSQL without psp, where everything works the same."""
+        if self.mode == "views":
+            connection.cursor_factory = psycopg.AsyncClientCursor  # see README.md: RETURNING
+        self._again = again
+        self._open: UUID | None = None
+        self._tickets: dict[UUID, int | Committed | psycopg.Error] = {}
+        self._requests = _Requests(again, settings)
+
+    async def _find_endpoint(self) -> None:
+        if self.mode == "views" and self.settings.endpoint is None:
+            await self._requests.find_endpoint(self.connection)
+
+    async def close(self) -> None:
+        """Rolls back what is open. Commits that nobody has waited for go on."""
+        await self._requests.close()
+        await self.connection.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ---- the thesis's API -----------------------------------------------------------------------
+
+    async def begin(self, isolation: str | None = None) -> UUID:
+        """Begins a transaction; returns its id, for `commit`, `get` and `outcome`."""
+        if self._open is not None:
+            raise TransactionOpenError("psp: a transaction is open: commit or abort it first")
+        if self.connection.closed:  # its server has ended it, a restart for example
+            factory = self.connection.cursor_factory
+            self.connection = await self._again()
+            await self.connection.set_autocommit(True)
+            self.connection.cursor_factory = factory
+        statement = begin_statement(isolation or self.settings.isolation, self.mode == "views")
+        cursor = await self.connection.execute(statement.encode())
+        if self.mode == "views":
+            while cursor.nextset():
+                pass
+            row = await cursor.fetchone()
+            assert row is not None
+            self._open = row[0]
+        else:
+            self._open = uuid4()
+        assert self._open is not None
+        return self._open
+
+    async def execute(self, query: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
+        """`connection.execute`."""
+        return await self.connection.execute(query.encode(), parameters)
+
+    async def commit(self, tx_id: UUID | None = None) -> Committed:
+        """Commits the open transaction, or asks again for one whose outcome is unknown.
+
+        Raises SerializationFailure if another transaction was first, OutcomeUnknown if no answer comes.
+        """
+        return await self.get(await self._commit_async(tx_id))
+
+    async def commit_async(self) -> UUID:
+        """Sends the commit request of the open transaction and returns its id; the connection is free.
+
+        In native mode the COMMIT is over when this returns; `get` tells how it went.
+        """
+        return await self._commit_async(None)
+
+    async def get(self, tx_id: UUID) -> Committed:
+        """Waits for the outcome of a `commit_async`, once for each. Returns and raises what `commit` does."""
+        ticket = self._tickets.pop(tx_id, None)
+        if ticket is None:
+            raise NoTransactionError(f"psp: no commit of {tx_id} is under way here")
+        if isinstance(ticket, psycopg.Error):
+            raise ticket
+        if isinstance(ticket, Committed):
+            return ticket
+        return committed(tx_id, await self._requests.wait(ticket, tx_id))
+
+    async def abort(self) -> None:
+        """Rolls the open transaction back; nothing of it is left. Without one it does nothing."""
+        if self._open is not None:
+            self._open = None
+            await self.connection.execute("ROLLBACK")
+
+    async def outcome(self, tx_id: UUID) -> str:
+        """The status of a transaction: running, waiting, pending, committed, aborted. Final: the last two."""
+        if self.mode == "native":
+            row = await (await self.connection.execute(FIND_OUTCOME, (tx_id,))).fetchone()
+            return str(row[0]) if row else "aborted"
+        return status_of(await self._requests.wait(await self._requests.ask(Kind.OUTCOME, tx_id), tx_id))
+
+    async def run(self, function: Callable[[Connection], Awaitable[T]], isolation: str | None = None) -> T:
+        """Runs `function` in a transaction and commits it; after a serialization failure all of it again.
+
+        An exception of `function` rolls back and goes on to the caller. An unknown outcome is not retried.
+        """
+        failures = 0
+        while True:
+            try:
+                await self.begin(isolation)
+                result = await function(self.connection)
+                await self.commit()
+                return result
+            except psycopg.Error as error:
+                await self._roll_back_quietly()
+                failures += 1
+                if not is_retryable(error) or failures >= self.settings.backoff.attempts:
+                    raise
+                await asyncio.sleep(self.settings.backoff.pause_s(failures))
+            except BaseException:
+                await self._roll_back_quietly()
+                raise
+
+    # ---- how ------------------------------------------------------------------------------------
+
+    async def _commit_async(self, asked: UUID | None) -> UUID:
+        tx_id = asked or self._open
+        if tx_id is None:
+            raise NoTransactionError("psp: no transaction is open")
+        if tx_id == self._open:
+            self._open = None
+            await self._end(tx_id)
+        elif self.mode == "native":
+            self._tickets[tx_id] = await self._asked_again(tx_id)
+        if tx_id not in self._tickets:
+            self._tickets[tx_id] = await self._requests.ask(Kind.COMMIT, tx_id)
+        return tx_id
+
+    async def _end(self, tx_id: UUID) -> None:
+        """PostgreSQL's COMMIT: in native mode the commit itself, in views mode what must come before it."""
+        try:
+            if (await self.connection.execute("COMMIT")).statusmessage == "ROLLBACK":
+                raise failed_transaction()
+            if self.mode == "native":
+                self._tickets[tx_id] = Committed(tx_id)
+        except psycopg.Error as error:
+            if self.mode == "native":
+                self._tickets[tx_id] = await self._native_error(tx_id, error)
+            elif not self.connection.broken:
+                raise
+            # Else the COMMIT may have reached PostgreSQL: the semi-primary knows.
+
+    async def _native_error(self, tx_id: UUID, error: psycopg.Error) -> Committed | psycopg.Error:
+        """08007: psp itself is asked what became of it, under the id that it has given the transaction."""
+        known = unknown_native(error)
+        if known is None:
+            return error
+        answer = await self._asked_again(known)
+        return Committed(tx_id) if isinstance(answer, Committed) else answer
+
+    async def _asked_again(self, tx_id: UUID) -> Committed | psycopg.Error:
+        deadline_s = time.monotonic() + self.settings.timeout_s
+        while True:
+            try:
+                async with await self._again() as connection:
+                    row = await (await connection.execute(FIND_OUTCOME, (tx_id,))).fetchone()
+                if row and row[0] == "committed":
+                    return Committed(tx_id)
+                return psycopg.errors.TransactionRollback(f"psp: transaction {tx_id} is aborted")
+            except psycopg.OperationalError:
+                if time.monotonic() >= deadline_s:
+                    return unknown(tx_id, None)
+                await asyncio.sleep(min(self.settings.retry_interval_s, 0.2))
+
+    async def _roll_back_quietly(self) -> None:
+        try:
+            await self.abort()
+        except psycopg.Error:
+            self._open = None
+
+
+class _Requests:
+    """The ZeroMQ side: made when it is first needed. One task receives and sends again."""
+
+    def __init__(self, again: Callable[[], Awaitable[Connection]], settings: Settings) -> None:
+        self._again = again
+        self._settings = settings
+        self._book = RequestBook(settings.retry_interval_s)
+        self._endpoint = settings.endpoint
+        self._socket: zmq.asyncio.Socket | None = None
+        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._pump: asyncio.Task[None] | None = None
+
+    async def ask(self, kind: Kind, tx_id: UUID) -> int:
+        number = self._book.ask(kind, tx_id, time.monotonic())
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        if self._socket is None and self._endpoint is not None:
+            self._connect(self._endpoint)
+        await self._send_due()
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._receive_and_send())
+        return number
+
+    async def wait(self, number: int, tx_id: UUID) -> Reply:
+        """Raises OutcomeUnknown after the time limit."""
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                return await self._waiting[number]
+        except TimeoutError:
+            raise unknown(tx_id, self._book.give_up(number)) from None
+        finally:
+            del self._waiting[number]
+
+    async def _receive_and_send(self) -> None:
+        while True:
+            pause_s = max(self._book.wait_s(time.monotonic()), 0.001)
+            if self._socket is None:
+                await asyncio.sleep(min(pause_s, 0.2))
+            elif await self._socket.poll(int(min(pause_s, self._settings.retry_interval_s) * 1000) + 1):
+                self._take(await self._socket.recv())
+                continue
+            if self._socket is None or any(
+                self._book.unanswered(n) >= FIND_AGAIN_AFTER for n in self._waiting
+            ):
+                await self._find_endpoint_anew()
+            await self._send_due()
+
+    def _take(self, data: bytes) -> None:
+        number = self._book.receive(data)
+        reply = None if number is None else self._book.take(number)
+        future = self._waiting.get(number) if number is not None else None
+        if reply is not None and future is not None and not future.done():
+            future.set_result(reply)
+
+    async def _send_due(self) -> None:
+        if self._socket is not None:
+            for message in self._book.due(time.monotonic()):
+                with suppress(zmq.Again):  # thousands wait already: later
+                    await self._socket.send(message, zmq.NOBLOCK)
+
+    async def find_endpoint(self, connection: Connection) -> None:
+        """As the daemon has noted it in the database; nothing while it has never run."""
+        row = await (await connection.execute(FIND_ENDPOINT)).fetchone()
+        if row and row[0]:
+            self._endpoint = reachable(row[0], connection.info.host)
+
+    async def _find_endpoint_anew(self) -> None:
+        """From a session of its own: the client's may be in a transaction, with an old snapshot."""
+        before = self._endpoint
+        if self._settings.endpoint is None:
+            with suppress(psycopg.OperationalError):  # PostgreSQL is down, too: later
+                async with await self._again() as connection:
+                    await self.find_endpoint(connection)
+        if self._endpoint is not None and (self._endpoint != before or self._socket is None):
+            self._connect(self._endpoint)
+
+    def _connect(self, endpoint: str) -> None:
+        self._close_socket()
+        self._book.send_all_again()
+        self._socket = zmq.asyncio.Context.instance().socket(zmq.DEALER)
+        self._socket.connect(endpoint)
+
+    def _close_socket(self) -> None:
+        if self._socket is not None:
+            self._socket.close(linger=1000)  # a commit request that was just sent still goes out
+            self._socket = None
+
+    async def close(self) -> None:
+        if self._pump is not None:
+            self._pump.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._pump
+        self._close_socket()

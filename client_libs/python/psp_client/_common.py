@@ -1,0 +1,100 @@
+"""What the clients for threads and for asyncio share: settings, statements, what an answer means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import psycopg
+
+from psp_client._errors import OutcomeUnknown, error_of
+from psp_client._messages import Reply, Status
+from psp_client._retry import Backoff
+
+FIND_MODE = "SELECT pg_catalog.to_regprocedure('psp.client_endpoint()') IS NOT NULL"
+FIND_ENDPOINT = "SELECT psp.client_endpoint()"
+FIND_OUTCOME = "SELECT psp.outcome(%s)::pg_catalog.text"
+ISOLATION_LEVELS = ("repeatable read", "read committed")
+FIND_AGAIN_AFTER = 2
+"""A request that went unanswered so often: the daemon may listen elsewhere by now."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """retry_interval_s: an unanswered request is sent again; timeout_s: its outcome counts as unknown."""
+
+    isolation: str = "repeatable read"
+    retry_interval_s: float = 2.0
+    timeout_s: float = 60.0
+    endpoint: str | None = None
+    backoff: Backoff = field(default_factory=Backoff)
+
+    def __post_init__(self) -> None:
+        if self.isolation not in ISOLATION_LEVELS:
+            raise ValueError(f"isolation {self.isolation!r}: one of {', '.join(ISOLATION_LEVELS)}")
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A transaction that is committed, for good. global_t: its number at the primary, if it is known here."""
+
+    tx_id: UUID
+    global_t: int | None = None
+
+
+class NoTransactionError(psycopg.ProgrammingError):
+    """commit, abort or a ticket without a transaction that has begun."""
+
+    sqlstate = "25P01"
+
+
+class TransactionOpenError(psycopg.ProgrammingError):
+    """begin while a transaction is open."""
+
+    sqlstate = "25001"
+
+
+def begin_statement(isolation: str, views: bool) -> str:
+    """One round trip in both modes; in views mode the last result is the transaction's id."""
+    begin = f"BEGIN ISOLATION LEVEL {isolation.upper()}"
+    return f"{begin}; SELECT psp.begin()" if views else begin
+
+
+def reachable(endpoint: str, database_host: str) -> str:
+    """The endpoint as a client can connect to it: who listens everywhere is where its PostgreSQL is."""
+    for everywhere in ("tcp://*:", "tcp://0.0.0.0:", "tcp://[::]:"):
+        if endpoint.startswith(everywhere):
+            host = "127.0.0.1" if database_host.startswith("/") or not database_host else database_host
+            return f"tcp://{host}:{endpoint.removeprefix(everywhere)}"
+    return endpoint
+
+
+def status_of(reply: Reply) -> str:
+    """What `outcome` returns for its answer; raises if the semi-primary does not know the transaction."""
+    if reply.status == Status.FAILED:
+        raise error_of(reply)
+    return reply.status.name.lower()
+
+
+def committed(tx_id: UUID, reply: Reply) -> Committed:
+    """What `commit` returns for its answer; raises what it raises."""
+    if reply.status != Status.COMMITTED:
+        raise error_of(reply)
+    return Committed(tx_id, reply.global_t)
+
+
+def unknown(tx_id: UUID, last: Reply | None) -> OutcomeUnknown:
+    """After the time limit. `last`: what the semi-primary said last, if anything."""
+    return OutcomeUnknown(tx_id, last.message if last else "the semi-primary does not answer")
+
+
+def unknown_native(error: psycopg.Error) -> UUID | None:
+    """The id that native mode's 08007 names in DETAIL, for psp.outcome; None if the error is another one."""
+    if error.sqlstate != "08007":
+        return None
+    for word in (error.diag.message_detail or "").split():
+        try:
+            return UUID(word)
+        except ValueError:
+            continue
+    return None

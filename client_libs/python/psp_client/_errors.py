@@ -1,0 +1,51 @@
+"""What becomes an exception: the classes of psycopg, so that a program catches the same in both modes."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import psycopg
+from psycopg import errors
+
+from psp_client._messages import Reply, Status
+
+RETRYABLE = ("40001", "40P01")
+"""Serialization failure, deadlock: nothing has happened, and `run` tries again."""
+
+
+class OutcomeUnknown(errors.TransactionResolutionUnknown):
+    """No answer came in time (SQLSTATE 08007): `commit(error.tx_id)` asks again, whenever you like."""
+
+    def __init__(self, tx_id: UUID, why: str = "") -> None:
+        super().__init__(f"psp: transaction {tx_id} may be committed or not{': ' if why else ''}{why}")
+        self.tx_id = tx_id
+
+
+def error_of(reply: Reply) -> psycopg.Error:
+    """The exception for a transaction that was aborted, or for a request that failed."""
+    lines = [reply.message or "psp: the transaction is aborted"]
+    lines += [f"DETAIL:  {reply.detail}"] if reply.detail else []
+    lines += [f"HINT:  {reply.hint}"] if reply.hint else []
+    fallback = "40000" if reply.status == Status.ABORTED else "08P01"
+    return _with_state(reply.sqlstate or fallback, "\n".join(lines))
+
+
+def failed_transaction() -> psycopg.Error:
+    """COMMIT of a transaction in which a statement has failed: PostgreSQL rolls back, and says no more."""
+    return errors.InFailedSqlTransaction(
+        "psp: a statement of the transaction has failed; it is rolled back, nothing was committed"
+    )
+
+
+def is_retryable(error: psycopg.Error) -> bool:
+    """Whether the whole transaction may be run again as it is."""
+    return error.sqlstate in RETRYABLE
+
+
+def _with_state(sqlstate: str, message: str) -> psycopg.Error:
+    try:
+        return errors.lookup(sqlstate)(message)
+    except KeyError:
+        error = psycopg.OperationalError(message)
+        error.sqlstate = sqlstate
+        return error

@@ -1,0 +1,306 @@
+"""The client for ordinary programs; `_async.py` is its twin for asyncio."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import UUID, uuid4
+
+import psycopg
+import zmq
+
+from psp_client._book import RequestBook
+from psp_client._common import (
+    FIND_AGAIN_AFTER,
+    FIND_ENDPOINT,
+    FIND_MODE,
+    FIND_OUTCOME,
+    Committed,
+    NoTransactionError,
+    Settings,
+    TransactionOpenError,
+    begin_statement,
+    committed,
+    reachable,
+    status_of,
+    unknown,
+    unknown_native,
+)  # fmt: skip
+from psp_client._errors import failed_transaction, is_retryable
+from psp_client._messages import Kind, Reply
+
+T = TypeVar("T")
+
+
+def connect(dsn: str = "", settings: Settings | None = None, **parameters: Any) -> Client:
+    """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`; finds the mode out."""
+    connection = psycopg.connect(dsn, **{**parameters, "autocommit": True})
+    try:
+        return Client(connection, lambda: psycopg.connect(dsn, **parameters), settings or Settings())
+    except BaseException:
+        connection.close()
+        raise
+
+
+class Client:
+    """One connection. One thread at a time may use it; a context manager that closes it."""
+
+    def __init__(
+        self, connection: psycopg.Connection[Any], again: Callable[[], psycopg.Connection[Any]],
+        settings: Settings,
+    ) -> None:  # fmt: skip
+        self.connection = connection
+        """Where a transaction's statements run. BEGIN and COMMIT are the client's."""
+        self.settings = settings
+        row = connection.execute(FIND_MODE).fetchone()
+        self.mode = "views" if row and row[0] else "native"
+        """`native` also on a PostgreSQL without psp, where everything works the same."""
+        if self.mode == "views":
+            connection.cursor_factory = psycopg.ClientCursor  # see README.md: RETURNING
+        self._again = again
+        self._open: UUID | None = None
+        self._tickets: dict[UUID, int | Committed | psycopg.Error] = {}
+        self._requests = _Requests(again, settings)
+        if self.mode == "views" and settings.endpoint is None:
+            self._requests.find_endpoint(connection)
+
+    def close(self) -> None:
+        """Rolls back what is open. Commits that nobody has waited for go on."""
+        self._requests.close()
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- the thesis's API -----------------------------------------------------------------------
+
+    def begin(self, isolation: str | None = None) -> UUID:
+        """Begins a transaction; returns its id, for `commit`, `get` and `outcome`."""
+        if self._open is not None:
+            raise TransactionOpenError("psp: a transaction is open: commit or abort it first")
+        if self.connection.closed:  # its server has ended it, a restart for example
+            factory = self.connection.cursor_factory
+            self.connection = self._again()
+            self.connection.autocommit = True
+            self.connection.cursor_factory = factory
+        statement = begin_statement(isolation or self.settings.isolation, self.mode == "views")
+        cursor = self.connection.execute(statement.encode())
+        if self.mode == "views":
+            while cursor.nextset():
+                pass
+            row = cursor.fetchone()
+            assert row is not None
+            self._open = row[0]
+        else:
+            self._open = uuid4()
+        assert self._open is not None
+        return self._open
+
+    def execute(self, query: str, parameters: Any = None) -> psycopg.Cursor[Any]:
+        """`connection.execute`."""
+        return self.connection.execute(query.encode(), parameters)
+
+    def commit(self, tx_id: UUID | None = None) -> Committed:
+        """Commits the open transaction, or asks again for one whose outcome is unknown.
+
+        Raises SerializationFailure if another transaction was first, OutcomeUnknown if no answer comes.
+        """
+        return self.get(self._commit_async(tx_id))
+
+    def commit_async(self) -> UUID:
+        """Sends the commit request of the open transaction and returns its id; the connection is free.
+
+        In native mode the COMMIT is over when this returns; `get` tells how it went.
+        """
+        return self._commit_async(None)
+
+    def get(self, tx_id: UUID) -> Committed:
+        """Waits for the outcome of a `commit_async`, once for each. Returns and raises what `commit` does."""
+        ticket = self._tickets.pop(tx_id, None)
+        if ticket is None:
+            raise NoTransactionError(f"psp: no commit of {tx_id} is under way here")
+        if isinstance(ticket, psycopg.Error):
+            raise ticket
+        if isinstance(ticket, Committed):
+            return ticket
+        return committed(tx_id, self._requests.wait(ticket, tx_id))
+
+    def abort(self) -> None:
+        """Rolls the open transaction back; nothing of it is left. Without one it does nothing."""
+        if self._open is not None:
+            self._open = None
+            self.connection.execute("ROLLBACK")
+
+    def outcome(self, tx_id: UUID) -> str:
+        """The status of a transaction: running, waiting, pending, committed, aborted. Final: the last two."""
+        if self.mode == "native":
+            row = self.connection.execute(FIND_OUTCOME, (tx_id,)).fetchone()
+            return str(row[0]) if row else "aborted"
+        return status_of(self._requests.wait(self._requests.ask(Kind.OUTCOME, tx_id), tx_id))
+
+    def run(self, function: Callable[[psycopg.Connection[Any]], T], isolation: str | None = None) -> T:
+        """Runs `function` in a transaction and commits it; after a serialization failure all of it again.
+
+        An exception of `function` rolls back and goes on to the caller. An unknown outcome is not retried.
+        """
+        failures = 0
+        while True:
+            try:
+                self.begin(isolation)
+                result = function(self.connection)
+                self.commit()
+                return result
+            except psycopg.Error as error:
+                self._roll_back_quietly()
+                failures += 1
+                if not is_retryable(error) or failures >= self.settings.backoff.attempts:
+                    raise
+                time.sleep(self.settings.backoff.pause_s(failures))
+            except BaseException:
+                self._roll_back_quietly()
+                raise
+
+    # ---- how ------------------------------------------------------------------------------------
+
+    def _commit_async(self, asked: UUID | None) -> UUID:
+        tx_id = asked or self._open
+        if tx_id is None:
+            raise NoTransactionError("psp: no transaction is open")
+        if tx_id == self._open:
+            self._open = None
+            self._end(tx_id)
+        elif self.mode == "native":
+            self._tickets[tx_id] = self._asked_again(tx_id)
+        if tx_id not in self._tickets:
+            self._tickets[tx_id] = self._requests.ask(Kind.COMMIT, tx_id)
+        return tx_id
+
+    def _end(self, tx_id: UUID) -> None:
+        """PostgreSQL's COMMIT: in native mode the commit itself, in views mode what must come before it."""
+        try:
+            if self.connection.execute("COMMIT").statusmessage == "ROLLBACK":
+                raise failed_transaction()
+            if self.mode == "native":
+                self._tickets[tx_id] = Committed(tx_id)
+        except psycopg.Error as error:
+            if self.mode == "native":
+                self._tickets[tx_id] = self._native_error(tx_id, error)
+            elif not self.connection.broken:
+                raise
+            # Else the COMMIT may have reached PostgreSQL: the semi-primary knows.
+
+    def _native_error(self, tx_id: UUID, error: psycopg.Error) -> Committed | psycopg.Error:
+        """08007: psp itself is asked what became of it, under the id that it has given the transaction."""
+        known = unknown_native(error)
+        if known is None:
+            return error
+        answer = self._asked_again(known)
+        return Committed(tx_id) if isinstance(answer, Committed) else answer
+
+    def _asked_again(self, tx_id: UUID) -> Committed | psycopg.Error:
+        deadline_s = time.monotonic() + self.settings.timeout_s
+        while True:
+            try:
+                with self._again() as connection:
+                    row = connection.execute(FIND_OUTCOME, (tx_id,)).fetchone()
+                if row and row[0] == "committed":
+                    return Committed(tx_id)
+                return psycopg.errors.TransactionRollback(f"psp: transaction {tx_id} is aborted")
+            except psycopg.OperationalError:
+                if time.monotonic() >= deadline_s:
+                    return unknown(tx_id, None)
+                time.sleep(min(self.settings.retry_interval_s, 0.2))
+
+    def _roll_back_quietly(self) -> None:
+        try:
+            self.abort()
+        except psycopg.Error:
+            self._open = None
+
+
+class _Requests:
+    """The ZeroMQ side: made when it is first needed, so that native mode never has it."""
+
+    def __init__(self, again: Callable[[], psycopg.Connection[Any]], settings: Settings) -> None:
+        self._again = again
+        self._settings = settings
+        self._book = RequestBook(settings.retry_interval_s)
+        self._endpoint = settings.endpoint
+        self._socket: zmq.Socket[bytes] | None = None
+
+    def ask(self, kind: Kind, tx_id: UUID) -> int:
+        number = self._book.ask(kind, tx_id, time.monotonic())
+        if self._socket is None and self._endpoint is not None:
+            self._connect(self._endpoint)
+        self._receive()
+        self._send_due()
+        return number
+
+    def wait(self, number: int, tx_id: UUID) -> Reply:
+        """Raises OutcomeUnknown after the time limit."""
+        deadline_s = time.monotonic() + self._settings.timeout_s
+        while True:
+            self._receive()
+            reply = self._book.take(number)
+            if reply is not None:
+                return reply
+            now_s = time.monotonic()
+            if now_s >= deadline_s:
+                raise unknown(tx_id, self._book.give_up(number))
+            if self._book.unanswered(number) >= FIND_AGAIN_AFTER or self._socket is None:
+                self._find_endpoint_anew()
+            self._send_due()
+            self._pause(min(self._book.wait_s(now_s), deadline_s - now_s))
+
+    def _pause(self, seconds: float) -> None:
+        if self._socket is None:
+            time.sleep(min(seconds, 0.2))
+        else:
+            self._socket.poll(max(1, int(seconds * 1000)))
+
+    def _send_due(self) -> None:
+        if self._socket is not None:
+            for message in self._book.due(time.monotonic()):
+                with suppress(zmq.Again):  # thousands wait already: later
+                    self._socket.send(message, zmq.NOBLOCK)
+
+    def _receive(self) -> None:
+        while self._socket is not None and self._socket.poll(0):
+            self._book.receive(self._socket.recv(zmq.NOBLOCK))
+
+    def find_endpoint(self, connection: psycopg.Connection[Any]) -> None:
+        """As the daemon has noted it in the database; nothing while it has never run."""
+        row = connection.execute(FIND_ENDPOINT).fetchone()
+        if row and row[0]:
+            self._endpoint = reachable(row[0], connection.info.host)
+
+    def _find_endpoint_anew(self) -> None:
+        """From a session of its own: the client's may be in a transaction, with an old snapshot."""
+        before = self._endpoint
+        if self._settings.endpoint is None:
+            with (
+                suppress(psycopg.OperationalError),
+                self._again() as connection,
+            ):  # PostgreSQL is down, too: later
+                self.find_endpoint(connection)
+        if self._endpoint is not None and (self._endpoint != before or self._socket is None):
+            self._connect(self._endpoint)
+
+    def _connect(self, endpoint: str) -> None:
+        self.close()
+        self._book.send_all_again()
+        self._socket = zmq.Context.instance().socket(zmq.DEALER)
+        self._socket.connect(endpoint)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close(linger=1000)  # a commit request that was just sent still goes out
+            self._socket = None

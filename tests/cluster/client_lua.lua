@@ -1,0 +1,112 @@
+-- Run by test_client_lua.py, in sysbench: the Lua client library at a real semi-primary, in either mode.
+-- Table item has ids 1 to 50 with stock 100.
+local folder = debug.getinfo(1, "S").source:match("^@(.*/)")
+package.path = folder .. "../../client_libs/lua/?.lua;" .. package.path
+local psp = require("psp_client")
+
+sysbench.hooks.sql_error_ignorable = function() return true end
+
+local function equal(found, expected, what)
+   if found ~= expected then
+      error(what .. ": " .. tostring(found) .. " instead of " .. tostring(expected), 0)
+   end
+end
+
+local function take(client, item)
+   client.connection:query("UPDATE item SET stock = stock - 1 WHERE id = " .. item)
+end
+
+local function stock(client, item)
+   return tonumber(client.connection:query("SELECT stock FROM item WHERE id = " .. item):fetch_row()[1])
+end
+
+local tests = {}
+
+function tests.commit(client)
+   client:begin()
+   take(client, 1)
+   equal(stock(client, 1), 99, "own write")
+   equal(client:commit().status, "committed", "commit")
+   equal(stock(client, 1), 99, "after commit")
+end
+
+function tests.abort(client)
+   client:begin()
+   take(client, 2)
+   client:abort()
+   equal(stock(client, 2), 100, "after abort")
+   client:abort()
+end
+
+function tests.read_only(client)
+   client:begin()
+   stock(client, 3)
+   client:commit()
+end
+
+function tests.commit_async(client)
+   local transactions = {}
+   for item = 10, 13 do
+      client:begin()
+      take(client, item)
+      transactions[#transactions + 1] = client:commit_async()
+   end
+   for i = #transactions, 1, -1 do
+      equal(client:get(transactions[i]).status, "committed", "get")
+   end
+   equal(stock(client, 13), 99, "after get")
+end
+
+function tests.conflict(client, other)
+   client:begin()
+   stock(client, 20)
+   other:run(function() take(other, 20) end)
+   local ok, failure = pcall(function()
+      take(client, 20)
+      client:commit()
+   end)
+   equal(ok, false, "commit of the second writer")
+   equal(failure.sql_state, "40001", "its SQLSTATE")
+   client.open = nil  -- sysbench has rolled back, or it is committed in PostgreSQL and aborted by psp
+   equal(stock(client, 20), 99, "after the conflict")
+end
+
+function tests.run_tries_again(client)
+   local attempts = 0
+   local result = client:run(function()
+      attempts = attempts + 1
+      take(client, 21)
+      if attempts < 3 then error({sql_state = "40001", sql_errmsg = "again"}, 0) end
+      return "done"
+   end)
+   equal(result, "done", "result")
+   equal(attempts, 3, "attempts")
+   equal(stock(client, 21), 99, "after run")
+end
+
+function tests.run_gives_up(client)
+   local ok, failure = pcall(client.run, client, function() error("mine", 0) end)
+   equal(ok, false, "run")
+   equal(failure, "mine", "the error")
+   client:begin()
+   client:abort()
+end
+
+sysbench.cmdline.options = {mode = {"The mode that must be found", "native"}}
+sysbench.cmdline.commands = {check = {function()
+   local ok, failure = pcall(function()
+      local driver = sysbench.sql.driver()
+      local client, other = psp.connect(driver:connect()), psp.connect(driver:connect())
+      equal(client.mode, sysbench.opt.mode, "mode")
+      for name, test in pairs(tests) do
+         test(client, other)
+         print("passed: " .. name)
+      end
+      client:close()
+      other:close()
+   end)
+   if not ok then
+      io.stderr:write(type(failure) == "table" and failure.sql_errmsg or tostring(failure), "\n")
+      os.exit(1)
+   end
+end}}
