@@ -60,6 +60,7 @@ Server::Server(const SemiPrimarySettings& settings, const ListenAddress& address
       hook_(
           {.address = address,
            .token = identity.token,
+           .database = identity.database,
            .write_set_bytes_max = static_cast<std::size_t>(settings.write_set_bytes_max),
            .connections_max = static_cast<std::size_t>(settings.hook_connections_max)},
           {.on_request =

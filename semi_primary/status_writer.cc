@@ -64,6 +64,7 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
     identity.cluster_id = pqxx::binarystring(row["cluster_id"]).str();
     identity.sp_id = row["sp_id"].as<SpId>();
     identity.token = row["token"].as<std::string>();
+    identity.database = row["database"].as<std::string>();
     identity.watermark = row["watermark"].as<GlobalT>();
     if (problem.empty()) {
       tx.exec_params("UPDATE psp.identity SET hook_conninfo = $1 WHERE hook_conninfo <> $1", hook_conninfo);

@@ -17,6 +17,7 @@ struct Identity {
   std::string cluster_id;  // 16 bytes
   SpId sp_id = 0;
   std::string token;
+  std::string database;  // psp.this_database()
   GlobalT watermark = 0;
 };
 

@@ -33,7 +33,7 @@ class HookServer::Impl {
   Impl(Options options, Handlers handlers)
       : options_(std::move(options)),
         handlers_(std::move(handlers)),
-        protocol_options_{options_.token, options_.write_set_bytes_max},
+        protocol_options_{options_.token, options_.database, options_.write_set_bytes_max},
         acceptor_(io_),
         retry_accept_(io_) {}
 

@@ -33,6 +33,7 @@ class HookServer {
   struct Options {
     ListenAddress address;
     std::string token;
+    std::string database;  // psp.this_database() of the one that may commit here; copies of it may not
     std::size_t write_set_bytes_max = 0;
     std::size_t connections_max = 0;
     std::int64_t login_timeout_ms = 10000;

@@ -18,6 +18,7 @@ class HookServerTest : public ::testing::Test {
     directory_ = ::mkdtemp(name);
     options_.address = {directory_, "", 5999};
     options_.token = "secret";
+    options_.database = "here";
     options_.write_set_bytes_max = 1 << 20;
     options_.connections_max = 300;
   }
@@ -37,7 +38,7 @@ class HookServerTest : public ::testing::Test {
     const auto started = server_->Start();
     ASSERT_TRUE(started.ok()) << started.error();
   }
-  std::string Conninfo(const std::string& password = "secret") const {
+  std::string Conninfo(const std::string& password = "secret@here") const {
     return options_.address.Conninfo() + " user=psp dbname=psp password=" + password;
   }
   static std::string Ask(pqxx::connection& connection, const std::string& query) {

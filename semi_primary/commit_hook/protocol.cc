@@ -103,7 +103,7 @@ bool HookProtocol::TakeMessage() {
   if (type == 'X') {
     state_ = State::kClosed;
   } else if (state_ == State::kPassword && type == 'p') {
-    Password(body);
+    Login(body);
   } else if (is_query) {
     Query(body);
   } else {
@@ -112,12 +112,18 @@ bool HookProtocol::TakeMessage() {
   return true;
 }
 
-void HookProtocol::Password(std::string_view body) {
+void HookProtocol::Login(std::string_view body) {
   const auto password = OneString(body);
-  if (!password) {
-    Fail(Malformed("the password"));
-  } else if (!EqualInConstantTime(*password, options_.token)) {
+  if (!password) return Fail(Malformed("the password"));
+  const std::size_t at = password->rfind('@');
+  const std::string_view database =
+      at == std::string_view::npos ? std::string_view() : password->substr(at + 1);
+  if (!EqualInConstantTime(password->substr(0, at), options_.token)) {
     Fail({"28P01", "the token is wrong", "", "The token stands in psp.identity of the daemon's database."});
+  } else if (database != options_.database) {
+    // A copy, restored from a dump perhaps, knows token and address of the original's daemon.
+    Fail({"28000", "this daemon serves another database than the one that commits", "",
+          "If that is a copy of a semi-primary, \"psp schema release\" makes a plain database of it."});
   } else {
     wire::AppendAuthenticationOk(&output_);
     // No DateStyle or IntervalStyle: dblink would copy them into the session that commits.

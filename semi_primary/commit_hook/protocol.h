@@ -19,6 +19,7 @@ class HookProtocol {
  public:
   struct Options {
     std::string token;
+    std::string database;  // the password is TOKEN@DATABASE
     std::size_t write_set_bytes_max = 0;
   };
 
@@ -54,7 +55,7 @@ class HookProtocol {
   // Each takes one message from the front of input_; false when more bytes are needed.
   bool TakeStartup();
   bool TakeMessage();
-  void Password(std::string_view body);
+  void Login(std::string_view body);
   void Query(std::string_view body);
   void BeginDiscard(std::size_t message_bytes);
   void EndDiscard();

@@ -42,11 +42,11 @@ class HookProtocolTest : public ::testing::Test {
   }
   void LogIn() {
     Send(Startup(wire::kProtocol3, std::string_view("user\0psp\0\0", 10)));
-    ASSERT_EQ(Types(Send(Message('p', "secret"))), "RSSSSSZ");
+    ASSERT_EQ(Types(Send(Message('p', "secret@here"))), "RSSSSSZ");
   }
   static std::string Outcome() { return Message('Q', "outcome secret 00112233-4455-6677-8899-aabbccddeeff"); }
 
-  const HookProtocol::Options options_{"secret", 100};
+  const HookProtocol::Options options_{"secret", "here", 100};
   HookProtocol protocol_{options_};
 };
 
@@ -60,14 +60,16 @@ TEST_F(HookProtocolTest, Login) {
 
 TEST_F(HookProtocolTest, ByteByByte) {
   std::string output;
-  const std::string all = Startup(wire::kProtocol3) + Message('p', "secret") + Message('Q', "ping secret");
+  const std::string all =
+      Startup(wire::kProtocol3) + Message('p', "secret@here") + Message('Q', "ping secret");
   for (const char byte : all) output += Send({&byte, 1});
   EXPECT_EQ(Types(output), "RRSSSSSZTDCZ");
 }
 
 TEST_F(HookProtocolTest, AllAtOnce) {
-  EXPECT_EQ(Types(Send(Startup(wire::kProtocol3) + Message('p', "secret") + Message('Q', "ping secret"))),
-            "RRSSSSSZTDCZ");
+  EXPECT_EQ(
+      Types(Send(Startup(wire::kProtocol3) + Message('p', "secret@here") + Message('Q', "ping secret"))),
+      "RRSSSSSZTDCZ");
 }
 
 TEST_F(HookProtocolTest, WrongPasswordEndsTheConnection) {
@@ -144,6 +146,15 @@ TEST_F(HookProtocolTest, TooLargeWriteSetIsReadToItsEndAndAnswered) {
   EXPECT_EQ(Types(Send(message + Message('Q', "ping secret"))), "EZTDCZ");
 }
 
+TEST_F(HookProtocolTest, ACopyOfTheDatabaseIsRefused) {
+  for (const char* password : {"secret@there", "secret@", "secret"}) {
+    HookProtocol protocol(options_);
+    protocol.Feed(Startup(wire::kProtocol3) + Message('p', password));
+    EXPECT_TRUE(protocol.closed());
+    EXPECT_THAT(protocol.TakeOutput(), HasSubstr("28000"));
+  }
+}
+
 TEST_F(HookProtocolTest, MalformedMessagesEndTheConnection) {
   const std::string too_short_length("Q\0\0\0\3", 5);
   const std::string huge_parse("P\x7f\0\0\0", 5);
@@ -152,7 +163,7 @@ TEST_F(HookProtocolTest, MalformedMessagesEndTheConnection) {
        {too_short_length, huge_parse, not_terminated, Message('P', "parse"),
         Message('Q', std::string("ping\0secret", 11)), Message('Q', "ping guess")}) {
     HookProtocol protocol(options_);
-    protocol.Feed(Startup(wire::kProtocol3) + Message('p', "secret"));
+    protocol.Feed(Startup(wire::kProtocol3) + Message('p', "secret@here"));
     protocol.TakeOutput();
     protocol.Feed(bytes);
     EXPECT_TRUE(protocol.closed());
@@ -162,7 +173,7 @@ TEST_F(HookProtocolTest, MalformedMessagesEndTheConnection) {
 }
 
 TEST_F(HookProtocolTest, TruncatedAtEveryByteIsOnlyIncomplete) {
-  const std::string all = Startup(wire::kProtocol3) + Message('p', "secret") + Outcome();
+  const std::string all = Startup(wire::kProtocol3) + Message('p', "secret@here") + Outcome();
   for (std::size_t size = 0; size < all.size(); ++size) {
     HookProtocol protocol(options_);
     protocol.Feed(std::string_view(all).substr(0, size));

@@ -12,8 +12,10 @@ import pytest
 from psp import paths
 from psp.cluster import daemons
 from psp.cluster.local import PRIMARY, LocalCluster
+from psp.cluster.pgserver import find_bin_dir
 from psp.cluster.processes import ProcessName
 from psp.output import PspError
+from psp.schema.release import release
 from psp.waiting import wait_until
 from support import WAIT_S, connect, execute, raises, start_second, wait_for_row
 
@@ -174,6 +176,40 @@ def test_a_daemon_pointed_at_a_plain_database(cluster: LocalCluster, second_daem
     }
     with pytest.raises(PspError, match=r"postgres|adopt|psp"):
         start_second(cluster, second_daemon, config)
+
+
+@pytest.fixture
+def copy(cluster: LocalCluster) -> Iterator[str]:
+    """A dump of the first SP, restored beside it: it knows the daemon's address and token."""
+    server = cluster.server(cluster.sps[0].name)
+    original, restored = cluster.sps[0].admin_dsn, server.socket_dsn("staging")
+    with psycopg.connect(original, autocommit=True) as admin:
+        admin.execute("CREATE DATABASE staging")
+    try:
+        dump = subprocess.run(
+            [find_bin_dir() / "pg_dump", original], capture_output=True, check=True, timeout=WAIT_S
+        ).stdout
+        psql = [find_bin_dir() / "psql", "-q", restored]
+        subprocess.run(psql, input=dump, stdout=subprocess.DEVNULL, check=True, timeout=WAIT_S)
+        yield restored
+    finally:
+        with psycopg.connect(original, autocommit=True) as admin:
+            admin.execute("DROP DATABASE staging")
+
+
+def test_a_copy_of_a_semi_primary_cannot_commit(cluster: LocalCluster, copy: str) -> None:
+    row = execute(cluster.sps[0], "INSERT INTO document (note) VALUES ('original') RETURNING id")
+    with psycopg.connect(copy) as staging:
+        staging.execute("INSERT INTO document (id, note) VALUES (-1, 'from the copy')")
+        with raises("08006") as errors:
+            staging.commit()
+        assert "another database" in (errors[0].diag.message_detail or "")
+    wait_for_row(cluster.sps[2], "SELECT 1 FROM document WHERE id = %s", row[0])
+    for sp in cluster.sps:
+        assert execute(sp, "SELECT count(*) FROM document WHERE id = -1") == [(0,)]
+    release(copy, None, drop_keys=False, force=True, lock_wait_s=WAIT_S, say=lambda _: None)
+    with psycopg.connect(copy) as staging:
+        staging.execute("INSERT INTO document (id, note) VALUES (-1, 'plain now')")
 
 
 @pytest.mark.parametrize("binary", [daemons.PRIMARY_BINARY, daemons.SP_BINARY, daemons.MRV_BINARY])
