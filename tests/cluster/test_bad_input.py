@@ -189,7 +189,7 @@ def copy(cluster: LocalCluster) -> Iterator[str]:
         dump = subprocess.run(
             [find_bin_dir() / "pg_dump", original], capture_output=True, check=True, timeout=WAIT_S
         ).stdout
-        psql = [find_bin_dir() / "psql", "-q", restored]
+        psql = [str(find_bin_dir() / "psql"), "-q", restored]
         subprocess.run(psql, input=dump, stdout=subprocess.DEVNULL, check=True, timeout=WAIT_S)
         yield restored
     finally:
