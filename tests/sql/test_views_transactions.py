@@ -41,7 +41,7 @@ def crash(pair: Pair) -> None:
 
 
 def test_deletion_of_a_row_from_before_the_conversion(app: Pair) -> None:
-    """Such a row has global_t 0, like a row that there was none of before: the deletion counts all the same."""
+    """Such a row has global_t 0, as has one that was not there before: its deletion counts all the same."""
     tx_id = ended(app, "DELETE FROM t WHERE id = 1")
     assert write_set(app, tx_id) == [(1, number(1), 0, True, False)]
     tx_id = ended(app, "INSERT INTO t VALUES (2, 'two')", "DELETE FROM t WHERE id = 2")
