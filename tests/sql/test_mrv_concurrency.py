@@ -164,6 +164,27 @@ def test_nobody_waits_while_a_record_is_free(pair: Pair) -> None:
         assert one(two, "SELECT stock FROM item WHERE id = 1") == STOCK - 2
 
 
+def test_several_records_are_taken_from_without_waiting(pair: Pair) -> None:
+    """Of a large amount, where the unlocked records have enough together, and only as many as it takes."""
+    pair.run(SCHEMA)
+    make(pair, "item.stock", records=6)  # 10 each
+    with pair.connect() as small, pair.connect() as large, pair.connect() as third:
+        for connection in (small, large, third):
+            connection.execute("SET lock_timeout = '1s'")
+        small.execute("UPDATE item SET stock = stock - 1 WHERE id = 1")
+        large.execute("UPDATE item SET stock = stock - 35 WHERE id = 1")
+        third.execute("SELECT psp_mrv.item_stock_sub(1, 10)")
+        with pytest.raises(
+            psycopg.errors.LockNotAvailable
+        ):  # only who holds the rest may say whether it is there
+            third.execute("SELECT psp_mrv.item_stock_sub(1, 6)")
+        third.rollback()
+        small.rollback()
+        large.commit()
+        amounts = large.execute("SELECT v FROM psp_mrv.item_stock WHERE id = 1 ORDER BY v").fetchall()
+        assert [v for (v,) in amounts] == [0, 0, 0, 5, 10, 10]
+
+
 def test_repeatable_read_passes_over_what_has_changed(pair: Pair) -> None:
     """40001 only when no record is left that is as the snapshot has it."""
     pair.run(SCHEMA)

@@ -297,3 +297,45 @@ def test_command(pair: Pair) -> None:
     dropped = run.invoke(app, ["mrv", "drop", "item.stock", pair.dsn])
     assert dropped.exit_code == 0, dropped.output
     assert json.loads(run.invoke(app, ["mrv", "list", pair.dsn, "--json"]).output) == []
+
+
+def test_operators_of_the_caller_are_not_used(pair: Pair) -> None:
+    """Functions that run with the owner's rights do not set the search path: they name what they mean."""
+    pair.run(
+        SCHEMA.format(pair=pair.name)
+        + "ALTER TABLE item DROP CONSTRAINT item_price_check; DROP INDEX item_kind"
+    )
+    make(pair, "item.stock", records=2)
+    make(pair, "item.price", lower_bound="none")
+    types = ("smallint", "integer", "bigint", "numeric", "text", "boolean")
+    operators = "".join(
+        f"CREATE FUNCTION evil.f{n}_{m}({left}, {left}) RETURNS {result} LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE 'evil operator {sign} of {left}'; END $$;"
+        f"CREATE OPERATOR evil.{sign} (FUNCTION = evil.f{n}_{m}, LEFTARG = {left}, RIGHTARG = {left});"
+        for n, left in enumerate(types)
+        for m, (sign, result) in enumerate(
+            [("=", "boolean"), ("<>", "boolean"), (">=", "boolean"), ("<=", "boolean"), (">", "boolean"),
+             ("<", "boolean"), ("+", left), ("-", left)]
+        )
+    )  # fmt: skip
+    pair.run(
+        "CREATE SCHEMA evil; "
+        + operators
+        + "CREATE FUNCTION evil.format(text, text) RETURNS text LANGUAGE sql "
+        "AS $$ SELECT 'evil' $$; CREATE FUNCTION evil.record_image_eq(record, record) RETURNS boolean "
+        "LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil function'; END $$"
+    )
+    with pair.connect() as connection:
+        connection.execute("SET search_path = evil, pg_catalog, public")
+        for statement in (
+            "UPDATE item SET stock = 9", "UPDATE item SET price = 7, stock = 8",
+            "UPDATE item SET price = NULL", "UPDATE item SET price = 3", "UPDATE item SET price = 4",
+            "UPDATE item SET name = NULL, price = 5",
+            "SELECT psp_mrv.item_stock_add(1, 3)", "SELECT psp_mrv.item_price_sub(1, 3)",
+            "SELECT psp_mrv.item_stock_try_sub(1, 300)", "SELECT psp_mrv.item_price_write(1, 3)",
+            "SELECT psp_mrv.item_stock_gte(1, 3), psp_mrv.item_stock_total(1), psp_mrv.item_price_gt(1, 3)",
+            "SELECT * FROM item", "INSERT INTO item (id) VALUES (99)", "DELETE FROM item",
+        ):  # fmt: skip
+            connection.execute(statement.encode())
+        with pytest.raises(psycopg.errors.RaiseException, match="evil"):
+            connection.execute("SELECT 1 + 1")

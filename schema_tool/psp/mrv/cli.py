@@ -1,4 +1,4 @@
-"""`psp mrv`: create, drop, list, status."""
+"""`psp mrv`: create, alter, drop, list, status."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import psycopg
 import typer
 from rich.text import Text
 
+from psp.mrv.alter import alter
 from psp.mrv.create import BALANCES, RECORDS_MAX, STRATEGIES, Options, create
 from psp.mrv.drop import drop
 from psp.mrv.rules import Problem, RefusedError
@@ -101,6 +102,27 @@ def create_command(
         "no lower bound" if mrv.lower_bound is None else f"lower bound {mrv.lower_bound} ({mrv.bound_name})"
     )
     console.print(Text(f"{mrv.label} is an MRV: {bound}, {mrv.nr_min} to {mrv.nr_max} records."))
+
+
+@app.command("alter")
+def alter_command(
+    name: Name,
+    dsn: Dsn,
+    min_records: Annotated[
+        int | None, typer.Option("--min", min=1, help="Fewest records that adjust leaves.")
+    ] = None,
+    max_records: Annotated[
+        int | None, typer.Option("--max", max=RECORDS_MAX, help="Most records of a value.")
+    ] = None,
+    lock_wait: LockWait = 60.0,
+) -> None:
+    """Changes how many records a value may have; --max also beyond what it was at creation.
+
+    Each record must hold less then: values with larger ones go back to one record until adjust splits them.
+    """
+    with _errors():
+        mrv = alter(dsn, name, min_records, max_records, lock_wait, _say)
+    console.print(Text(f"{mrv.label} has {mrv.nr_min} to {mrv.nr_max} records."))
 
 
 @app.command("drop")

@@ -15,9 +15,10 @@ from psp.mrv.generate import (
     INTEGERS,
     NAME_BYTES_MAX,
     SUFFIX_BYTES_MAX,
-    column_sql,
+    functions_sql,
     prefix,
     record_max,
+    records_sql,
     shortened,
     view_sql,
 )
@@ -81,7 +82,7 @@ def _create(connection: psycopg.Connection[Any], oid: int, column_name: str, opt
     view = read_facts(connection, oid)
     mrvs = read_mrvs(connection)
     siblings = [m for m in mrvs if (m.schema_name, m.table_name) == (view.schema, view.name)]
-    facts = _base_facts(connection, siblings) if siblings else view
+    facts = base_facts(connection, siblings[0]) if siblings else view
     column = _checked(facts, view, column_name, siblings)
     bound = _bound(facts, column, options, view.name)
     if not is_installed(connection):
@@ -89,9 +90,9 @@ def _create(connection: psycopg.Connection[Any], oid: int, column_name: str, opt
             run_script(connection, (sql_dir("mrv") / file).read_text(encoding="utf-8"))
     mrv = _describe(connection, facts, column, bound, options, mrvs, view.name)
     _change_base(connection, facts, mrv, is_new=not siblings)
-    base = _base_facts(connection, [mrv])
+    base = base_facts(connection, mrv)
     _store(connection, mrv)
-    for script in column_sql(base, mrv):
+    for script in (records_sql(base, mrv), *functions_sql(base, mrv)):
         run_script(connection, script)
     run_script(connection, view_sql(base, [*siblings, mrv], is_new=not siblings))
     rights.give(connection, base, view if siblings else facts, mrv, is_new=not siblings)
@@ -109,8 +110,9 @@ def refuse_adopted(connection: psycopg.Connection[Any]) -> None:
         )
 
 
-def _base_facts(connection: psycopg.Connection[Any], mrvs: list[Mrv]) -> TableFacts:
-    return read_facts(connection, find_table(connection, mrvs[0].schema_name, mrvs[0].base_table))
+def base_facts(connection: psycopg.Connection[Any], mrv: Mrv) -> TableFacts:
+    """Of the table that the view has taken the place of."""
+    return read_facts(connection, find_table(connection, mrv.schema_name, mrv.base_table))
 
 
 def _checked(facts: TableFacts, view: TableFacts, column_name: str, siblings: list[Mrv]) -> Column:

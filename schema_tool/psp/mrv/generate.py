@@ -15,12 +15,13 @@ from psp.schema.templates import dollar_quote, sql_templates
 NAME_BYTES_MAX = 63
 SUFFIX_BYTES_MAX = len("_change_split")
 
-COLUMN_TEMPLATES = ("records.sql.j2", "change.sql.j2", "adjust.sql.j2")
+TABLE_TEMPLATE = "records_table.sql.j2"
+FUNCTION_TEMPLATES = ("records.sql.j2", "change.sql.j2", "adjust.sql.j2")
 VIEW_TEMPLATE = "view.sql.j2"
 
 FUNCTIONS = (
-    "lookup", "total", "gt", "gte", "one", "wait", "spread",
-    "lock_all", "merge", "slow", "change_split", "change",
+    "lookup", "total", "gt", "gte", "one", "wait", "spread", "gather",
+    "lock_all", "merge", "slow", "change_split",
     "add", "sub", "try_sub", "set", "write", "split", "grow", "shrink", "adjust", "balance", "value_state",
     "split_keys", "key_at",
 )  # fmt: skip
@@ -177,11 +178,16 @@ def literal(text: str) -> str:
     return sql.Literal(text).as_string(None)
 
 
-def column_sql(facts: TableFacts, mrv: Mrv) -> list[str]:
-    """The records and functions of one column, in the order to run."""
+def records_sql(facts: TableFacts, mrv: Mrv) -> str:
+    """The records table of one column."""
+    return sql_templates("mrv").get_template(TABLE_TEMPLATE).render(c=column_context(facts, mrv))
+
+
+def functions_sql(facts: TableFacts, mrv: Mrv) -> list[str]:
+    """The functions of one column, in the order to run; they replace those that there are."""
     context = column_context(facts, mrv)
     templates = sql_templates("mrv")
-    return [templates.get_template(name).render(c=context) for name in COLUMN_TEMPLATES]
+    return [templates.get_template(name).render(c=context) for name in FUNCTION_TEMPLATES]
 
 
 def view_sql(facts: TableFacts, mrvs: list[Mrv], *, is_new: bool) -> str:
