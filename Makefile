@@ -36,9 +36,10 @@ demo: daemons venv  ## three zones on this machine against one far PostgreSQL (S
 	@tools/check_writable.sh $(RESULTS)
 	@$(PYTHON) -m benchmarks.demo --seconds $(SECONDS) --results $(RESULTS)
 
-# bench-NAME is benchmarks/NAME; no file is ever made by that name, so these always run.
+# bench-NAME is benchmarks/NAME, bench-mrv-tpcc is benchmarks/mrv/tpcc; no file is ever made by that name, so these
+# always run.
 bench-%: daemons venv  ## a benchmark: bench-overhead (psp's cost without any distance), bench-geo, ...
-	@$(PYTHON) -m benchmarks.$* $(ARGS)
+	@$(PYTHON) -m benchmarks.$(subst -,.,$*) $(ARGS)
 
 # ---- proving it -----------------------------------------------------------------------------------
 test: build venv  ## unit, SQL, cluster and benchmark tests

@@ -1,4 +1,4 @@
-"""The thesis's heat maps (figures 27 to 31): clients by products, the ratio of MRV to plain."""
+"""The thesis's heat maps (figures 27 to 38): clients by rows that they share, the ratio of MRV to plain."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,8 +6,6 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
-
-from benchmarks.mrv.targets import SUB, VIEW
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -17,16 +15,17 @@ METRICS = ("throughput", "aborts", "response_time")
 LEAST, MOST = 1 / 32, 32
 
 
-def draw(grid: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """A line for each isolation level and form, a column for each metric."""
+def draw(grid: Sequence[Mapping[str, Any]], path: Path, size: str, size_label: str) -> None:
+    """A line for each isolation level and form, a column for each metric. `size`: the key of the y axis."""
     isolations = list(dict.fromkeys(found["isolation"] for found in grid))
-    lines = [(isolation, form) for isolation in isolations for form in (VIEW, SUB)]
+    lines = [(isolation, form) for isolation in isolations for form in grid[0]["ratios"]]
     figure, axes = pyplot.subplots(len(lines), len(METRICS), figsize=(12, 3.2 * len(lines)), squeeze=False)
     for (isolation, form), line in zip(lines, axes, strict=True):
         points = [found for found in grid if found["isolation"] == isolation]
         for metric, axis in zip(METRICS, line, strict=True):
             axis.set_title(f"{metric.replace('_', ' ')}, {form}, {isolation}", fontsize=9)
-            _map(axis, points, form, metric)
+            axis.set(xlabel="clients", ylabel=size_label)
+            _map(axis, points, size, form, metric)
     delay_ms = grid[0]["commit_delay_ms"]
     figure.suptitle(
         f"MRV over plain; commit delay {delay_ms:g} ms; an empty field: the plain table had no aborts"
@@ -36,20 +35,19 @@ def draw(grid: Sequence[Mapping[str, Any]], path: Path) -> None:
     pyplot.close(figure)
 
 
-def _map(axis: Axes, points: Sequence[Mapping[str, Any]], form: str, metric: str) -> None:
+def _map(axis: Axes, points: Sequence[Mapping[str, Any]], size: str, form: str, metric: str) -> None:
     clients = sorted({found["clients"] for found in points})
-    items = sorted({found["items"] for found in points})
-    ratios = {(found["items"], found["clients"]): found["ratios"][form][metric] for found in points}
-    values = [[_shown(ratios.get((item, count))) for count in clients] for item in items]
+    sizes = sorted({found[size] for found in points})
+    ratios = {(found[size], found["clients"]): found["ratios"][form][metric] for found in points}
+    values = [[_shown(ratios.get((each, count))) for count in clients] for each in sizes]
     # Green is better: more throughput, fewer aborts, shorter response times.
     colours = "RdYlGn" if metric == "throughput" else "RdYlGn_r"
     axis.imshow(values, cmap=colours, norm=LogNorm(LEAST, MOST, clip=True), origin="lower", aspect="auto")
     axis.set_xticks(range(len(clients)), [str(count) for count in clients])
-    axis.set_yticks(range(len(items)), [str(item) for item in items])
-    axis.set(xlabel="clients", ylabel="products")
-    for y, item in enumerate(items):
+    axis.set_yticks(range(len(sizes)), [str(each) for each in sizes])
+    for y, each in enumerate(sizes):
         for x, count in enumerate(clients):
-            ratio = ratios.get((item, count))
+            ratio = ratios.get((each, count))
             axis.text(x, y, "" if ratio is None else f"{ratio:.2f}", ha="center", va="center")
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from psp.cluster.pgserver import find_bin_dir
 
+from benchmarks.mrv.comparison import Report
+
 SCRIPTS = Path(__file__).parent
 START_AND_END_S = 60  # more than a load's seconds that pgbench may take
 JOBS = 2
@@ -40,16 +42,6 @@ class Load:
             f"-c default_transaction_isolation={isolation}"
             f" -c commit_delay={delay_us} -c commit_siblings=0 -c synchronous_commit=on"
         )
-
-
-@dataclass(frozen=True)
-class Report:
-    """What became of one load. `aborts`: attempts that the database refused, whether retried or given up."""
-
-    transactions: int
-    tps: float
-    latency_ms: float
-    aborts: int
 
 
 def run(dsn: str, load: Load) -> Report:

@@ -10,9 +10,11 @@ import pytest
 from psp.cluster.pgserver import PgServer
 
 from benchmarks.mrv import __main__ as command
-from benchmarks.mrv import cpu_busy, heatmap, pgbench, shop, targets
-from benchmarks.mrv.pgbench import Load, PgbenchError, Report
-from benchmarks.mrv.targets import PLAIN, SUB, VIEW, Point
+from benchmarks.mrv import adaptive, comparison, cpu_busy, heatmap, pgbench, shop, targets
+from benchmarks.mrv import server as mrv_server
+from benchmarks.mrv.comparison import PLAIN, VIEW, Report, Round
+from benchmarks.mrv.pgbench import Load, PgbenchError
+from benchmarks.mrv.targets import SUB, Point
 
 SUMMARY = """pgbench (15.14 (Debian 15.14-0+deb12u1))
 transaction type: update.sql
@@ -47,25 +49,23 @@ def test_an_unknown_summary_is_an_error() -> None:
         pgbench.parse(SUMMARY.replace("tps = ", "rate: "))
 
 
-def _busy(reports: dict[str, list[Report]]) -> dict[str, list[float]]:
-    return {form: [0.5] for form in reports}
+def _round(report: Report) -> Round:
+    return Round(report, cpu_busy=0.5, lock_waiters=0)
 
 
 def _row(
     isolation: str, clients: int, items: int, plain: float, delay_ms: float = 5, **forms: float
 ) -> dict[str, Any]:
-    reports = {
-        form: [Report(int(tps), tps, 1000 * clients / tps, aborts=0)]
+    rounds = {
+        form: [_round(Report(int(tps), tps, 1000 * clients / tps, aborts=0))]
         for form, tps in {PLAIN: plain, **forms}.items()
     }
-    point = Point("write", isolation, clients, items, clients, delay_ms)
-    return targets.row(point, reports, _busy(reports))
+    return comparison.row(Point("write", isolation, clients, items, clients, delay_ms), rounds)
 
 
 def test_rounds_are_combined() -> None:
-    found = targets.combine(
-        [Report(100, 50.0, 2.0, 0), Report(200, 100.0, 9.0, 60), Report(300, 150.0, 4.0, 90)]
-    )
+    reports = [Report(100, 50.0, 2.0, 0), Report(200, 100.0, 9.0, 60), Report(300, 150.0, 4.0, 90)]
+    found = comparison.combine([_round(report) for report in reports])
     assert (found["tps"], found["latency_ms"], found["transactions"]) == (100.0, 4.0, 600)
     assert found["abort_rate"] == pytest.approx(0.2)
 
@@ -97,12 +97,11 @@ def test_without_the_hot_point_there_is_no_hot_target() -> None:
 
 
 def test_of_no_aborts_there_is_no_ratio(tmp_path: Path) -> None:
-    none = Report(10, 10.0, 1.0, 0)
+    none = [_round(Report(10, 10.0, 1.0, 0))]
     point = Point("write", "read committed", 1, 1, 1, 0)
-    reports = {PLAIN: [none], VIEW: [none], SUB: [none]}
-    row = targets.row(point, reports, _busy(reports))
+    row = comparison.row(point, {PLAIN: none, VIEW: none, SUB: none})
     assert row["ratios"][VIEW] == {"throughput": 1.0, "aborts": None, "response_time": 1.0}
-    heatmap.draw([row], tmp_path / "mrv.png")
+    heatmap.draw([row], tmp_path / "mrv.png", "items", "products")
     assert (tmp_path / "mrv.png").stat().st_size > 0
 
 
@@ -153,7 +152,7 @@ def test_the_whole_grid_without_its_load(
         yield server
 
     monkeypatch.setattr(pgbench, "run", pretend)
-    monkeypatch.setattr(shop, "throw_away_server", this_server)
+    monkeypatch.setattr(mrv_server, "throw_away_server", this_server)
     monkeypatch.setattr(command, "COLD_ITEMS", 10)
     arguments = ["--clients", "2,32", "--items", "1", "--rounds", "2", "--results", str(tmp_path)]
     assert command.main(arguments) == 0
@@ -161,12 +160,29 @@ def test_the_whole_grid_without_its_load(
     assert [found["clients"] for found in result["grid"]] == [2, 2, 32, 32]
     assert set(result["targets"]) == {
         "hot_item_read_committed", "hot_item_repeatable_read", "cold_ratio", "cold_ratio_commits_wait",
-        "read_ratio_64",
+        "read_ratio_64", "hot_item_adaptive_read_committed", "hot_item_adaptive_repeatable_read",
+        "worker_aborts_read_committed", "worker_aborts_repeatable_read",
     }  # fmt: skip
     assert result["targets"]["hot_item_read_committed"]["holds"] is False  # and that is no error
     assert seen[:6] == [("update", 2, 1, 5), ("update", 2, 1, 5), ("sub", 2, 1, 5)] * 2
     assert ("read", 1, 32, 0) in seen
     assert (tmp_path / "mrv.png").stat().st_size > 0
+
+
+def _adaptive_row(more_aborts: int, own_aborts: int) -> dict[str, Any]:
+    reports = {
+        form: Report(900, 100.0, 1.0, 0) for form in (PLAIN, VIEW, adaptive.WORKERS, adaptive.ADAPTIVE)
+    }
+    reports[adaptive.WORKERS] = Report(1000 - more_aborts, 100.0, 1.0, more_aborts)
+    point = adaptive.Point("both", "repeatable read", 32, 1, 32, 5)
+    row = comparison.row(point, {form: [_round(report)] for form, report in reports.items()})
+    return {**row, "workers": {adaptive.WORKERS: {"actions": 50, "aborts": own_aborts}}}
+
+
+def test_aborts_of_the_workers_are_their_own_and_what_clients_have_more() -> None:
+    found = adaptive.targets(_adaptive_row(more_aborts=4, own_aborts=5))["worker_aborts_repeatable_read"]
+    assert (found["measured"], found["holds"]) == (pytest.approx(0.009), True)
+    assert not adaptive.targets(_adaptive_row(7, 5))["worker_aborts_repeatable_read"]["holds"]
 
 
 def test_a_failing_statement_is_an_error(server: PgServer) -> None:

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from psp.cluster.temporary import TemporaryFolder
 from psycopg.conninfo import conninfo_to_dict
@@ -21,6 +21,14 @@ END_TIMEOUT_S = 60  # transactions that began in time may end after it
 
 class LoadError(RuntimeError):
     """sysbench failed; the message holds the end of what it said."""
+
+
+class Runnable(Protocol):
+    """What a client of a script made with tpcc_driver.lua does, and for how long."""
+
+    @property
+    def seconds(self) -> int: ...
+    def arguments(self) -> list[str]: ...
 
 
 @dataclass(frozen=True)
@@ -85,12 +93,12 @@ def _command(dsn: str, *arguments: str) -> None:
 class Client:
     """One running sysbench. Use it as a context: whatever happens, the process is gone afterwards."""
 
-    def __init__(self, dsn: str, load: Load) -> None:
+    def __init__(self, dsn: str, load: Runnable, script: Path = SCRIPT) -> None:
         self._folder = TemporaryFolder()
         self._timeout_s = load.seconds + END_TIMEOUT_S
         self._report = self._folder.path / "report.json"
         self._log = self._folder.path / "sysbench.log"
-        command = [*_sysbench(dsn), *load.arguments(), f"--report_json={self._report}", "run"]
+        command = [*_sysbench(dsn, script), *load.arguments(), f"--report_json={self._report}", "run"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -126,19 +134,19 @@ class Client:
         self._folder.remove()
 
 
-def run(dsn: str, load: Load) -> dict[str, Any]:
+def run(dsn: str, load: Runnable, script: Path = SCRIPT) -> dict[str, Any]:
     """Runs one client to its end."""
-    with Client(dsn, load) as client:
+    with Client(dsn, load, script) as client:
         return client.report()
 
 
-def _sysbench(dsn: str) -> list[str]:
+def _sysbench(dsn: str, script: Path = SCRIPT) -> list[str]:
     found = conninfo_to_dict(dsn)
     names = {"host": "host", "port": "port", "user": "user", "password": "password", "dbname": "db"}
     options = [f"--pgsql-{option}={found[name]}" for name, option in names.items() if found.get(name)]
     # If this process is killed, its sysbench must not go on: the kernel sees to that.
     end_with_us = ["setpriv", "--pdeathsig", "KILL"]
-    return [*end_with_us, "sysbench", str(SCRIPT), "--db-driver=pgsql", *options]
+    return [*end_with_us, "sysbench", str(script), "--db-driver=pgsql", *options]
 
 
 def _tail(text: str, lines: int = 15) -> str:

@@ -156,8 +156,8 @@ local function sum(total, prefix, names)
    return amount
 end
 
--- Adds up what the threads left and writes the JSON file. `names`: the transactions'.
-function report.merge(path, options, names)
+-- Adds up what the threads left and writes the JSON file. `fields`: options that it repeats; `names`: the transactions'.
+function report.merge(path, options, fields, names)
    local total = {counts = {}, threads = 0, first_ms = math.huge, last_ms = -math.huge}
    for thread = 0, options.threads - 1 do
       read_thread(path, thread, total)
@@ -165,13 +165,16 @@ function report.merge(path, options, names)
    local seconds = total.last_ms > total.first_ms and (total.last_ms - total.first_ms) / 1000 or 1
    local committed = sum(total, "committed/", names)
    local entries = {
-      {"threads", total.threads}, {"warehouses", options.warehouses}, {"isolation", options.isolation},
+      {"threads", total.threads}, {"isolation", options.isolation},
       {"duration_s", seconds}, {"transactions", committed}, {"tps", committed / seconds},
       {"aborts", sum(total, "aborts/", names)}, {"retries", sum(total, "retries/", names)},
       {"gave_up", sum(total, "gave_up/", names)}, {"rollbacks", sum(total, "rollbacks/", names)},
       {"errors", sum(total, "errors/", names)},
       {"first_ms", math.floor(total.first_ms)}, {"last_ms", math.floor(total.last_ms)},
    }
+   for _, field in ipairs(fields) do
+      entries[#entries + 1] = {field, options[field]}
+   end
    percentiles(entries, total, "all", "")
    percentiles(entries, total, "commit", "commit_")
    entries[#entries + 1] = {"errors_by_sqlstate", errors_by_state(total)}

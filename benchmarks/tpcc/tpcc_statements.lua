@@ -1,9 +1,7 @@
--- The statements of transactions.sql, ready to be called on one connection:
---    local run = statements.open(connection, prepared)
+-- Statements as sql_files.read_named gives them, ready to be called on one connection:
+--    local run = statements.open(connection, prepared, sql_files.read_named("transactions.sql"))
 --    local rs = run("payment_district", w_id, d_id, "12.50")
 -- Values are Lua numbers, strings or nil, or arrays (tables) of numbers or strings.
-local sql_files = require("tpcc_sql_files")
-
 local statements = {}
 
 local function quoted(text)
@@ -81,8 +79,7 @@ local function executed(connection, texts)
 end
 
 -- Returns a function (name, values...) -> result. Call it again after a reconnect.
-function statements.open(connection, prepared)
-   local texts = sql_files.read_named("transactions.sql")
+function statements.open(connection, prepared, texts)
    return (prepared and executed or written_in)(connection, texts)
 end
 

@@ -1,10 +1,9 @@
 -- The five transactions. Each has input(), drawn once, and body(run, input, options), which may run several times when
 -- the server asks for a retry. A body returns nothing, or ROLLBACK for the one percent of New-Orders that end so.
+local driver = require("tpcc_driver")
 local random = require("tpcc_random")
 
 local transactions = {}
-
-transactions.ROLLBACK = "rollback"
 
 local DISTRICTS = 10
 
@@ -158,7 +157,7 @@ local function new_order(run, input)
    run("new_order_order", o, input.d, input.w, input.c, #lines, input.all_local)
    run("new_order_queue", o, input.d, input.w)
    if not fetch_items(run, lines) then
-      return transactions.ROLLBACK
+      return driver.ROLLBACK
    end
    update_stock(run, input)
    run("new_order_lines", o, input.d, input.w, column(lines, "number"), column(lines, "item"),

@@ -1,0 +1,1 @@
+"""TPC-C on a plain database and with its hot columns as Multi-Record Values: `make bench-mrv-tpcc`."""

@@ -1,0 +1,1 @@
+"""STAMP Vacation, a travel agency's reservations, on plain tables and on Multi-Record Values."""

@@ -1,0 +1,42 @@
+"""Runs Vacation's client on a database."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tpcc import runner
+
+SCRIPT = Path(__file__).with_name("vacation.lua")
+USER_PERCENT = 80  # the thesis's U
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the clients do. `n`: how many items a task looks at. `functions`: for databases with MRVs only."""
+
+    threads: int
+    seconds: int
+    rows: int
+    n: int = 10
+    isolation: str = "repeatable read"
+    functions: bool = False
+    user_percent: int = USER_PERCENT
+
+    def arguments(self) -> list[str]:
+        rest = 100 - self.user_percent
+        return [
+            f"--threads={self.threads}",
+            f"--time={self.seconds}",
+            "--events=0",
+            f"--rows={self.rows}",
+            f"--n={self.n}",
+            f"--isolation={self.isolation}",
+            f"--functions={'on' if self.functions else 'off'}",
+            f"--mix={self.user_percent},{rest // 2},{rest // 4},{rest // 4}",
+            "--prepared=on",
+        ]
+
+
+def run(dsn: str, load: Load) -> dict[str, Any]:
+    """Runs the clients to their end and returns their report (benchmarks/tpcc/README.md)."""
+    return runner.run(dsn, load, SCRIPT)
