@@ -22,7 +22,9 @@ SemiPrimaryCore::SemiPrimaryCore(const Options& options)
                     .disconnected_grace_us = options.disconnected_grace_us,
                     .waiting_bytes_max = options.waiting_bytes_max,
                     .names = [this](std::uint32_t table_id) { return NamesOf(table_id); },
-                    .sp_name = [this](SpId sp_id) { return NameOf(sp_id); }}),
+                    .sp_name = [this](SpId sp_id) { return NameOf(sp_id); },
+                    .on_decided = [this](const proto::WriteSet& write_set,
+                                         const RowKey* lost) { mrv_outcomes_.Add(write_set, lost); }}),
       watermark_(options.watermark) {}
 
 SemiPrimaryCore::Actions SemiPrimaryCore::TakeActions() {
@@ -49,7 +51,7 @@ void SemiPrimaryCore::OnApplyEvent(const ApplyEvent& event, std::int64_t now_us)
   } else if (const auto* progress = std::get_if<ApplyProgress>(&event)) {
     OnApplyProgress(*progress, now_us);
   } else if (const auto* catalog = std::get_if<ApplyCatalog>(&event)) {
-    catalog_ = catalog->catalog;
+    SetCatalog(catalog->catalog);
   } else {
     failure_ = std::get<ApplyFailed>(event).message;
     last_error_ = failure_;
@@ -63,10 +65,15 @@ void SemiPrimaryCore::OnApplyStarted(const ApplyStarted& started, std::int64_t n
   catch_up_t_ = std::max(catch_up_t_, closed_t_);
   copy_received_ = false;
   copy_rows_ = -1;
-  catalog_ = started.catalog;
+  SetCatalog(started.catalog);
   position_.Reset(started.watermark);
   submissions_.OnStreamReset();
   if (connected()) Recover(now_us);
+}
+
+void SemiPrimaryCore::SetCatalog(TableCatalogPtr catalog) {
+  catalog_ = std::move(catalog);
+  mrv_outcomes_.SetCatalog(catalog_);
 }
 
 void SemiPrimaryCore::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {

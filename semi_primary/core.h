@@ -21,6 +21,7 @@
 #include "semi_primary/apply/stream_position.h"
 #include "semi_primary/apply/types.h"
 #include "semi_primary/daemon_status.h"
+#include "semi_primary/mrv_outcomes.h"
 #include "semi_primary/submit/submissions.h"
 
 namespace psp {
@@ -69,6 +70,9 @@ class SemiPrimaryCore {
   void GiveUp();
   void SayGoodbye();
 
+  // What local transactions on MRVs have met since the last call.
+  MrvReport TakeMrvReport() { return mrv_outcomes_.Take(); }
+
   std::size_t waiting() const { return submissions_.waiting(); }
   // The primary has refused this semi-primary for good.
   bool fatal() const { return fatal_; }
@@ -101,7 +105,10 @@ class SemiPrimaryCore {
   std::string StateName() const;
   void Say(Note::Level level, std::string text);
 
+  void SetCatalog(TableCatalogPtr catalog);
+
   const Options options_;
+  MrvOutcomes mrv_outcomes_;
   Submissions submissions_;
   StreamPosition position_;
   TableCatalogPtr catalog_;

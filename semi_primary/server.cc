@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kTickMs = 50;
 constexpr std::int64_t kStatusEveryUs = 500'000;
+constexpr std::int64_t kMrvReportEveryUs = 500'000;
 constexpr std::size_t kMailboxItems = 1 << 16;
 
 std::uint64_t DrawIncarnation() {
@@ -57,6 +58,7 @@ Server::Server(const SemiPrimarySettings& settings, const ListenAddress& address
                          .bytes_max = static_cast<std::size_t>(settings.apply_batch_bytes_max)}},
              [this](ApplyEvent event) { apply_events_.Push(std::move(event)); }),
       blockers_(settings.database, settings.conflict_grace_ms, apply_.activity()),
+      mrv_reporter_(settings.database),
       hook_(
           {.address = address,
            .token = identity.token,
@@ -74,6 +76,7 @@ Result<Done, std::string> Server::Start() {
   if (!started) return started;
   apply_.Start();
   blockers_.Start();
+  mrv_reporter_.Start();
   status_->Start();
   return started;
 }
@@ -95,6 +98,7 @@ void Server::Step(int timeout_ms, StopSignals* stop) {
   core_.OnTime(now_us);
   Carry();
   if (now_us - status_us_ >= kStatusEveryUs) PublishStatus(now_us);
+  if (now_us - mrv_report_us_ >= kMrvReportEveryUs) ReportMrvs(now_us);
 }
 
 // No new commits; those under way get their decision if it comes soon; what is applied goes to the disk.
@@ -115,6 +119,7 @@ void Server::ShutDown() {
   core_.SayGoodbye();
   Carry();
   PublishStatus(MonotonicUs());
+  mrv_reporter_.Stop();
   status_->Stop();
 }
 
@@ -178,6 +183,12 @@ void Server::Answer(Submissions::Reply reply) {
 void Server::PublishStatus(std::int64_t now_us) {
   status_us_ = now_us;
   status_->Set(core_.Status(now_us));
+}
+
+void Server::ReportMrvs(std::int64_t now_us) {
+  mrv_report_us_ = now_us;
+  MrvReport report = core_.TakeMrvReport();
+  if (!report.outcomes.empty()) mrv_reporter_.Add(std::move(report));
 }
 
 }  // namespace psp

@@ -16,6 +16,7 @@
 #include "semi_primary/apply/apply_worker.h"
 #include "semi_primary/commit_hook/hook_server.h"
 #include "semi_primary/core.h"
+#include "semi_primary/mrv_reporter.h"
 #include "semi_primary/settings.h"
 #include "semi_primary/status_writer.h"
 
@@ -52,6 +53,7 @@ class Server {
   void Carry();
   void Answer(Submissions::Reply reply);
   void PublishStatus(std::int64_t now_us);
+  void ReportMrvs(std::int64_t now_us);
 
   const SemiPrimarySettings settings_;
   StatusWriter* const status_;
@@ -63,10 +65,12 @@ class Server {
   LogOnce logged_;
   bool stopping_ = false;
   std::int64_t status_us_ = 0;
+  std::int64_t mrv_report_us_ = 0;
 
   // Their threads call into the members above: last to be made, first to end.
   ApplyWorker apply_;
   BlockerWatch blockers_;
+  MrvReporter mrv_reporter_;
   HookServer hook_;
 };
 

@@ -110,6 +110,7 @@ bool ApplyWorker::Begin(std::stop_token stop) {
   copied_rows_ = 0;
   complete_t_ = INT64_MAX;
   catalog_ = *catalog;
+  catalog_is_early_ = joining_;
   ++generation_;
   report_(ApplyStarted{generation_, watermark_, joining_, catalog_});
   return true;
@@ -125,11 +126,21 @@ ApplyWorker::After ApplyWorker::Serve(std::stop_token stop) {
     std::erase_if(steps, [&](const ApplyStep& step) { return step.generation != generation_; });
     if (!steps.empty()) {
       after = steps[0].copied_rows ? ApplyCopy(steps[0], stop) : ApplySteps(steps, stop);
+      if (after == After::kGoOn && catalog_is_early_ && !joining_) after = LoadCatalogAgain();
     } else if (DurableIsDue()) {
       after = MakeDurable();
     }
   }
   return after;
+}
+
+ApplyWorker::After ApplyWorker::LoadCatalogAgain() {
+  auto catalog = LoadCatalog(session_);
+  if (!catalog) return After::kBeginAnew;
+  catalog_ = *catalog;
+  catalog_is_early_ = joining_;
+  report_(ApplyCatalog{catalog_});
+  return After::kGoOn;
 }
 
 ApplyWorker::After ApplyWorker::ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop) {
@@ -239,10 +250,7 @@ ApplyWorker::After ApplyWorker::ApplyOnce(
   *failed_itself = false;
   auto changes = BuildBatch(*catalog_, write_sets, replace_all);
   if (!changes && changes.error().unknown_table) {
-    auto catalog = LoadCatalog(session_);
-    if (!catalog) return After::kBeginAnew;
-    catalog_ = *catalog;
-    report_(ApplyCatalog{catalog_});
+    if (LoadCatalogAgain() != After::kGoOn) return After::kBeginAnew;
     changes = BuildBatch(*catalog_, write_sets, replace_all);
   }
   if (!changes) return Failed(changes.error().message);

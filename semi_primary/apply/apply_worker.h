@@ -54,6 +54,7 @@ class ApplyWorker {
   void Run(std::stop_token stop);
   bool Begin(std::stop_token stop);
   After Serve(std::stop_token stop);
+  After LoadCatalogAgain();
   After ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop);
   After ApplyCopy(const ApplyStep& step, std::stop_token stop);
   After Prove(Transactions* transactions, std::stop_token stop);
@@ -82,6 +83,7 @@ class ApplyWorker {
   GlobalT watermark_ = 0;
   GlobalT durable_ = 0;
   bool joining_ = false;
+  bool catalog_is_early_ = false;  // loaded before the copy, and with it psp_mrv.columns, was there
   std::int64_t copied_rows_ = 0;
   GlobalT complete_t_ = 0;  // while joining: the copy is a whole state once W has come here
   std::int64_t durable_at_us_ = 0;

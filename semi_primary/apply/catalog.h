@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -27,9 +28,25 @@ struct GuardOf {
   std::string index_name;
 };
 
+// A captured table that holds values of a Multi-Record Value column (sql/mrv): its records, or the rows
+// themselves.
+struct MrvPart {
+  std::int32_t column_id = 0;
+  std::size_t key_size = 0;  // so many columns, the first ones of the table's key, name the value
+  // Of rows: where their image says whether the value stands in records. Nothing: the table holds records.
+  std::optional<std::size_t> split_place;
+};
+
+struct MrvColumn {
+  std::vector<std::uint32_t> key_oids;  // element types of the key's arrays
+  std::string report_sql;               // parameters: arrays of commits, aborts, and of each key column
+};
+
 struct TableCatalog {
-  std::unordered_map<std::uint32_t, CapturedTable> tables;  // by table_id
-  std::unordered_map<std::uint32_t, GuardOf> guards;        // by the guard's own id
+  std::unordered_map<std::uint32_t, CapturedTable> tables;            // by table_id
+  std::unordered_map<std::uint32_t, GuardOf> guards;                  // by the guard's own id
+  std::unordered_map<std::uint32_t, std::vector<MrvPart>> mrv_parts;  // by table_id; empty without MRVs
+  std::unordered_map<std::int32_t, MrvColumn> mrv_columns;            // by column_id
 };
 
 using TableCatalogPtr = std::shared_ptr<const TableCatalog>;

@@ -39,6 +39,20 @@ CapturedTable TableOf(const pqxx::row& row) {
   return table;
 }
 
+// The tables of a joining semi-primary are there before their rows, those of psp_mrv.columns among them.
+void LoadMrvs(pqxx::transaction_base& tx, TableCatalog* catalog) {
+  if (!tx.exec1("SELECT to_regclass('psp_mrv.columns') IS NOT NULL")[0].as<bool>()) return;
+  for (const pqxx::row& row : tx.exec(std::string(sql::kApplyMrvs))) {
+    const auto column_id = row["column_id"].as<std::int32_t>();
+    const auto key_size = row["key_size"].as<std::size_t>();
+    catalog->mrv_columns[column_id] = {Oids(row["key_oids"]), row["report_sql"].as<std::string>()};
+    catalog->mrv_parts[row["records_table_id"].as<std::uint32_t>()].push_back(
+        {column_id, key_size, std::nullopt});
+    catalog->mrv_parts[row["base_table_id"].as<std::uint32_t>()].push_back(
+        {column_id, key_size, row["split_place"].as<std::size_t>()});
+  }
+}
+
 }  // namespace
 
 PgResult<TableCatalogPtr> LoadCatalog(PgSession& session) {
@@ -51,6 +65,7 @@ PgResult<TableCatalogPtr> LoadCatalog(PgSession& session) {
     for (const pqxx::row& row : tx.exec(std::string(sql::kApplyGuards))) {
       catalog->guards[row[1].as<std::uint32_t>()] = {row[0].as<std::uint32_t>(), row[2].as<std::string>()};
     }
+    LoadMrvs(tx, catalog.get());
     return TableCatalogPtr(std::move(catalog));
   });
 }

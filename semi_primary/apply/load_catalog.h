@@ -1,4 +1,4 @@
-// Reads the catalog of captured tables from the semi-primary's database.
+// Reads the catalog of captured tables, and of the MRVs among them, from the semi-primary's database.
 #pragma once
 
 #include "common/pg_session.h"

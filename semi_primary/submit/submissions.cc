@@ -23,7 +23,7 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
                   {"55000", "a transaction with this tx id is being committed already", "", ""});
   }
   if (const auto conflict = check_.Add(submission.tx_id, submission.snapshot, submission.write_set)) {
-    return Refuse(submission.ticket, Lost(*conflict));
+    return Refuse(submission.ticket, Lost(*submission.write_set, *conflict));
   }
   Entry& entry = entries_[submission.tx_id];
   entry.submission = submission;
@@ -76,8 +76,12 @@ void Submissions::OnDecision(const proto::Decision& decision) {
   if (decision.has_global_t()) return SetCommitted(found, decision.global_t());
   if (decision.has_conflict()) {
     const proto::Conflict& conflict = decision.conflict();
-    Answer(found->second,
-           Lost({{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()}));
+    // One that nobody waits for any more has mostly lost before, by what arrived.
+    if (found->second.submission.ticket != 0) {
+      Answer(found->second,
+             Lost(*found->second.submission.write_set,
+                  {{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()}));
+    }
   } else {
     Answer(found->second, UserError{"40000", "the primary refused the transaction", decision.error(), ""});
   }
@@ -110,7 +114,7 @@ void Submissions::OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteS
   for (const ConflictCheck::Doomed& doomed : check_.Arrived(global_t, sp_id, write_set)) {
     const auto found = entries_.find(doomed.tx_id);
     const bool unsent = found->second.state == State::kUnsent;
-    Answer(found->second, Lost(doomed.conflict));
+    Answer(found->second, Lost(*found->second.submission.write_set, doomed.conflict));
     found->second.state = State::kAnswered;  // the primary will say the same
     if (unsent) Erase(found);
   }
@@ -199,6 +203,7 @@ void Submissions::Refuse(Ticket ticket, UserError error) {
 
 void Submissions::SetCommitted(Entries::iterator found, GlobalT global_t) {
   check_.Remove(found->first);
+  options_.on_decided(*found->second.submission.write_set, nullptr);
   Answer(found->second, Committed{global_t});
   found->second.state = State::kCommitted;
   committed_.emplace(global_t, found->first);
@@ -210,7 +215,8 @@ void Submissions::Erase(Entries::iterator found) {
   entries_.erase(found);
 }
 
-UserError Submissions::Lost(const ConflictWith& conflict) const {
+UserError Submissions::Lost(const proto::WriteSet& write_set, const ConflictWith& conflict) const {
+  options_.on_decided(write_set, &conflict.key);
   return ConflictError(options_.names(conflict.key.table_id), conflict.key.key,
                        options_.sp_name(conflict.winner_sp), conflict.winner_t);
 }

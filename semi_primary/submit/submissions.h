@@ -50,6 +50,10 @@ class Submissions {
     // Names for error texts.
     std::function<KeyNames(std::uint32_t table_id)> names;
     std::function<std::string(SpId)> sp_name;
+    // Called once for each local transaction that is known to be committed (lost: null) or to have lost
+    // against another one on the key `lost`.
+    std::function<void(const proto::WriteSet& write_set, const RowKey* lost)> on_decided =
+        [](const proto::WriteSet&, const RowKey*) {};
   };
   struct Committed {
     GlobalT global_t = 0;
@@ -120,7 +124,8 @@ class Submissions {
   void Refuse(Ticket ticket, UserError error);
   void SetCommitted(Entries::iterator found, GlobalT global_t);
   void Erase(Entries::iterator found);
-  UserError Lost(const ConflictWith& conflict) const;
+  // Tells on_decided; what the application is told.
+  UserError Lost(const proto::WriteSet& write_set, const ConflictWith& conflict) const;
 
   const Options options_;
   ConflictCheck check_;

@@ -65,7 +65,12 @@ class SubmissionsTest : public ::testing::Test {
                             .disconnected_grace_us = kSecond,
                             .waiting_bytes_max = 1000,
                             .names = [](std::uint32_t) { return KeyNames{}; },
-                            .sp_name = [](SpId) { return std::string("sp2"); }}};
+                            .sp_name = [](SpId) { return std::string("sp2"); },
+                            .on_decided =
+                                [this](const proto::WriteSet& write_set, const RowKey* lost) {
+                                  decided_ += write_set.rows(0).key() + (lost ? "-" + lost->key : "+") + " ";
+                                }}};
+  std::string decided_;  // the key that was written, and + or the key that was lost
 };
 
 TEST_F(SubmissionsTest, Commits) {
@@ -80,6 +85,27 @@ TEST_F(SubmissionsTest, Commits) {
   submissions_.OnApplied(12);
   EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
   EXPECT_EQ(submissions_.waiting(), 0U);
+}
+
+TEST_F(SubmissionsTest, EachDecisionIsToldOnce) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  Commit('a', 12);
+  Commit('a', 12);
+  EXPECT_EQ(decided_, "k+ ");
+  decided_ = "";
+  Submit('b', 2, "k");
+  submissions_.OnRemoteTransaction(13, 2, Row("k"));  // dooms b, before the primary does
+  Abort('b');
+  EXPECT_EQ(decided_, "k-k ");
+  decided_ = "";
+  Submit('c', 3, "k");  // loses against what has arrived
+  EXPECT_EQ(decided_, "k-k ");
+  decided_ = "";
+  Submit('d', 4, "other");
+  submissions_.BackendGone(4);
+  Abort('d');
+  EXPECT_EQ(decided_, "") << "nobody retries it";
 }
 
 TEST_F(SubmissionsTest, AbortIsForgotten) {

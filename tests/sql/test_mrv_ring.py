@@ -1,5 +1,6 @@
 """The part of the ring that a semi-primary prefers."""
 
+import psycopg
 import pytest
 from conftest import Pair
 from mrv_support import make, one
@@ -43,3 +44,27 @@ def test_adopted_and_released(pair: Pair) -> None:
     with pair.connect() as connection:
         assert one(connection, SETTINGS, database) == []
     assert pair.dump() == before
+
+
+def test_changed_records_are_passed_over_in_the_order_of_the_ring(pair: Pair) -> None:
+    """Under REPEATABLE READ a semi-primary goes on behind its own part, and comes to the others' last."""
+    pair.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 100)")
+    make(pair, "t.v", records=8)
+    first, count = part(2, 4)
+    with pair.connect(autocommit=True) as neighbour, pair.connect() as mine:
+        mine.execute(f"SET psp_mrv.ring_first = {first}; SET psp_mrv.ring_count = {count}")
+        mine.commit()
+        mine.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        mine.execute("SELECT 1")
+        neighbour.execute("UPDATE psp_mrv.t_v SET v = 50 WHERE rk >= %s AND rk < %s", (first, first + count))
+        mine.execute("UPDATE t SET v = v + 1000 WHERE id = 1")
+        mine.commit()
+        written = one(neighbour, "SELECT min(rk) FROM psp_mrv.t_v WHERE v > 1000")
+        assert written == min(rk for rk in one(neighbour, "SELECT array_agg(rk) FROM psp_mrv.t_v")
+                              if rk >= first + count)  # fmt: skip
+        # Now all up to the end of the ring: it goes on at its beginning.
+        mine.execute("SELECT 1")
+        neighbour.execute("UPDATE psp_mrv.t_v SET v = v + 1 WHERE rk >= %s", (first,))
+        mine.execute("UPDATE t SET v = v + 3000 WHERE id = 1")
+        mine.commit()
+        assert one(neighbour, "SELECT rk FROM psp_mrv.t_v WHERE v > 3000") == 0

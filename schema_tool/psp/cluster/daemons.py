@@ -11,6 +11,7 @@ from psp.cluster.processes import ProcessName
 READY_TIMEOUT_S = 30
 DAEMON = "daemon"
 RELAY = "relay"
+MRV = "mrv"
 
 PRIMARY_BINARY = "psp-primary"
 SP_BINARY = "psp-semi-primary"
@@ -46,6 +47,20 @@ def start_relay(
         command += ["--mbit", str(mbit)]
     log = cluster_dir / node / f"{RELAY_BINARY}.log"
     processes.start(relay_name(cluster_dir, node), command, log, READY_TIMEOUT_S)
+
+
+def start_mrv(cluster_dir: Path, node: str, database: str, options: Mapping[str, object]) -> None:
+    """Starts a psp-mrv for a node's database."""
+    folder = cluster_dir / node
+    config = folder / f"{MRV_BINARY}.yaml"
+    write_config(config, {"database": database, **options})
+    command = [str(paths.binary(MRV_BINARY)), "--config", str(config)]
+    processes.start(mrv_name(cluster_dir, node), command, folder / f"{MRV_BINARY}.log", READY_TIMEOUT_S)
+
+
+def mrv_name(cluster_dir: Path, node: str) -> ProcessName:
+    """The mark of the psp-mrv beside a node."""
+    return ProcessName(cluster_dir, node, MRV)
 
 
 def daemon_name(cluster_dir: Path, node: str) -> ProcessName:

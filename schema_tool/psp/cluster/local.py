@@ -248,6 +248,8 @@ class LocalCluster:
     def stop(self, name: str, part: Part | None = None, mode: StopMode = "fast") -> None:
         """Stops a node, or one part of it, gracefully; `immediate` is a crash of its PostgreSQL."""
         directory = self.state.directory
+        if part is None:
+            self.stop_mrv(name)
         if part in (None, "daemon"):
             processes.end(daemons.daemon_name(directory, name))
         if part in (None, "relay"):
@@ -272,6 +274,15 @@ class LocalCluster:
         if part == "postgres":
             return self.server(name).pid() if self.is_running(name, part) else None
         return processes.find(processes.ProcessName(self.state.directory, name, part))
+
+    def start_mrv(self, name: str, **options: object) -> None:
+        """Starts a psp-mrv for an SP's database. It ends with the SP; `resume` does not start it again."""
+        database = self.server(name).socket_dsn(self.state.database)
+        daemons.start_mrv(self.state.directory, name, database, options)
+
+    def stop_mrv(self, name: str) -> None:
+        """Ends the psp-mrv beside an SP, if there is one."""
+        processes.end(daemons.mrv_name(self.state.directory, name))
 
     def _start_relay(self, node: NodeState) -> None:
         target = self.state.node(PRIMARY).daemon_port

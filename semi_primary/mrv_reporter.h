@@ -1,0 +1,38 @@
+// Writes what local transactions on Multi-Record Values have met into psp_mrv.outcomes, where psp-mrv's
+// status worker takes it out. Reports are hints: while there is no psp-mrv, or no connection, they are
+// dropped.
+#pragma once
+
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "common/log.h"
+#include "common/pg_session.h"
+#include "common/queue.h"
+#include "semi_primary/mrv_outcomes.h"
+
+namespace psp {
+
+// Add from one thread; a thread of its own writes. It connects when the first report comes: a database
+// without MRVs has no session of it.
+class MrvReporter {
+ public:
+  explicit MrvReporter(const std::string& conninfo);
+  ~MrvReporter() { Stop(); }
+
+  void Start();
+  void Stop();
+  void Add(MrvReport report) { reports_.TryPush(std::move(report)); }
+
+ private:
+  void Run(std::stop_token stop);
+  PgResult<Done> Write(const MrvReport& report);
+
+  BoundedQueue<MrvReport> reports_;
+  PgSession session_;
+  LogOnce logged_;
+  std::jthread thread_;
+};
+
+}  // namespace psp
