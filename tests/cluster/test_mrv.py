@@ -224,7 +224,7 @@ def test_nothing_is_told_where_nobody_takes_it(shop: LocalCluster) -> None:
 
         def told() -> bool:
             execute(one, "UPDATE item SET stock = stock + 1 WHERE id = 5")
-            return watch.execute(outcomes).fetchall() == [(1, ["5"], 0)]
+            return (1, ["5"], 0) in watch.execute(outcomes).fetchall()
 
         wait_until("a report", told, WAIT_S)
 
