@@ -82,6 +82,13 @@ def running(*bodies: Callable[[], None]) -> Iterator[list[threading.Thread]]:
     assert not any(thread.is_alive() for thread in threads)
 
 
+def split(cluster: LocalCluster, item: int) -> None:
+    """Four records more at the first SP; workers of an earlier test may have merged the value."""
+    with psycopg.connect(cluster.sps[0].admin_dsn) as connection:
+        connection.execute("SELECT psp_mrv.adjust(1, %s, 4)", ([str(item)],))
+    verify.wait_drained(cluster)
+
+
 def _change(sp: SpNode, change: int, times: int, told: dict[str, int]) -> None:
     """Adds (or subtracts) pieces of item 1, once each; counts what became of them."""
     with connect(sp, autocommit=True) as connection:
@@ -209,6 +216,7 @@ def test_aborts_that_the_daemons_know_split_a_value(shop: LocalCluster) -> None:
 def test_nothing_is_told_where_nobody_takes_it(shop: LocalCluster) -> None:
     """Without a psp-mrv, reports would only pile up."""
     one = shop.sps[0]
+    split(shop, 5)
     outcomes: LiteralString = "SELECT column_id, key, sum(aborts) FROM psp_mrv.outcomes GROUP BY 1, 2"
     session = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'psp mrv reporter'"
     with psycopg.connect(one.admin_dsn, autocommit=True) as watch:
@@ -265,6 +273,7 @@ def _read(sp: SpNode, stop: threading.Event, seen: list[int]) -> None:
 
 def test_the_bound_holds_in_each_snapshot_of_each_sp(shop: LocalCluster) -> None:
     """Everything is sold at three SPs at once, the last pieces from several records at a time."""
+    split(shop, 6)
     stop = threading.Event()
     sold: list[list[int]] = []
     seen: list[list[int]] = []
