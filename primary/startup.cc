@@ -1,13 +1,14 @@
 #include "primary/startup.h"
 
 #include "common/pg_binary.h"
+#include "common/schema_version.h"
 #include "embedded/startup_sql.h"
 #include "primary/certify/fence.h"
 
 namespace psp {
 namespace {
 
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;  // sql/primary/schema.sql
 constexpr const char* kTaken = "another psp-primary is serving this database";
 
 // The lock of the one daemon that serves the database; certify/fence.cc has the class's other one.
@@ -21,11 +22,9 @@ std::string Objection(pqxx::transaction_base& tx) {
           .as<bool>()) {
     return "this database is not a psp primary's: it has no schema psp of the primary (see psp cluster)";
   }
-  const pqxx::row cluster = tx.exec1("SELECT schema_version, mode FROM psp.cluster");
-  if (cluster[0].as<int>() != kSchemaVersion) {
-    return "schema psp has version " + cluster[0].as<std::string>() + ", this daemon needs " +
-           std::to_string(kSchemaVersion);
-  }
+  const int version = tx.exec1("SELECT schema_version FROM psp.cluster")[0].as<int>();
+  const std::string objection = VersionObjection(version, kSchemaVersion, "run psp primary upgrade");
+  if (!objection.empty()) return objection;
   if (tx.exec1("SELECT pg_is_in_recovery()")[0].as<bool>()) return "this PostgreSQL is a standby";
   return TryLock(tx) ? "" : kTaken;
 }

@@ -6,12 +6,13 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/schema_version.h"
 #include "embedded/semi_primary_sql.h"
 
 namespace psp {
 namespace {
 
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;  // sql/native/schema.sql
 
 std::string JsonText(const std::string& text) {
   std::string out = "\"";
@@ -57,9 +58,9 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
                 name + "\"";
     } else if (row["mode"].as<std::string>() != "native") {
       problem = "this database is in mode " + row["mode"].as<std::string>() + "; this daemon knows native";
-    } else if (row["schema_version"].as<int>() != kSchemaVersion) {
-      problem =
-          "the psp schema has version " + row["schema_version"].as<std::string>() + ", this daemon needs 1";
+    } else {
+      problem = VersionObjection(row["schema_version"].as<int>(), kSchemaVersion,
+                                 "release it (psp schema release) and let it adopt or join anew");
     }
     identity.cluster_id = pqxx::binarystring(row["cluster_id"]).str();
     identity.sp_id = row["sp_id"].as<SpId>();

@@ -1,20 +1,31 @@
 """`psp primary`: prepares the PostgreSQL database of the primary."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import psycopg
 import typer
 
 from psp.output import PspError, console, fail
-from psp.schema.primary import init_primary
+from psp.schema.primary import SCHEMA_VERSION, init_primary, upgrade_primary
+
+Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the primary's PostgreSQL.")]
 
 app = typer.Typer(no_args_is_help=True, help="The primary's own database: certification, log, every row.")
 
 
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Errors that people can do something about end the command with a message instead of a traceback."""
+    try:
+        yield
+    except (PspError, psycopg.Error) as error:
+        fail(str(error).strip(), getattr(error, "hint", None))
+
+
 @app.command()
-def init(
-    dsn: Annotated[str, typer.Argument(help="libpq connection string or URI of the primary's PostgreSQL.")],
-) -> None:
+def init(dsn: Dsn) -> None:
     """Creates the psp schema in an empty database that the psp-primary daemon is to use.
 
     The database must exist. Applications never connect to it.
@@ -23,8 +34,20 @@ def init(
 
         createdb psp && psp primary init "dbname=psp"
     """
-    try:
+    with _errors():
         init_primary(dsn)
-    except (PspError, psycopg.Error) as error:
-        fail(str(error).strip(), getattr(error, "hint", None))
     console.print("The primary's database is ready. Next: psp-primary --config primary.yaml")
+
+
+@app.command()
+def upgrade(dsn: Dsn) -> None:
+    """Brings the psp schema of an older psp to this one's version, in one transaction.
+
+    psp-primary must be stopped meanwhile. Its rows and decisions stay as they are.
+    """
+    with _errors():
+        found = upgrade_primary(dsn)
+    if found == SCHEMA_VERSION:
+        console.print(f"The primary's schema has version {found} already.")
+    else:
+        console.print(f"The primary's schema went from version {found} to {SCHEMA_VERSION}. Next: psp-primary")

@@ -8,7 +8,7 @@ CREATE TABLE psp.identity (
     sp_id          integer NOT NULL,
     name           text NOT NULL,
     mode           text NOT NULL DEFAULT 'native',
-    schema_version integer NOT NULL DEFAULT 1,
+    schema_version integer NOT NULL DEFAULT 2,  -- a change of a table here raises it; the daemon refuses all others
     token          text NOT NULL,      -- what the commit hook shows the daemon, and nobody else can read
     hook_conninfo  text NOT NULL,      -- where the daemon's commit hook server listens (libpq conninfo)
     joining        boolean NOT NULL DEFAULT false  -- true until the copy from the primary is complete

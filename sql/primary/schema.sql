@@ -5,7 +5,7 @@ CREATE SCHEMA psp;
 CREATE TABLE psp.cluster (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     cluster_id     uuid NOT NULL DEFAULT gen_random_uuid(),
-    schema_version integer NOT NULL DEFAULT 1,
+    schema_version integer NOT NULL DEFAULT 2,    -- a change here raises it: upgrades/NUMBER.sql
     epoch          bigint NOT NULL DEFAULT 0,      -- the daemon adds one at each start
     mode           text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
     slots          integer NOT NULL DEFAULT 64,    -- stride of every sequence = most SPs there can ever be

@@ -14,6 +14,8 @@ from psp.schema.install import Stride, run_script
 
 SLOTS = 64
 SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
+SCHEMA_VERSION = 2  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
+DAEMON_LOCK = (7369584, 1)  # primary/startup.cc
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,43 @@ def init_primary(dsn: str, slots: int = SLOTS) -> None:
         connection.execute("UPDATE psp.cluster SET slots = %s", (slots,))
 
 
-def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> Cluster:
-    """The primary's one row; with `lock` nobody else adopts or joins until the transaction's end."""
+def upgrade_primary(dsn: str) -> int:
+    """Brings an older psp's schema to SCHEMA_VERSION, in one transaction; returns the version it had.
+
+    PspError if the daemon serves the database, or if the schema is newer than this psp.
+    """
+    with psycopg.connect(dsn) as connection:
+        found = _read_version(connection)
+        if found > SCHEMA_VERSION:
+            raise _other_version(found)
+        row = connection.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", DAEMON_LOCK).fetchone()
+        if row is None or not row[0]:
+            raise PspError("psp-primary is serving this database", "stop it first")
+        for version in range(found + 1, SCHEMA_VERSION + 1):
+            run_script(connection, (sql_dir("primary") / "upgrades" / f"{version}.sql").read_text())
+        return found
+
+
+def _read_version(connection: psycopg.Connection[Any]) -> int:
     row = connection.execute("SELECT to_regclass('psp.replication_log') IS NOT NULL").fetchone()
     if row is None or not row[0]:
         raise PspError("the primary's database is not prepared", "psp primary init DSN")
+    found = connection.execute("SELECT schema_version FROM psp.cluster").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def _other_version(found: int) -> PspError:
+    message = f"the primary's schema psp has version {found}, this psp needs {SCHEMA_VERSION}"
+    older = "stop psp-primary, then: psp primary upgrade DSN"
+    return PspError(message, older if found < SCHEMA_VERSION else "install the psp that has made it")
+
+
+def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> Cluster:
+    """The primary's one row; with `lock` nobody else adopts or joins until the transaction's end."""
+    version = _read_version(connection)
+    if version != SCHEMA_VERSION:
+        raise _other_version(version)
     if lock:
         connection.execute("SET LOCAL lock_timeout = '5s'")
         try:

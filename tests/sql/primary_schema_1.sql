@@ -1,0 +1,90 @@
+-- The primary's whole database. Applied by `psp` (cluster up, primary init), never by the daemon.
+-- One schema, no table of the application: every row of every application table is one row of psp.data.
+CREATE SCHEMA psp;
+
+CREATE TABLE psp.cluster (
+    only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    cluster_id     uuid NOT NULL DEFAULT gen_random_uuid(),
+    schema_version integer NOT NULL DEFAULT 1,
+    epoch          bigint NOT NULL DEFAULT 0,      -- the daemon adds one at each start
+    mode           text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
+    slots          integer NOT NULL DEFAULT 64,    -- stride of every sequence = most SPs there can ever be
+    state          text NOT NULL DEFAULT 'empty' CHECK (state IN ('empty', 'adopting', 'adopted')),
+    schema_ddl     text                            -- the application's schema as plain SQL, for SPs that join
+);
+INSERT INTO psp.cluster DEFAULT VALUES;
+
+-- Every SP that ever was. Numbers are never used again; an SP that left keeps its row.
+CREATE TABLE psp.semi_primaries (
+    sp_id         integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name          text NOT NULL,
+    zone          text NOT NULL DEFAULT '',
+    registered_at timestamptz NOT NULL DEFAULT now(),
+    released_at   timestamptz,
+    acked_t       bigint NOT NULL DEFAULT -1       -- everything <= this is on the SP's disk; -1: has not joined yet
+);
+CREATE UNIQUE INDEX semi_primaries_name ON psp.semi_primaries (name) WHERE released_at IS NULL;
+
+-- The catalog of captured tables, the same at every SP (see sql/native/schema.sql for the columns' meaning).
+CREATE TABLE psp.tables (
+    table_id    integer PRIMARY KEY,
+    schema_name text NOT NULL,
+    table_name  text NOT NULL,
+    columns     jsonb NOT NULL,
+    key_columns jsonb NOT NULL,
+    guards      jsonb NOT NULL DEFAULT '[]',
+    UNIQUE (schema_name, table_name)
+);
+
+-- Where each sequence stood at adoption; SP s draws base + increment * (s + slots * n).
+CREATE TABLE psp.sequences (
+    schema_name   text NOT NULL,
+    sequence_name text NOT NULL,
+    base          bigint NOT NULL,
+    increment     bigint NOT NULL,
+    PRIMARY KEY (schema_name, sequence_name)
+);
+
+-- The newest version of every row of every table, and every guard key (no image then).
+-- No index on global_t: it would make every update write indexes (and forbid HOT).
+CREATE TABLE psp.data (
+    table_id integer NOT NULL,
+    key      bytea NOT NULL,
+    global_t bigint NOT NULL,
+    sp_id    integer NOT NULL,                     -- who wrote it; 0: adopted
+    deleted  boolean NOT NULL DEFAULT false,
+    image    bytea,
+    PRIMARY KEY (table_id, key)
+) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE psp.data ALTER COLUMN image SET STORAGE EXTENDED;
+
+-- Every decision, so that a repeated request gets the same answer. Old ones are purged.
+CREATE TABLE psp.tx_log (
+    tx_id      uuid PRIMARY KEY,
+    sp_id      integer NOT NULL,
+    global_t   bigint,                             -- null: aborted, because of a conflict or for a reason
+    reason     text,
+    decided_at timestamptz NOT NULL DEFAULT now(),
+    -- the key that it lost on and that key's writer, to give a repeated request the very same answer
+    lost_table_id integer,
+    lost_key      bytea,
+    winner_t      bigint,
+    winner_sp_id  integer
+);
+CREATE INDEX tx_log_decided_at ON psp.tx_log USING brin (decided_at);
+
+-- What was published, kept until every registered SP has acknowledged it.
+CREATE TABLE psp.replication_log (
+    global_t  bigint PRIMARY KEY,
+    tx_id     uuid NOT NULL,
+    sp_id     integer NOT NULL,
+    write_set bytea NOT NULL                       -- serialised psp.proto.WriteSet
+);
+ALTER TABLE psp.replication_log ALTER COLUMN write_set SET STORAGE EXTERNAL;
+
+-- Where the log begins: everything <= truncated_t has been removed from it.
+CREATE TABLE psp.log_start (
+    only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    truncated_t bigint NOT NULL DEFAULT 0
+);
+INSERT INTO psp.log_start DEFAULT VALUES;

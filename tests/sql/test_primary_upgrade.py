@@ -1,0 +1,56 @@
+"""A primary's schema of an older psp: refused with what to do, and brought to this version by one command."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import Pair
+from psp.cli import app
+from psp.output import PspError
+from psp.schema import primary
+from typer.testing import CliRunner
+
+VERSION_1 = Path(__file__).parent / "primary_schema_1.sql"
+
+
+def make_version_1(pair: Pair) -> None:
+    """The application's own database serves as the older primary's."""
+    pair.run(VERSION_1.read_text())
+
+
+def test_upgrade_leads_to_the_schema_of_today(pair: Pair) -> None:
+    """Whoever changes sql/primary/schema.sql without an upgrade and a new number ends up here."""
+    make_version_1(pair)
+    pair.run("INSERT INTO psp.semi_primaries (name) VALUES ('kept')")
+    done = CliRunner().invoke(app, ["primary", "upgrade", pair.dsn])
+    assert done.exit_code == 0, done.output
+    assert f"from version 1 to {primary.SCHEMA_VERSION}" in done.output
+    fresh = Pair(f"{pair.name}_primary", pair.server)
+    assert pair.primary_dsn == fresh.dsn  # made by this
+    assert pair.dump("--schema-only") == fresh.dump("--schema-only")
+    with pair.connect() as connection:
+        assert connection.execute("SELECT name, join_t FROM psp.semi_primaries").fetchall() == [("kept", None)]
+        assert primary.read_cluster(connection).state == "empty"
+    assert primary.upgrade_primary(pair.dsn) == primary.SCHEMA_VERSION
+
+
+def test_another_version_is_refused_with_what_to_do(pair: Pair) -> None:
+    make_version_1(pair)
+    with pair.connect() as connection:
+        with pytest.raises(PspError, match="has version 1") as refused:
+            primary.read_cluster(connection)
+        assert "psp primary upgrade" in str(refused.value.hint)
+    pair.run("UPDATE psp.cluster SET schema_version = 99")
+    with pytest.raises(PspError, match="has version 99") as newer:
+        primary.upgrade_primary(pair.dsn)
+    assert "upgrade" not in str(newer.value.hint)
+
+
+def test_no_upgrade_under_a_running_daemon(pair: Pair) -> None:
+    make_version_1(pair)
+    with psycopg.connect(pair.dsn, autocommit=True) as daemon:
+        daemon.execute("SELECT pg_advisory_lock(7369584, 1)")
+        with pytest.raises(PspError, match="psp-primary is serving"):
+            primary.upgrade_primary(pair.dsn)
+    with pair.connect() as connection:
+        assert connection.execute("SELECT schema_version FROM psp.cluster").fetchall() == [(1,)]
