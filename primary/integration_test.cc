@@ -1,6 +1,5 @@
 // The whole primary against a real PostgreSQL, with semi-primaries that are only sockets.
-// Needs PSP_TEST_PRIMARY_DSN: a superuser's connection to a throw-away cluster
-// (primary/run_integration_test.sh).
+// Run by tools/with_postgres.sh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -288,6 +287,19 @@ TEST_F(PrimaryTest, OneDaemonForEachDatabase) {
   FakeSp a = Sp(1);
   Enter(a, 0);
   EXPECT_GT(Decide(a, 1, 0, Rows({{"k", "1"}})).global_t(), 0);
+}
+
+TEST_F(PrimaryTest, SchemaOfAnotherVersionIsRefusedWithWhatToDo) {
+  Stop();
+  Sql("UPDATE psp.cluster SET schema_version = 1");
+  const auto older = TakeOver(settings_.database);
+  ASSERT_FALSE(older.ok());
+  EXPECT_EQ(older.error(), "schema psp has version 1, this daemon needs 2: run psp primary upgrade");
+  Sql("UPDATE psp.cluster SET schema_version = 99");
+  const auto newer = TakeOver(settings_.database);
+  ASSERT_FALSE(newer.ok());
+  EXPECT_EQ(newer.error().find("upgrade"), std::string::npos) << newer.error();
+  EXPECT_EQ(Sql("SELECT epoch FROM psp.cluster")[0][0].as<Epoch>(), epoch_) << "nothing was begun";
 }
 
 TEST_F(PrimaryTest, BatchPlanReadsTablesByTheirKeysOnly) {

@@ -45,10 +45,9 @@ inline proto::WriteSet Rows(const std::vector<std::pair<std::string, std::option
 class PrimaryTest : public testing::Test {
  protected:
   void SetUp() override {
-    const char* dsn = std::getenv("PSP_TEST_PRIMARY_DSN");
+    const char* dsn = std::getenv("PSP_TEST_DSN");
     if (dsn == nullptr) {
-      std::cerr
-          << "\n*** SKIPPED: PSP_TEST_PRIMARY_DSN is not set; use primary/run_integration_test.sh ***\n\n";
+      std::cerr << "\n*** SKIPPED: PSP_TEST_DSN is not set; use tools/with_postgres.sh ***\n\n";
       GTEST_SKIP();
     }
     const std::string name = "psp_it_" + std::to_string(getpid()) + "_" + std::to_string(++databases_);

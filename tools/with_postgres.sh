@@ -1,12 +1,10 @@
 #!/bin/sh
-# Runs the primary's integration test on a throw-away PostgreSQL cluster, which is removed afterwards.
-# Usage: primary/run_integration_test.sh BUILD_DIR [test arguments …]
+# with_postgres.sh COMMAND [ARGUMENT…]: runs the command beside a throw-away PostgreSQL, which is removed afterwards.
+# The command finds it by PSP_TEST_DSN (a superuser's connection) and may put sockets into PSP_TEST_DIR. The server
+# listens in that folder only, so any number of them run side by side.
 set -eu
-build=$1
-shift
 pg_bin=${PG_BIN:-/usr/lib/postgresql/15/bin}
-port=${PSP_TEST_PORT:-5612}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/psp-primary-test.XXXXXX")
+dir=$(mktemp -d "${TMPDIR:-/tmp}/psp-test.XXXXXX")
 
 # PostgreSQL refuses to run as root.
 as_postgres() {
@@ -21,5 +19,6 @@ trap clean_up EXIT INT TERM
 [ "$(id -u)" != 0 ] || chown postgres "$dir"
 as_postgres "$pg_bin/initdb" -D "$dir/data" -A trust -N -U postgres >"$dir/initdb.log"
 as_postgres "$pg_bin/pg_ctl" -D "$dir/data" -l "$dir/server.log" -s -w \
-    -o "-p $port -k $dir -c listen_addresses=127.0.0.1 -c fsync=off" start
-PSP_TEST_PRIMARY_DSN="host=127.0.0.1 port=$port user=postgres" "$build/bin/tests/primary_integration_test" "$@"
+    -o "-p 5432 -k $dir -c listen_addresses= -c fsync=off" start
+export PSP_TEST_DSN="host=$dir port=5432 user=postgres" PSP_TEST_DIR="$dir"
+"$@"
