@@ -50,4 +50,6 @@ def upgrade(dsn: Dsn) -> None:
     if found == SCHEMA_VERSION:
         console.print(f"The primary's schema has version {found} already.")
     else:
-        console.print(f"The primary's schema went from version {found} to {SCHEMA_VERSION}. Next: psp-primary")
+        console.print(
+            f"The primary's schema went from version {found} to {SCHEMA_VERSION}. Next: psp-primary"
+        )

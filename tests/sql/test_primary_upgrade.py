@@ -29,7 +29,9 @@ def test_upgrade_leads_to_the_schema_of_today(pair: Pair) -> None:
     assert pair.primary_dsn == fresh.dsn  # made by this
     assert pair.dump("--schema-only") == fresh.dump("--schema-only")
     with pair.connect() as connection:
-        assert connection.execute("SELECT name, join_t FROM psp.semi_primaries").fetchall() == [("kept", None)]
+        assert connection.execute("SELECT name, join_t FROM psp.semi_primaries").fetchall() == [
+            ("kept", None)
+        ]
         assert primary.read_cluster(connection).state == "empty"
     assert primary.upgrade_primary(pair.dsn) == primary.SCHEMA_VERSION
 
