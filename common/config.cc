@@ -145,7 +145,8 @@ void Settings::Assign(const std::string& where, const std::string& name, const s
 void Settings::ReadFile(const std::string& path) {
   const auto at = [&path](const YAML::Mark& mark) { return path + ":" + std::to_string(mark.line + 1); };
   std::ifstream file(path);
-  if (!file) {
+  file.peek();  // a directory can be opened, but not read
+  if (file.bad() || !file.is_open()) {
     errors_.push_back(path + ": cannot be read");
     return;
   }

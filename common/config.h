@@ -53,6 +53,7 @@ class Settings {
   // (exit code 2).
   Outcome Load(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 
+  const std::string& program() const { return program_; }
   void PrintHelp(std::ostream& out) const;
   void PrintSample(std::ostream& out) const;
 
@@ -73,8 +74,8 @@ class Settings {
   void ReadFile(const std::string& path);
   std::string NearestName(std::string_view name) const;
 
-  const std::string program_;
-  const std::string about_;
+  std::string program_;
+  std::string about_;
   std::vector<Entry> entries_;
   std::vector<std::string> errors_;
 };

@@ -90,6 +90,8 @@ TEST_F(SettingsTest, NestedOrRepeatedKeysAreRefused) {
 TEST_F(SettingsTest, MissingFileIsAnError) {
   EXPECT_EQ(Load({"--config", "/no/such/file", "--listen", "x"}), Settings::Outcome::kExitBadConfiguration);
   EXPECT_NE(err_.str().find("/no/such/file: cannot be read"), std::string::npos) << err_.str();
+  EXPECT_EQ(Load({"--config", "/tmp", "--listen", "x"}), Settings::Outcome::kExitBadConfiguration);
+  EXPECT_NE(err_.str().find("/tmp: cannot be read"), std::string::npos) << err_.str();
 }
 
 TEST_F(SettingsTest, SampleIsAValidConfiguration) {

@@ -1,5 +1,6 @@
 #include "common/sockets.h"
 
+#include <charconv>
 #include <limits>
 #include <vector>
 
@@ -64,6 +65,18 @@ zmq::socket_t MakeDealer(zmq::context_t& context, const std::string& endpoint, c
 }
 
 }  // namespace
+
+std::string CheckEndpoint(std::string_view text) {
+  constexpr std::string_view kPrefix = "tcp://";
+  const std::size_t colon = text.rfind(':');
+  if (text.starts_with(kPrefix) && colon != std::string_view::npos && colon > kPrefix.size()) {
+    const std::string_view digits = text.substr(colon + 1);
+    std::uint16_t port = 0;
+    const auto [end, problem] = std::from_chars(digits.begin(), digits.end(), port);
+    if (digits == "*" || (problem == std::errc() && end == digits.end() && port != 0)) return {};
+  }
+  return "'" + std::string(text) + "' does not look like tcp://HOST:PORT";
+}
 
 RouterSocket::RouterSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options)
     : socket_(context, zmq::socket_type::router) {

@@ -26,6 +26,10 @@ struct SocketOptions {
   std::int64_t heartbeat_timeout_ms = 3000;
 };
 
+// What is wrong with tcp://HOST:PORT as somebody has configured it; empty: nothing. PORT may be *: any free
+// one.
+std::string CheckEndpoint(std::string_view text);
+
 enum class SendOutcome {
   kSent,         // given to ZeroMQ, in order; no promise that it arrives
   kUnreachable,  // no such peer (any more)

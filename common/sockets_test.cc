@@ -64,6 +64,16 @@ TEST_F(SocketsTest, UnknownRouteIsUnreachable) {
   EXPECT_EQ(router_.SendBytes("nobody", "x"), SendOutcome::kUnreachable);
 }
 
+TEST(EndpointTest, IsCheckedBeforeItIsUsed) {
+  for (const char* good : {"tcp://127.0.0.1:1", "tcp://primary.example:65535", "tcp://[::1]:5610"}) {
+    EXPECT_EQ(CheckEndpoint(good), "") << good;
+  }
+  for (const char* bad : {"", "127.0.0.1:5610", "tcp://", "tcp://host", "tcp://:5610", "tcp://host:",
+                          "tcp://host:0", "tcp://host:65536", "tcp://host:x", "ipc:///tmp/x"}) {
+    EXPECT_NE(CheckEndpoint(bad), "") << bad;
+  }
+}
+
 TEST_F(SocketsTest, DealerWithoutConnectionDrops) {
   DealerSocket dealer(context_, "tcp://127.0.0.1:1", {});
   EXPECT_EQ(dealer.SendBytes("x"), SendOutcome::kUnreachable);

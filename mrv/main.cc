@@ -1,4 +1,4 @@
-// psp-mrv: parses the settings, starts the workers' threads, and waits for the signal to stop.
+// psp-mrv: starts the workers' threads, and waits for the signal to stop.
 #include <poll.h>
 
 #include <deque>
@@ -6,8 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/log.h"
-#include "common/signals.h"
+#include "common/daemon.h"
 #include "mrv/adjust_worker.h"
 #include "mrv/balance_worker.h"
 #include "mrv/settings.h"
@@ -17,8 +16,6 @@ namespace {
 
 using psp::mrv::AdjustWorker;
 using psp::mrv::BalanceWorker;
-
-constexpr int kBadConfiguration = 2;
 
 void WaitForSignal(const psp::StopSignals& stop) {
   pollfd signal{.fd = stop.fd(), .events = POLLIN, .revents = 0};
@@ -31,7 +28,7 @@ void SayReady() {
   said = true;
 }
 
-void Serve(const psp::mrv::MrvSettings& settings, const psp::StopSignals& stop) {
+int Serve(const psp::mrv::MrvSettings& settings, const psp::StopSignals& stop) {
   psp::mrv::WindowBoard board;
   psp::mrv::StatusWorker status(settings, &board, SayReady);
   std::deque<AdjustWorker> adjusters;
@@ -50,27 +47,13 @@ void Serve(const psp::mrv::MrvSettings& settings, const psp::StopSignals& stop) 
   for (BalanceWorker& worker : balancers) start(worker);
   WaitForSignal(stop);
   for (std::jthread& thread : threads) thread.request_stop();
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  psp::mrv::MrvSettings settings;
-  switch (psp::mrv::LoadSettings(argc, argv, &settings)) {
-    case psp::Settings::Outcome::kExitSuccess:
-      return 0;
-    case psp::Settings::Outcome::kExitBadConfiguration:
-      return kBadConfiguration;
-    case psp::Settings::Outcome::kRun:
-      break;
-  }
-  psp::SetUpLog("psp-mrv", settings.log_level);
-  try {
-    psp::StopSignals stop;
-    Serve(settings, stop);
-    return 0;
-  } catch (const std::exception& problem) {
-    spdlog::critical("{}", problem.what());
-    return 1;
-  }
+  psp::mrv::MrvSettings values;
+  return psp::RunDaemon(psp::mrv::DeclareMrvSettings(&values), argc, argv,
+                        [&](const psp::StopSignals& stop) { return Serve(values, stop); });
 }

@@ -10,7 +10,6 @@ namespace psp::mrv {
 
 struct MrvSettings {
   std::string database;
-  std::string log_level;
   std::int64_t adjust_runners = 0;
   std::int64_t balance_runners = 0;
   std::int64_t window_ms = 0;
@@ -23,7 +22,7 @@ struct MrvSettings {
   std::int64_t lock_timeout_ms = 0;
 };
 
-// Fills `settings` from the file and the command line; see Settings::Load.
-Settings::Outcome LoadSettings(int argc, const char* const* argv, MrvSettings* settings);
+// The declarations; `into` must outlive the returned object.
+Settings DeclareMrvSettings(MrvSettings* into);
 
 }  // namespace psp::mrv

@@ -1,8 +1,6 @@
 #include "primary/settings.h"
 
-#include <iterator>
-
-#include "common/log.h"
+#include "common/sockets.h"
 
 namespace psp {
 
@@ -18,9 +16,7 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
   settings.Text({.name = "listen",
                  .description = "Where semi-primaries connect, a ZeroMQ endpoint.",
                  .required = true,
-                 .check = [](std::string_view value) -> std::string {
-                   return value.starts_with("tcp://") ? "" : "must look like tcp://ADDRESS:PORT";
-                 },
+                 .check = CheckEndpoint,
                  .example = "tcp://127.0.0.1:5999"},
                 &into->listen);
   settings.Integer({.name = "executors",
@@ -98,11 +94,6 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
                     .min = 60,
                     .max = 10L * 365 * 86400},
                    &into->tx_log_retention_s);
-  settings.Text({.name = "log_level",
-                 .description = "How much is logged to stderr.",
-                 .default_value = "info",
-                 .allowed = {std::begin(kLogLevels), std::end(kLogLevels)}},
-                &into->log_level);
   return settings;
 }
 

@@ -1,9 +1,6 @@
 #include "semi_primary/settings.h"
 
-#include <iostream>
-#include <iterator>
-
-#include "common/log.h"
+#include "common/sockets.h"
 #include "semi_primary/commit_hook/listen_address.h"
 
 namespace psp {
@@ -28,6 +25,7 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
   declared.Text({.name = "primary",
                  .description = "where the primary listens",
                  .required = true,
+                 .check = CheckEndpoint,
                  .example = "tcp://127.0.0.1:5610"},
                 &settings->primary);
   declared.Text(
@@ -38,11 +36,6 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
        .check = CheckListen,
        .example = "127.0.0.1:5640"},
       &settings->hook_listen);
-  declared.Text({.name = "log_level",
-                 .description = "how much is logged",
-                 .default_value = "info",
-                 .allowed = {std::begin(kLogLevels), std::end(kLogLevels)}},
-                &settings->log_level);
 }
 
 void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
@@ -77,12 +70,12 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
 
 }  // namespace
 
-Settings::Outcome LoadSettings(int argc, const char* const* argv, SemiPrimarySettings* settings) {
+Settings DeclareSemiPrimarySettings(SemiPrimarySettings* into) {
   Settings declared("psp-semi-primary",
                     "Executes near its clients; certifies at the primary; applies what others commit.");
-  DeclareTexts(declared, settings);
-  DeclareIntegers(declared, settings);
-  return declared.Load(argc, argv, std::cout, std::cerr);
+  DeclareTexts(declared, into);
+  DeclareIntegers(declared, into);
+  return declared;
 }
 
 }  // namespace psp

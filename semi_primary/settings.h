@@ -13,7 +13,6 @@ struct SemiPrimarySettings {
   std::string database;
   std::string primary;
   std::string hook_listen;
-  std::string log_level;
   std::int64_t conflict_grace_ms = 0;
   std::int64_t commit_timeout_ms = 0;
   std::int64_t disconnected_grace_ms = 0;
@@ -26,7 +25,7 @@ struct SemiPrimarySettings {
   std::int64_t heartbeat_timeout_ms = 0;
 };
 
-// Fills `settings` from the file and the command line; see Settings::Load.
-Settings::Outcome LoadSettings(int argc, const char* const* argv, SemiPrimarySettings* settings);
+// The declarations; `into` must outlive the returned object.
+Settings DeclareSemiPrimarySettings(SemiPrimarySettings* into);
 
 }  // namespace psp

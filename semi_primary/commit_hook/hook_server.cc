@@ -105,7 +105,7 @@ Result<Done, std::string> HookServer::Impl::Start() {
   try {
     Listen();
   } catch (const std::system_error& problem) {
-    return std::string("cannot listen: ") + problem.what();
+    return "cannot listen on " + options_.address.Place() + ": " + problem.code().message();
   }
   Accept();
   thread_ = std::thread([this] { io_.run(); });

@@ -116,6 +116,25 @@ TEST_F(HookServerTest, StaleSocketIsRemoved) {
   EXPECT_EQ(Ask(connection, "ping secret"), "ok");
 }
 
+TEST_F(HookServerTest, WhereItCannotListenIsNamed) {
+  Start();
+  asio::io_context io;
+  const asio::ip::tcp::acceptor taken(io, {asio::ip::make_address("127.0.0.1"), 0});
+  HookServer::Options tcp = options_;
+  tcp.address = {"", "127.0.0.1", taken.local_endpoint().port()};
+  HookServer::Options nowhere = options_;
+  nowhere.address.directory = "/no/such/directory";
+  for (const HookServer::Options& options : {tcp, nowhere}) {
+    const auto started = HookServer(options, {}).Start();
+    ASSERT_FALSE(started.ok());
+    const std::string where =
+        options.address.directory.empty()
+            ? "127.0.0.1:" + std::to_string(options.address.port) + ": Address already in use"
+            : "/no/such/directory/.s.PGSQL.5999: No such file or directory";
+    EXPECT_NE(started.error().find(where), std::string::npos) << started.error();
+  }
+}
+
 TEST(ListenAddressTest, Parses) {
   EXPECT_EQ(ParseListenAddress("unix:/run/psp/.s.PGSQL.77")->SocketPath(), "/run/psp/.s.PGSQL.77");
   EXPECT_EQ(ParseListenAddress("127.0.0.1:77")->Conninfo(),

@@ -17,6 +17,8 @@ struct ListenAddress {
 
   // The socket file, named as libpq looks for it.
   std::string SocketPath() const { return directory + "/.s.PGSQL." + std::to_string(port); }
+  // For messages.
+  std::string Place() const { return directory.empty() ? host + ":" + std::to_string(port) : SocketPath(); }
   // Where to connect, in libpq's form; the hook adds user, database and password.
   std::string Conninfo() const;
 };

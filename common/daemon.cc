@@ -1,0 +1,48 @@
+#include "common/daemon.h"
+
+#include <exception>
+#include <iostream>
+#include <iterator>
+
+#include "common/log.h"
+
+namespace psp {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadConfiguration = 2;
+
+}  // namespace
+
+int BadConfiguration(const std::string& what) {
+  spdlog::error("{}", what);
+  return kBadConfiguration;
+}
+
+int RunDaemon(Settings settings, int argc, const char* const* argv,
+              const std::function<int(StopSignals&)>& work) {
+  std::string log_level;
+  settings.Text({.name = "log_level",
+                 .description = "how much is logged to stderr",
+                 .default_value = "info",
+                 .allowed = {std::begin(kLogLevels), std::end(kLogLevels)}},
+                &log_level);
+  switch (settings.Load(argc, argv, std::cout, std::cerr)) {
+    case Settings::Outcome::kExitSuccess:
+      return 0;
+    case Settings::Outcome::kExitBadConfiguration:
+      return kBadConfiguration;
+    case Settings::Outcome::kRun:
+      break;
+  }
+  SetUpLog(settings.program(), log_level);
+  try {
+    StopSignals stop;
+    return work(stop);
+  } catch (const std::exception& problem) {
+    spdlog::critical("{}", problem.what());
+    return kFailed;
+  }
+}
+
+}  // namespace psp
