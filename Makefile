@@ -45,19 +45,23 @@ bench-%: daemons venv  ## a benchmark: bench-overhead (psp's cost without any di
 test: build venv  ## unit, SQL, cluster and benchmark tests
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
 
-sanitize: deps  ## unit tests under the address and undefined behaviour sanitizers
+sanitize: venv  ## unit tests under the address and undefined behaviour sanitizers
 	@tools/build.sh $(BUILD)-asan address $(JOBS)
 	@LSAN_OPTIONS="suppressions=$(CURDIR)/tools/lsan.supp" ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
 
-tsan: deps  ## unit tests under the thread sanitizer
+tsan: venv  ## unit tests under the thread sanitizer
 	@tools/build.sh $(BUILD)-tsan thread $(JOBS)
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp halt_on_error=1" \
 		ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS)
 
 # The daemons as they are, on real servers; TESTS names other tests: make tsan-cluster TESTS="tests/cluster -k large".
+asan-cluster: venv  ## cluster tests with daemons under the address and undefined behaviour sanitizers
+	@tools/build.sh $(BUILD)-asan address $(JOBS) $(DAEMONS)
+	@tools/sanitized_cluster.sh $(BUILD)-asan $(VENV) $(TESTS)
+
 tsan-cluster: venv  ## cluster tests with daemons under the thread sanitizer
 	@tools/build.sh $(BUILD)-tsan thread $(JOBS) $(DAEMONS)
-	@tools/tsan_cluster.sh $(BUILD)-tsan $(VENV) $(TESTS)
+	@tools/sanitized_cluster.sh $(BUILD)-tsan $(VENV) $(TESTS)
 
 # ---- keeping it clean -----------------------------------------------------------------------------
 lint: build venv  ## formats, includes, SQL in C++, ruff, mypy, documents
@@ -72,4 +76,4 @@ format: build venv  ## format C++ and Python, make the documents' tables anew
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build demo test sanitize tsan tsan-cluster lint tidy format clean
+.PHONY: help deps venv build demo test sanitize tsan asan-cluster tsan-cluster lint tidy format clean

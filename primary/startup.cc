@@ -9,6 +9,7 @@ namespace psp {
 namespace {
 
 constexpr int kSchemaVersion = 2;  // sql/primary/schema.sql
+constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
 
 // The lock of the one daemon that serves the database; certify/fence.cc has the class's other one.
@@ -26,7 +27,20 @@ std::string Objection(pqxx::transaction_base& tx) {
   const std::string objection = VersionObjection(version, kSchemaVersion, "run psp primary upgrade");
   if (!objection.empty()) return objection;
   if (tx.exec1("SELECT pg_is_in_recovery()")[0].as<bool>()) return "this PostgreSQL is a standby";
-  return TryLock(tx) ? "" : kTaken;
+  return "";
+}
+
+// The session of a daemon that has just ended may live for a moment longer: whoever starts the next one at
+// once must not be refused for it.
+PgResult<Done> WaitForLock(PgSession& session) {
+  auto locked = session.Transaction([](pqxx::work& tx) {
+    tx.exec0("SET LOCAL lock_timeout = '5s'");
+    tx.exec1("SELECT pg_advisory_lock(7369584, 1)");
+  });
+  if (!locked.ok() && locked.error().sqlstate == kLockNotAvailable) {
+    return PgError{PgReaction::kAbort, "", kTaken};
+  }
+  return locked;
 }
 
 void ReadState(pqxx::transaction_base& tx, PrimaryState* state) {
@@ -50,6 +64,7 @@ Result<PrimaryState, std::string> TakeOver(const std::string& database) {
   const auto objection = session.Autocommit([](pqxx::nontransaction& tx) { return Objection(tx); });
   if (!objection.ok()) return Out(objection.error().message);
   if (!objection->empty()) return Out(*objection);
+  if (const auto locked = WaitForLock(session); !locked.ok()) return Out(locked.error().message);
 
   const auto epoch = session.Transaction([](pqxx::work& tx) {
     return tx.exec1("UPDATE psp.cluster SET epoch = epoch + 1 RETURNING epoch")[0].as<Epoch>();

@@ -17,6 +17,12 @@ WriteSetPtr ParseWriteSet(const std::string& bytes) {
   return write_set->ParseFromString(bytes) ? write_set : nullptr;
 }
 
+// Anything else must neither commit a transaction nor tell that it is aborted.
+bool IsDecided(const proto::Decision& decision) {
+  return decision.has_global_t() ? decision.global_t() > 0
+                                 : decision.outcome_case() != proto::Decision::OUTCOME_NOT_SET;
+}
+
 }  // namespace
 
 void SemiPrimaryCore::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us) {
@@ -65,6 +71,10 @@ void SemiPrimaryCore::OnRefused(const proto::Refused& refused) {
 }
 
 void SemiPrimaryCore::OnDecision(const proto::Decision& decision, std::int64_t now_us) {
+  if (!IsDecided(decision)) {
+    actions_.notes.push_back({Note::Level::kWarning, "the primary sent a decision without an outcome", true});
+    return;
+  }
   if (decision.has_conflict() && AskName(decision.conflict().winner_sp_id(), now_us)) return;
   submissions_.OnDecision(decision);
 }

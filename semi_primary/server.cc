@@ -14,6 +14,7 @@ namespace {
 constexpr int kTickMs = 50;
 constexpr std::int64_t kStatusEveryUs = 500'000;
 constexpr std::int64_t kMrvReportEveryUs = 500'000;
+constexpr std::int64_t kLingerMs = 1000;  // for the goodbye
 constexpr std::size_t kMailboxItems = 1 << 16;
 
 std::uint64_t DrawIncarnation() {
@@ -118,6 +119,7 @@ void Server::ShutDown() {
   TakeApplyEvents();
   core_.SayGoodbye();
   Carry();
+  primary_.LingerOnClose(kLingerMs);
   PublishStatus(MonotonicUs());
   mrv_reporter_.Stop();
   status_->Stop();

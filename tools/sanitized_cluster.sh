@@ -1,6 +1,6 @@
 #!/bin/sh
-# tsan_cluster.sh BUILD VENV [PYTEST ARGUMENT…]: cluster tests with the daemons of BUILD, which the thread sanitizer
-# watches. Fails when a test fails, and when a daemon has reported anything, be it at its end.
+# sanitized_cluster.sh BUILD VENV [PYTEST ARGUMENT…]: cluster tests with the daemons of BUILD, which was made with a
+# sanitizer. Fails when a test fails, and when a daemon has reported anything, be it at its end.
 # Without further arguments: the tests that stop, kill, cut off, block and join daemons under load.
 set -eu
 build=$1
@@ -15,7 +15,11 @@ fi
 reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
 # A daemon writes its report to a file of its own: the cluster's logs go when the cluster does.
-export TSAN_OPTIONS="log_path=$reports/report:print_suppressions=0:suppressions=$PWD/tools/tsan.supp"
+common="log_path=$reports/report:print_suppressions=0"
+export TSAN_OPTIONS="$common:suppressions=$PWD/tools/tsan.supp"
+export ASAN_OPTIONS="$common"
+export LSAN_OPTIONS="print_suppressions=0:suppressions=$PWD/tools/lsan.supp"
+export UBSAN_OPTIONS="$common:print_stacktrace=1"
 
 status=0
 PSP_BIN=$(cd "$build/bin" && pwd) "$python" -m pytest -q -c schema_tool/pyproject.toml --rootdir . "$@" || status=$?
@@ -25,5 +29,5 @@ for report in "$reports"/*; do
     found=$((found + 1))
     cat "$report" >&2
 done
-echo "thread sanitizer: $found daemons reported something"
+echo "sanitizer: $found daemons reported something"
 [ "$found" = 0 ] && [ "$status" = 0 ]
