@@ -24,13 +24,7 @@ Observed ReadObserved(const pqxx::row& row) {
 }  // namespace
 
 AdjustWorker::AdjustWorker(const MrvSettings& settings, WindowBoard* board, int runner)
-    : settings_(settings),
-      board_(board),
-      runner_(runner),
-      session_(settings, "adjust", runner),
-      split_(runner, settings.adjust_runners, settings.split_refresh_ms) {
-  PrepareColumns(&session_);
-  SplitValues::Prepare(&session_);
+    : ValueWorker(settings, board, "adjust", runner, settings.adjust_runners), runner_(runner) {
   session_.Prepare("heard_of", sql::kWorkerHeardOf);
   session_.Prepare("adjust", sql::kWorkerAdjust);
   session_.Prepare("write_change", sql::kWorkerWriteChange);
@@ -43,8 +37,7 @@ void AdjustWorker::Run(std::stop_token stop) {
     done = window->number;
     if (!session_.Connect(stop)) return;
     Round(*window, stop);
-    session_.CountRound();
-    session_.WriteSelf();
+    EndRound();
   }
 }
 

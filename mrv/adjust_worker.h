@@ -7,17 +7,13 @@
 #include <stop_token>
 
 #include "mrv/adjust.h"
-#include "mrv/columns.h"
-#include "mrv/settings.h"
-#include "mrv/split_values.h"
-#include "mrv/window_board.h"
-#include "mrv/worker_session.h"
+#include "mrv/value_worker.h"
 
 namespace psp::mrv {
 
 // One runner of several; each has its own values, and an advisory lock for each change keeps out the runners
 // of balance, and those of a daemon that was killed and whose last statement still runs.
-class AdjustWorker {
+class AdjustWorker : private ValueWorker {
  public:
   // `settings` and `board` must outlive this.
   AdjustWorker(const MrvSettings& settings, WindowBoard* board, int runner);
@@ -34,11 +30,7 @@ class AdjustWorker {
   bool IsUsedElsewhere(const ValueId& value, double total);
   void Change(const ValueId& value, std::int32_t change, const Window& window);
 
-  const MrvSettings& settings_;
-  WindowBoard* const board_;
   const int runner_;
-  WorkerSession session_;
-  SplitValues split_;
   std::map<ValueId, double> totals_;  // of shared values at rest here, when last looked at
   ValueId resume_after_;              // where the last round's look at quiet values had to end
 };

@@ -8,12 +8,7 @@
 namespace psp::mrv {
 
 BalanceWorker::BalanceWorker(const MrvSettings& settings, WindowBoard* board, int runner)
-    : settings_(settings),
-      board_(board),
-      session_(settings, "balance", runner),
-      split_(runner, settings.balance_runners, settings.split_refresh_ms) {
-  PrepareColumns(&session_);
-  SplitValues::Prepare(&session_);
+    : ValueWorker(settings, board, "balance", runner, settings.balance_runners) {
   session_.Prepare("balance", sql::kWorkerBalance);
 }
 
@@ -23,8 +18,7 @@ void BalanceWorker::Run(std::stop_token stop) {
     while (board_->IsServed()) {
       if (!session_.Connect(stop)) return;
       Round(stop);
-      session_.CountRound();
-      session_.WriteSelf();
+      EndRound();
       if (WaitOrStop(stop, settings_.balance_interval_ms)) return;
     }
     seen = window->number;

@@ -3,17 +3,13 @@
 
 #include <stop_token>
 
-#include "mrv/columns.h"
-#include "mrv/settings.h"
-#include "mrv/split_values.h"
-#include "mrv/window_board.h"
-#include "mrv/worker_session.h"
+#include "mrv/value_worker.h"
 
 namespace psp::mrv {
 
 // One runner of several; each has its own values. A value that adjust has at the moment is left to the next
 // round.
-class BalanceWorker {
+class BalanceWorker : private ValueWorker {
  public:
   // `settings` and `board` must outlive this.
   BalanceWorker(const MrvSettings& settings, WindowBoard* board, int runner);
@@ -24,11 +20,6 @@ class BalanceWorker {
  private:
   void Round(std::stop_token stop);
   void BalanceOne(const Column& column, const ValueId& value, std::stop_token stop);
-
-  const MrvSettings& settings_;
-  WindowBoard* const board_;
-  WorkerSession session_;
-  SplitValues split_;
 };
 
 }  // namespace psp::mrv
