@@ -3,6 +3,7 @@
 `cluster`       three SPs without distance, shared by all tests that take it, with the tables of schema.sql.
                 After each test every part of it runs again, and its SPs hold the same rows as the primary.
 `make_cluster`  a cluster of the test's own: make_cluster(zones, schema_sql, options); removed after the test.
+`sites`         for tests of clients: a cluster of the file's own with the tables of its tests (clients.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from clients import Sites, cluster_for
 from psp.cluster import growth, processes, verify
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster.processes import ProcessName
@@ -81,6 +83,22 @@ def items_cluster() -> Iterator[LocalCluster]:
             connection.execute(ITEMS.encode())
         growth.adopt(cluster)
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def cluster_of_file(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+    """The cluster behind `sites`."""
+    with cluster_for(request.module) as made:
+        yield made
+
+
+@pytest.fixture
+def sites(cluster_of_file: LocalCluster) -> Iterator[Sites]:
+    """Two SPs, `north` and `south`, which hold the same rows after each test."""
+    made = Sites(cluster_of_file)
+    yield made
+    made.close()
+    Sites(cluster_of_file).assert_same()
 
 
 @pytest.fixture

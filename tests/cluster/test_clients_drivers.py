@@ -4,35 +4,19 @@ import asyncio
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import asyncpg
 import pg8000.dbapi
 import psycopg
 import pytest
-from clients import Sites, cluster_for, needs
-from psp.cluster.local import LocalCluster
+from clients import Sites, needs
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
 from sqlalchemy import ForeignKey, create_engine, insert, select, update
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 from sqlalchemy.orm.exc import StaleDataError
-
-
-@pytest.fixture(scope="module")
-def cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
-    with cluster_for(request.module) as made:
-        yield made
-
-
-@pytest.fixture
-def sites(cluster: LocalCluster) -> Iterator[Sites]:
-    made = Sites(cluster)
-    yield made
-    made.close()
-    Sites(cluster).assert_same()
 
 
 def parts_of(sites: Sites, name: str) -> dict[str, Any]:

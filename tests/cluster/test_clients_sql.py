@@ -1,29 +1,12 @@
 """The SQL that applications write, unchanged, through psp: done at one SP, the same everywhere afterwards."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from clients import Sites, cluster_for, needs
-from psp.cluster.local import LocalCluster
+from clients import Sites, needs
 from psycopg import errors
-
-
-@pytest.fixture(scope="module")
-def cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
-    with cluster_for(request.module) as made:
-        yield made
-
-
-@pytest.fixture
-def sites(cluster: LocalCluster) -> Iterator[Sites]:
-    made = Sites(cluster)
-    yield made
-    made.close()
-    Sites(cluster).assert_same()
-
 
 # ---- statements -----------------------------------------------------------------------------------
 

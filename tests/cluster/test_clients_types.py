@@ -2,27 +2,10 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
 
 import psycopg
 import pytest
-from clients import Sites, cluster_for, needs
-from psp.cluster.local import LocalCluster
-
-
-@pytest.fixture(scope="module")
-def cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
-    with cluster_for(request.module) as made:
-        yield made
-
-
-@pytest.fixture
-def sites(cluster: LocalCluster) -> Iterator[Sites]:
-    made = Sites(cluster)
-    yield made
-    made.close()
-    Sites(cluster).assert_same()
-
+from clients import Sites, needs
 
 ALL_TYPES = """
     CREATE TYPE mood AS ENUM ('sad', 'it''s ok', 'happy');
