@@ -32,7 +32,7 @@ SCRIPTS = {
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
-    parser = program.parser("benchmarks.mrv", __doc__, seconds=3, rounds=1, delay_ms=5)
+    parser = program.parser("benchmarks.mrv", __doc__, seconds=2, rounds=1, delay_ms=5)
     parser.add_argument("--clients", type=program.counts, default=[1, 8, 32], help="(1,8,32)")
     parser.add_argument("--warm-up", type=int, default=8, help="seconds for psp-mrv to find the records (8)")
     parser.add_argument("--items", type=program.counts, default=[1, 16], help="products that are sold (1,16)")

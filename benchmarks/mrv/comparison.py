@@ -81,6 +81,14 @@ def _ratio(a: float, b: float) -> float | None:
     return a / b if b else None
 
 
+def limits(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What limited each form of one row: how busy the processors were, how many clients waited for locks."""
+    return {
+        name: {form: measured[name] for form, measured in found["forms"].items()}
+        for name in ("cpu_busy", "lock_waiters")
+    }
+
+
 def target(found: Mapping[str, Any], limit: float) -> dict[str, Any]:
     """A target for the throughput of one row. The smaller ratio of the forms counts; `by_form` tells each."""
     by_form = {form: ratios["throughput"] or 0.0 for form, ratios in found["ratios"].items()}

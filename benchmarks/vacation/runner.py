@@ -12,7 +12,10 @@ USER_PERCENT = 80  # the thesis's U
 
 @dataclass(frozen=True)
 class Load:
-    """What the clients do. `n`: how many items a task looks at. `functions`: for databases with MRVs only."""
+    """What the clients do. `n`: how many items a task looks at. `functions`: for databases with MRVs only.
+
+    `warmup_s` is part of `seconds` and not measured.
+    """
 
     threads: int
     seconds: int
@@ -21,6 +24,7 @@ class Load:
     isolation: str = "repeatable read"
     functions: bool = False
     user_percent: int = USER_PERCENT
+    warmup_s: int = 0
 
     def arguments(self) -> list[str]:
         rest = 100 - self.user_percent
@@ -30,6 +34,7 @@ class Load:
             "--events=0",
             f"--rows={self.rows}",
             f"--n={self.n}",
+            f"--warmup={self.warmup_s}",
             f"--isolation={self.isolation}",
             f"--functions={'on' if self.functions else 'off'}",
             f"--mix={self.user_percent},{rest // 2},{rest // 4},{rest // 4}",

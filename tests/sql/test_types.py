@@ -160,11 +160,17 @@ def one(connection: psycopg.Connection[Any], query: str) -> bytes:
     return bytes(row[0])
 
 
+@pytest.fixture(scope="module")
+def copy_query(app: Pair) -> bytes:
+    """What adoption copies the table with."""
+    with app.connect() as connection:
+        tables = number_tables(read_database(connection))
+    return row_query(next(t for t in tables if t.table.name == "everything")).encode()
+
+
 @pytest.mark.parametrize("name", TYPES)
-def test_image(app: Pair, connection: psycopg.Connection[Any], name: str) -> None:
+def test_image(connection: psycopg.Connection[Any], copy_query: bytes, name: str) -> None:
     whole_row = f"SELECT record_send(ROW(id, {', '.join(map(image_of, TYPES))})) FROM everything"
-    with app.connect() as other:
-        (table,) = (t for t in number_tables(read_database(other)) if t.table.name == "everything")
 
     @settings(max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(TYPES[name])
@@ -182,7 +188,7 @@ def test_image(app: Pair, connection: psycopg.Connection[Any], name: str) -> Non
         connection.execute("SET LOCAL search_path = pg_catalog, public")
         assert entry.image_bytes == one(connection, whole_row)
         assert entry.key == [(1).to_bytes(4, "big")]
-        copied = connection.execute(row_query(table).encode()).fetchone()
+        copied = connection.execute(copy_query).fetchone()
         assert copied is not None and bytes(copied[5]) == entry.image_bytes
 
     run()

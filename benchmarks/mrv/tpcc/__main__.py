@@ -39,9 +39,15 @@ class Point:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
-    parser = program.parser("benchmarks.mrv.tpcc", __doc__, seconds=4, rounds=1, delay_ms=10)
+    parser = program.parser("benchmarks.mrv.tpcc", __doc__, seconds=3, rounds=1, delay_ms=10)
     parser.add_argument("--clients", type=program.counts, default=[1, 8, 64], help="(1,8,64)")
     parser.add_argument("--warehouses", type=program.counts, default=[1, 4], help="(1,4)")
+    parser.add_argument(
+        "--warm-up",
+        type=int,
+        default=2,
+        help="seconds before each round, in which each session makes its plans (2)",
+    )
     parser.add_argument(
         "--customers", type=int, default=1000, help="of each district (1000; the specification says 3000)"
     )
@@ -55,7 +61,14 @@ def measure(dsns: dict[str, str], point: Point, options: argparse.Namespace, ste
         set_commit_delay(dsn, point.commit_delay_ms)
     databases.set_records(dsns[comparison.VIEW], point.warehouses, point.records)
     scale = Scale(point.warehouses, ITEMS, options.customers)
-    load = Load(point.clients, options.seconds, scale, isolation=point.isolation, prepared=True)
+    load = Load(
+        point.clients,
+        options.warm_up + options.seconds,
+        scale,
+        warmup_s=options.warm_up,
+        isolation=point.isolation,
+        prepared=True,
+    )
 
     def run(_: str, dsn: str) -> Report:
         databases.vacuum(dsn)
@@ -113,10 +126,7 @@ def targets(grid: Sequence[dict[str, Any]], fast_disk: Sequence[dict[str, Any]])
                 most = max(found, key=lambda row: row["clients"])
                 result[f"{name}_{isolation.replace(' ', '_')}"] = {
                     **comparison.target(most, TARGET),
-                    "cpu_busy": {form: measured["cpu_busy"] for form, measured in most["forms"].items()},
-                    "lock_waiters": {
-                        form: measured["lock_waiters"] for form, measured in most["forms"].items()
-                    },
+                    **comparison.limits(most),
                 }
     return result
 
