@@ -68,12 +68,13 @@ def run(dsn: str, load: Load) -> Report:
 
 
 def parse(output: str) -> Report:
-    """pgbench 15's summary."""
+    """pgbench 15's summary. Of no transactions it says no more than that: too short a load for its distance."""
     retries = re.search(r"^total number of retries: (\d+)", output, re.MULTILINE)
+    transactions = int(_find(r"number of transactions actually processed: (\d+)", output))
     return Report(
-        transactions=int(_find(r"number of transactions actually processed: (\d+)", output)),
-        tps=float(_find(r"tps = ([0-9.]+)", output)),
-        latency_ms=float(_find(r"latency average = ([0-9.]+) ms", output)),
+        transactions=transactions,
+        tps=float(_find(r"tps = ([0-9.]+)", output)) if transactions else 0.0,
+        latency_ms=float(_find(r"latency average = ([0-9.]+) ms", output)) if transactions else 0.0,
         aborts=int(_find(r"number of failed transactions: (\d+)", output))
         + (int(retries.group(1)) if retries else 0),
     )

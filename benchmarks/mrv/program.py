@@ -69,23 +69,34 @@ def _delay(text: str) -> float:
 
 
 def run(benchmark: Benchmark, options: argparse.Namespace) -> int:
-    """2: it could not run; 130: interrupted. A missed target is a result, not an error."""
+    """Measures on a throw-away server; returns the exit code of `finish`."""
+
+    def measure(steps: Steps) -> dict[str, Any]:
+        with server.throw_away_server(max(options.clients)) as running:
+            return benchmark.measure(running, options, steps)
+
+    return finish(benchmark.name, benchmark.size, benchmark.size_label, options.results, measure)
+
+
+def finish(
+    name: str, size: str, size_label: str, results: Path, measure: Callable[[Steps], dict[str, Any]]
+) -> int:
+    """Measures, shows, writes. 2: it could not run; 130: interrupted. A missed target is no error."""
     end_on_sigterm()
     try:
-        with server.throw_away_server(max(options.clients)) as running:
-            result = benchmark.measure(running, options, Steps())
+        result = measure(Steps())
     except KeyboardInterrupt:
         error_console.print("Interrupted; everything that was started is stopped and removed.")
         return 130
     except (PspError, PgbenchError, LoadError) as error:
         error_console.print(f"error: {error}", markup=False)
         return 2
-    show(result, benchmark.size)
-    options.results.mkdir(parents=True, exist_ok=True)
-    path = options.results / f"{benchmark.name}.json"
+    show(result, size)
+    results.mkdir(parents=True, exist_ok=True)
+    path = results / f"{name}.json"
     path.write_text(json.dumps(result, indent=2) + "\n")
     picture = path.with_suffix(".png")
-    heatmap.draw(result["grid"], picture, benchmark.size, benchmark.size_label)
+    heatmap.draw(result["grid"], picture, size, size_label)
     console.print(f"Written: {path}, {picture}")
     return 0
 
