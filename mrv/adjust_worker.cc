@@ -97,9 +97,17 @@ void AdjustWorker::AdjustOne(const Column& column, const ValueId& value, const O
   RecordSet set{.records = amounts->records, .amount = std::nullopt};
   if (column.is_bounded) set.amount = amounts->total;
   const std::int32_t change = DecideChange(column.adjust, observed, set, settings_.aborts_min);
-  if (change < 0 && column.is_shared && IsAtRest(observed) && IsUsedElsewhere(value, amounts->total)) return;
+  if (change < 0 && column.is_shared) {
+    // Merging takes the records of other servers, too.
+    const bool merges = set.records + change <= 1;
+    if (IsAtRest(observed) ? IsUsedElsewhere(value, amounts->total) : merges) return;
+  }
   if (change != 0) {
-    Change(value, change, window);
+    const bool changed = Change(value, change, window);
+    // Of the own part there is no more than one left, and nobody uses those of the others.
+    if (!changed && change < 0 && column.is_shared && IsAtRest(observed)) {
+      Change(value, column.adjust.nr_min - set.records, window);
+    }
   } else if (set.records == 1) {
     split_.Remove(value);
   }
@@ -112,19 +120,19 @@ bool AdjustWorker::IsUsedElsewhere(const ValueId& value, double total) {
   return is_new || std::exchange(known->second, total) != total;
 }
 
-void AdjustWorker::Change(const ValueId& value, std::int32_t change, const Window& window) {
+bool AdjustWorker::Change(const ValueId& value, std::int32_t change, const Window& window) {
   // Who waits to add records holds up nobody who does not wait anyway. Who merges may hold some of the
   // records while he waits for others.
   const std::int64_t wait_ms = change > 0 ? settings_.add_lock_timeout_ms : settings_.lock_timeout_ms;
   const auto rows = session_.Call("adjust", value.column_id, value.key, change, wait_ms);
-  if (!rows) return;
+  if (!rows) return false;
   const auto outcome = (*rows)[0][0].as<std::string>();
   const std::int32_t before = (*rows)[0][1].as<std::int32_t>();
   const std::int32_t after = (*rows)[0][2].as<std::int32_t>();
-  if (outcome == "gone") return split_.Remove(value);
+  if (outcome == "gone") split_.Remove(value);
   spdlog::debug("column {} {}: {}, {} records, {} before", value.column_id, value.key, outcome, after,
                 before);
-  if (after == before) return;
+  if (after == before) return false;
   session_.CountAction();
   const auto written = session_.Call("write_change", value.column_id, value.key, after, after - before,
                                      window.began_us, window.ended_us);
@@ -134,6 +142,7 @@ void AdjustWorker::Change(const ValueId& value, std::int32_t change, const Windo
   } else {
     split_.Set(value, written ? (*written)[0][0].as<std::int64_t>() : window.ended_us);
   }
+  return true;
 }
 
 }  // namespace psp::mrv

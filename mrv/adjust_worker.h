@@ -28,7 +28,8 @@ class AdjustWorker : private ValueWorker {
   void AdjustOne(const Column& column, const ValueId& value, const Observed& observed, const Window& window,
                  std::optional<std::int64_t> changed_us);
   bool IsUsedElsewhere(const ValueId& value, double total);
-  void Change(const ValueId& value, std::int32_t change, const Window& window);
+  // Whether there are more or fewer records now.
+  bool Change(const ValueId& value, std::int32_t change, const Window& window);
 
   const int runner_;
   std::map<ValueId, double> totals_;  // of shared values at rest here, when last looked at

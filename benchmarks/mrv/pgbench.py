@@ -68,7 +68,7 @@ def run(dsn: str, load: Load) -> Report:
 
 
 def parse(output: str) -> Report:
-    """pgbench 15's summary. Of no transactions it says no more than that: too short a load for its distance."""
+    """pgbench 15's summary. It has no figures of no transactions: a load too short for its distance."""
     retries = re.search(r"^total number of retries: (\d+)", output, re.MULTILINE)
     transactions = int(_find(r"number of transactions actually processed: (\d+)", output))
     return Report(

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 from conftest import Pair
-from mrv_support import make, one
+from mrv_support import adjust, make, one
 from psp.mrv.ring import PLACES, part
 from psp.schema.release import release
 
@@ -68,3 +68,44 @@ def test_changed_records_are_passed_over_in_the_order_of_the_ring(pair: Pair) ->
         mine.execute("UPDATE t SET v = v + 3000 WHERE id = 1")
         mine.commit()
         assert one(neighbour, "SELECT rk FROM psp_mrv.t_v WHERE v > 3000") == 0
+
+
+def test_a_server_without_records_begins_with_empty_ones_that_others_fill(pair: Pair) -> None:
+    """It never takes from the others' records, which change all the time; they give."""
+    pair.run("CREATE TABLE t (id int PRIMARY KEY, v int CHECK (v >= 0)); INSERT INTO t VALUES (1, 100)")
+    make(pair, "t.v")
+    amounts = "SELECT array_agg(v ORDER BY rk) FROM psp_mrv.t_v"
+    first, count = part(2, 2)
+    with pair.connect(autocommit=True) as here, pair.connect(autocommit=True) as there:
+        here.execute(f"SET psp_mrv.ring_count = {count}")
+        there.execute(f"SET psp_mrv.ring_first = {first}; SET psp_mrv.ring_count = {count}")
+        assert adjust(here, 1, ["1"], 1) == "split"
+        base = "SELECT xmin::text FROM t_orig"
+        before = one(here, base)
+        assert adjust(there, 1, ["1"], 2) == "added"
+        assert one(here, amounts) == [50, 50, 0, 0]
+        assert one(here, base) != before  # whoever merges elsewhere at the time meets it
+        assert adjust(there, 1, ["1"], 2) == "busy"  # more empty ones would not help
+        assert one(there, "SELECT psp_mrv.balance(1, '{1}', 'minmax')") == 0  # nothing to give
+        for _ in range(2):
+            assert one(here, "SELECT psp_mrv.balance(1, '{1}', 'minmax')") == 2
+        assert one(here, amounts) == [25, 25, 25, 25]
+        assert adjust(there, 1, ["1"], -1) == "removed"
+        assert one(here, amounts) == [25, 25, 50]
+        assert adjust(there, 1, ["1"], -1) == "busy"  # the others' records are not its own to take away
+        assert one(there, "SELECT v FROM t") == 100
+
+
+def test_unbounded_values_need_no_filling(pair: Pair) -> None:
+    pair.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 100)")
+    make(pair, "t.v")
+    first, count = part(2, 2)
+    with pair.connect(autocommit=True) as here, pair.connect(autocommit=True) as there:
+        here.execute(f"SET psp_mrv.ring_count = {count}")
+        there.execute(f"SET psp_mrv.ring_first = {first}; SET psp_mrv.ring_count = {count}")
+        assert adjust(here, 1, ["1"], 1) == "split"
+        assert adjust(there, 1, ["1"], 1) == "added"
+        assert adjust(there, 1, ["1"], 1) == "added"
+        there.execute("UPDATE t SET v = v - 7")
+        assert one(here, "SELECT min(v) FROM psp_mrv.t_v") == -7
+        assert one(here, "SELECT v FROM t") == 93
