@@ -1,7 +1,6 @@
 #include "semi_primary/apply/apply_worker.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -12,8 +11,9 @@
 namespace psp {
 namespace {
 
-constexpr std::string_view kLockNotAvailable = "55P03";
 constexpr std::int64_t kTroubleWaitMs = 500;
+// PostgreSQL has crashed since the daemon started, and took the temporary rows of views mode.
+constexpr const char* kRecoverIfLost = "SELECT psp.recover() WHERE NOT EXISTS (SELECT FROM psp.temp_alive)";
 constexpr const char* kJoined = "UPDATE psp.identity SET joining = false";
 
 // Text values are read back as the capture functions wrote them.
@@ -43,20 +43,6 @@ std::vector<pqxx::binarystring> Parameters(const std::vector<std::string>& array
   return parameters;
 }
 
-// For as long as it lives the worker wants the row locks of a batch.
-class LockWanting {
- public:
-  explicit LockWanting(ApplyActivity* activity) : activity_(activity) {
-    activity_->wanting_since_us = MonotonicUs();
-  }
-  ~LockWanting() { activity_->wanting_since_us = 0; }
-  LockWanting(const LockWanting&) = delete;
-  LockWanting& operator=(const LockWanting&) = delete;
-
- private:
-  ApplyActivity* activity_;
-};
-
 }  // namespace
 
 ApplyWorker::ApplyWorker(Options options, std::function<void(ApplyEvent)> report)
@@ -64,9 +50,8 @@ ApplyWorker::ApplyWorker(Options options, std::function<void(ApplyEvent)> report
       report_(std::move(report)),
       inbox_(options_.limits),
       session_(
-          {.conninfo = options_.conninfo, .application_name = "psp apply worker", .settings = kSettings}) {
-  session_.Prepare("missing_proofs", std::string(sql::kApplyMissingProofs));
-  session_.Prepare("wait_for_backend", std::string(sql::kApplyWaitForBackend));
+          {.conninfo = options_.conninfo, .application_name = "psp apply worker", .settings = kSettings}),
+      own_(&session_, &activity_, options_.views_mode) {
   session_.Prepare("advance", "UPDATE psp.watermark SET watermark = $1");
   session_.Prepare("forget_proofs", std::string(sql::kApplyForgetProofs));
 }
@@ -92,7 +77,8 @@ void ApplyWorker::Run(std::stop_token stop) {
 // Reads where this database stands. False when that failed; then the connection is closed.
 bool ApplyWorker::Begin(std::stop_token stop) {
   activity_.backend_pid = session_.backend_pid();
-  const auto state = session_.Transaction([](pqxx::work& tx) {
+  const auto state = session_.Transaction([this](pqxx::work& tx) {
+    if (options_.views_mode) tx.exec(kRecoverIfLost);
     const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
     tx.exec_prepared0("forget_proofs", GlobalT{0}, row[0].as<GlobalT>());
     return std::pair(row[0].as<GlobalT>(), row[1].as<bool>());
@@ -148,94 +134,32 @@ ApplyWorker::After ApplyWorker::ApplySteps(const std::vector<ApplyStep>& steps, 
   for (const ApplyStep& step : steps) {
     transactions.insert(transactions.end(), step.transactions.begin(), step.transactions.end());
   }
-  const After proven = Prove(&transactions, stop);
-  if (proven != After::kGoOn) return proven;
+  if (!own_.Prove(&transactions, stop)) return After::kBeginAnew;
   return ApplyInParts(transactions, steps.back().closed_t, stop);
-}
-
-PgResult<std::vector<GlobalT>> ApplyWorker::MissingProofs(const Transactions& transactions) {
-  ArrayWriter own(kOidInt8);
-  for (const ApplyTransaction& transaction : transactions) {
-    if (transaction.own) own.AddInt8(transaction.global_t);
-  }
-  if (own.size() == 0) return std::vector<GlobalT>();
-  return session_.Autocommit([&](pqxx::nontransaction& tx) {
-    std::vector<GlobalT> missing;
-    for (const pqxx::row& row : tx.exec_prepared("missing_proofs", Binary(own.Finish()))) {
-      missing.push_back(row[0].as<GlobalT>());
-    }
-    return missing;
-  });
-}
-
-// Until no backend is committing it any more. False when stop was requested or the connection was lost.
-bool ApplyWorker::WaitForBackend(const TxId& tx_id, std::stop_token stop) {
-  while (!stop.stop_requested()) {
-    const auto ended = session_.Transaction([&](pqxx::work& tx) {
-      tx.exec0("SET LOCAL lock_timeout = '250ms'");  // so that a stop is seen
-      tx.exec_prepared("wait_for_backend", tx_id.ToText());
-    });
-    if (ended) return true;
-    if (ended.error().sqlstate == kLockNotAvailable) continue;
-    spdlog::warn("apply: {}", ended.error().message);
-    return false;
-  }
-  return false;
-}
-
-// Afterwards only the rows that are to be applied have a write-set: remote ones and those of dead own
-// transactions.
-ApplyWorker::After ApplyWorker::Prove(Transactions* transactions, std::stop_token stop) {
-  auto missing = MissingProofs(*transactions);
-  if (missing && !missing->empty()) {
-    const std::unordered_set<GlobalT> unproven(missing->begin(), missing->end());
-    for (const ApplyTransaction& transaction : *transactions) {
-      if (!transaction.own || !unproven.contains(transaction.global_t)) continue;
-      if (!WaitForBackend(transaction.tx_id, stop)) return After::kBeginAnew;
-    }
-    missing = MissingProofs(*transactions);
-  }
-  if (!missing) {
-    spdlog::warn("apply: {}", missing.error().message);
-    return After::kBeginAnew;
-  }
-  const std::unordered_set<GlobalT> dead(missing->begin(), missing->end());
-  for (ApplyTransaction& transaction : *transactions) {
-    if (!transaction.own) continue;
-    if (!dead.contains(transaction.global_t)) {
-      transaction.write_set.reset();
-    } else if (transaction.write_set == nullptr) {
-      spdlog::warn("own transaction {} must be applied here and its rows are not known: asking for them",
-                   transaction.tx_id.ToText());
-      return After::kBeginAnew;
-    } else {
-      spdlog::info("own transaction {} (global_t {}) was committed and its backend has gone: applying it",
-                   transaction.tx_id.ToText(), transaction.global_t);
-    }
-  }
-  return After::kGoOn;
 }
 
 // All at once; if that fails by itself, one transaction at a time, and then without ON CONFLICT.
 ApplyWorker::After ApplyWorker::ApplyInParts(const Transactions& transactions, GlobalT closed_t,
                                              std::stop_token stop) {
-  std::vector<const proto::WriteSet*> write_sets;
-  for (const ApplyTransaction& transaction : transactions) {
-    if (transaction.write_set) write_sets.push_back(transaction.write_set.get());
-  }
-  const auto apply = [&](GlobalT upto_t) {
-    return [this, upto_t](const std::vector<TableChange>& changes) { return ApplyBatch(changes, upto_t); };
+  const auto apply = [&](const Transactions& some, GlobalT upto_t, bool replace_all, bool* failed_itself) {
+    std::vector<WrittenRows> written;
+    for (const ApplyTransaction& transaction : some) {
+      if (transaction.write_set) written.push_back({transaction.global_t, transaction.write_set.get()});
+    }
+    const auto batch = [&](const std::vector<TableChange>& changes) {
+      return ApplyBatch(changes, some, upto_t);
+    };
+    return ApplyOnce(written, batch, replace_all, failed_itself, stop);
   };
   bool failed_itself = false;
-  After after = ApplyOnce(write_sets, apply(closed_t), false, &failed_itself, stop);
+  After after = apply(transactions, closed_t, false, &failed_itself);
   if (!failed_itself) return after;
   for (std::size_t i = 0; i < transactions.size() && (failed_itself || after == After::kGoOn); ++i) {
     const bool is_last = i + 1 == transactions.size();
     const GlobalT upto_t = is_last ? closed_t : transactions[i].global_t;
-    std::vector<const proto::WriteSet*> alone;
-    if (transactions[i].write_set) alone.push_back(transactions[i].write_set.get());
-    after = ApplyOnce(alone, apply(upto_t), false, &failed_itself, stop);
-    if (failed_itself) after = ApplyOnce(alone, apply(upto_t), true, &failed_itself, stop);
+    const Transactions alone = {transactions[i]};
+    after = apply(alone, upto_t, false, &failed_itself);
+    if (failed_itself) after = apply(alone, upto_t, true, &failed_itself);
     if (failed_itself) return After::kFailed;
   }
   return after;
@@ -244,14 +168,14 @@ ApplyWorker::After ApplyWorker::ApplyInParts(const Transactions& transactions, G
 // Retries what PostgreSQL asks to retry. `*failed_itself` when the same would fail again; the reason is
 // reported when nothing else is left to try.
 ApplyWorker::After ApplyWorker::ApplyOnce(
-    const std::vector<const proto::WriteSet*>& write_sets,
+    const std::vector<WrittenRows>& written,
     const std::function<PgResult<Done>(const std::vector<TableChange>&)>& apply, bool replace_all,
     bool* failed_itself, std::stop_token stop) {
   *failed_itself = false;
-  auto changes = BuildBatch(*catalog_, write_sets, replace_all);
+  auto changes = BuildBatch(*catalog_, written, replace_all);
   if (!changes && changes.error().unknown_table) {
     if (LoadCatalogAgain() != After::kGoOn) return After::kBeginAnew;
-    changes = BuildBatch(*catalog_, write_sets, replace_all);
+    changes = BuildBatch(*catalog_, written, replace_all);
   }
   if (!changes) return Failed(changes.error().message);
   const LockWanting wanting(&activity_);
@@ -276,13 +200,15 @@ void ApplyWorker::InsistIfDue(pqxx::work& tx) const {
   tx.exec0("SET LOCAL deadlock_timeout = '1min'");
 }
 
-PgResult<Done> ApplyWorker::ApplyBatch(const std::vector<TableChange>& changes, GlobalT closed_t) {
+PgResult<Done> ApplyWorker::ApplyBatch(const std::vector<TableChange>& changes,
+                                       const Transactions& transactions, GlobalT closed_t) {
   const bool durable = DurableIsDue();
   const bool joined = joining_ && closed_t >= complete_t_;
   auto applied = session_.Transaction([&](pqxx::work& tx) {
     InsistIfDue(tx);
     if (durable) tx.exec0("SET LOCAL synchronous_commit = on");
     RunStatements(tx, changes);
+    own_.Resolve(tx, transactions);
     tx.exec_prepared0("advance", closed_t);
     tx.exec_prepared0("forget_proofs", watermark_, closed_t);
     if (joined) tx.exec0(kJoined);
@@ -325,9 +251,7 @@ ApplyWorker::After ApplyWorker::ApplyCopy(const ApplyStep& step, std::stop_token
     return session_.Transaction([&](pqxx::work& tx) {
       InsistIfDue(tx);
       if (step.copy_begins) {
-        for (const auto& [id, table] : catalog_->tables) {
-          tx.exec0("DELETE FROM " + tx.quote_name(table.schema_name) + "." + tx.quote_name(table.table_name));
-        }
+        for (const auto& [id, table] : catalog_->tables) tx.exec0(table.clear_sql);
       }
       RunStatements(tx, changes);
       if (!step.copy_is_complete) return;
@@ -336,8 +260,9 @@ ApplyWorker::After ApplyWorker::ApplyCopy(const ApplyStep& step, std::stop_token
     });
   };
   bool failed_itself = false;
-  After after = ApplyOnce({step.copied_rows.get()}, apply, false, &failed_itself, stop);
-  if (failed_itself) after = ApplyOnce({step.copied_rows.get()}, apply, true, &failed_itself, stop);
+  const std::vector<WrittenRows> written = {{step.closed_t, step.copied_rows.get()}};
+  After after = ApplyOnce(written, apply, false, &failed_itself, stop);
+  if (failed_itself) after = ApplyOnce(written, apply, true, &failed_itself, stop);
   if (after != After::kGoOn) return after;
   copied_rows_ = step.rows_done;
   if (step.copy_is_complete) {

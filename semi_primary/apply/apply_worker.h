@@ -3,10 +3,9 @@
 // Invariants
 // - Data and W change in one PostgreSQL transaction; steps are applied in order and nothing is skipped.
 // - Before a batch takes its first row lock, every own transaction in it is proven in (psp.applied) or proven
-// dead:
-//   its backend's advisory lock is free and there is still no proof. A dead one's rows are applied like
-//   remote ones. A backend between decision and COMMIT therefore never meets an apply worker that waits for
-//   it while holding locks.
+//   not to come in by itself any more (own_commits.h). The latter's rows are applied like remote ones. A
+//   backend between decision and COMMIT therefore never meets an apply worker that waits for it while
+//   holding locks.
 // - Only what a synchronous commit has put on the disk is reported as durable.
 // - After a lost connection W is read again (PostgreSQL may have crashed and gone back) and the stream begins
 // anew
@@ -23,6 +22,7 @@
 #include "semi_primary/apply/batch.h"
 #include "semi_primary/apply/blocker_watch.h"
 #include "semi_primary/apply/inbox.h"
+#include "semi_primary/apply/own_commits.h"
 #include "semi_primary/apply/types.h"
 
 namespace psp {
@@ -31,6 +31,7 @@ class ApplyWorker {
  public:
   struct Options {
     std::string conninfo;
+    bool views_mode = false;
     std::int64_t ack_interval_ms = 1000;
     std::int64_t conflict_grace_ms = 1000;  // see InsistIfDue
     ApplyInbox::Limits limits;
@@ -57,15 +58,13 @@ class ApplyWorker {
   After LoadCatalogAgain();
   After ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop);
   After ApplyCopy(const ApplyStep& step, std::stop_token stop);
-  After Prove(Transactions* transactions, std::stop_token stop);
-  bool WaitForBackend(const TxId& tx_id, std::stop_token stop);
-  PgResult<std::vector<GlobalT>> MissingProofs(const Transactions& transactions);
   After ApplyInParts(const Transactions& transactions, GlobalT closed_t, std::stop_token stop);
-  After ApplyOnce(const std::vector<const proto::WriteSet*>& write_sets,
+  After ApplyOnce(const std::vector<WrittenRows>& written,
                   const std::function<PgResult<Done>(const std::vector<TableChange>&)>& apply,
                   bool replace_all, bool* failed_itself, std::stop_token stop);
   void InsistIfDue(pqxx::work& tx) const;
-  PgResult<Done> ApplyBatch(const std::vector<TableChange>& changes, GlobalT closed_t);
+  PgResult<Done> ApplyBatch(const std::vector<TableChange>& changes, const Transactions& transactions,
+                            GlobalT closed_t);
   void RunStatements(pqxx::work& tx, const std::vector<TableChange>& changes);
   After MakeDurable();
   After Failed(const std::string& message);
@@ -77,6 +76,7 @@ class ApplyWorker {
   ApplyInbox inbox_;
   ApplyActivity activity_;
   PgSession session_;
+  OwnCommits own_;
   // Owned by the thread:
   TableCatalogPtr catalog_;
   std::uint64_t generation_ = 0;

@@ -10,11 +10,16 @@
 namespace psp {
 namespace {
 
+struct Version {
+  const proto::Row* row = nullptr;
+  GlobalT global_t = 0;
+};
+
 struct TableRows {
   const CapturedTable* table = nullptr;
   bool has_guards = false;
   std::unordered_map<std::string_view, std::size_t> by_key;  // -> index in rows
-  std::vector<const proto::Row*> rows;                       // the last writer of each key
+  std::vector<Version> rows;                                 // the last version of each key
 };
 
 // In the order in which the transactions wrote to them, as far as they agree: a local transaction, which
@@ -43,10 +48,9 @@ BatchProblem Malformed(const CapturedTable& table, const std::string& what) {
   return {false, "a row of " + table.schema_name + "." + table.table_name + " " + what};
 }
 
-std::optional<BatchProblem> Gather(const TableCatalog& catalog, const proto::WriteSet& write_set,
-                                   Tables* tables) {
+std::optional<BatchProblem> Gather(const TableCatalog& catalog, const WrittenRows& written, Tables* tables) {
   std::vector<std::uint32_t> order;
-  for (const proto::Row& row : write_set.rows()) {
+  for (const proto::Row& row : written.write_set->rows()) {
     const auto guard = catalog.guards.find(row.table_id());
     const std::uint32_t table_id = guard == catalog.guards.end() ? row.table_id() : guard->second.table_id;
     const auto table = catalog.tables.find(table_id);
@@ -62,28 +66,31 @@ std::optional<BatchProblem> Gather(const TableCatalog& catalog, const proto::Wri
     }
     if (!row.deleted() && !row.has_image()) return Malformed(table->second, "has no image");
     const auto [known, is_new] = entry.by_key.try_emplace(row.key(), entry.rows.size());
+    const Version version{&row, written.global_t};
     if (is_new) {
-      entry.rows.push_back(&row);
+      entry.rows.push_back(version);
     } else {
-      entry.rows[known->second] = &row;
+      entry.rows[known->second] = version;
     }
   }
   tables->AddOrder(order);
   return std::nullopt;
 }
 
-// One array for each column of the records.
+// One array for each column of the records, and one of their global_t if the table is versioned.
 class Arrays {
  public:
-  explicit Arrays(const std::vector<std::uint32_t>& oids) {
+  Arrays(const std::vector<std::uint32_t>& oids, bool versioned) : columns_(oids.size()) {
     for (const std::uint32_t oid : oids) writers_.emplace_back(oid);
+    if (versioned) writers_.emplace_back(kOidInt8);
   }
 
   // False when the record is malformed or has another number of columns.
-  bool Add(std::string_view record) {
-    if (!DecodeRecord(&record, &fields_).empty() || !record.empty() || fields_.size() != writers_.size())
+  bool Add(std::string_view record, GlobalT global_t) {
+    if (!DecodeRecord(&record, &fields_).empty() || !record.empty() || fields_.size() != columns_)
       return false;
-    for (std::size_t i = 0; i < writers_.size(); ++i) writers_[i].Add(fields_[i].value);
+    for (std::size_t i = 0; i < columns_; ++i) writers_[i].Add(fields_[i].value);
+    if (writers_.size() > columns_) writers_.back().AddInt8(global_t);
     return true;
   }
 
@@ -95,17 +102,19 @@ class Arrays {
   }
 
  private:
+  const std::size_t columns_;
   std::vector<ArrayWriter> writers_;
   std::vector<RecordField> fields_;
 };
 
 }  // namespace
 
-Result<std::vector<TableChange>, BatchProblem> BuildBatch(
-    const TableCatalog& catalog, const std::vector<const proto::WriteSet*>& write_sets, bool replace_all) {
+Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& catalog,
+                                                          const std::vector<WrittenRows>& written,
+                                                          bool replace_all) {
   Tables tables;
-  for (const proto::WriteSet* write_set : write_sets) {
-    if (auto problem = Gather(catalog, *write_set, &tables)) return *problem;
+  for (const WrittenRows& rows : written) {
+    if (auto problem = Gather(catalog, rows, &tables)) return *problem;
   }
   std::vector<TableChange> changes;
   for (const std::uint32_t table_id : tables.order()) {
@@ -114,12 +123,12 @@ Result<std::vector<TableChange>, BatchProblem> BuildBatch(
     TableChange& change = changes.emplace_back();
     change.table = entry.table;
     change.replace = replace_all || entry.has_guards || entry.table->always_replace;
-    Arrays keys(entry.table->key_oids);
-    Arrays values(entry.table->column_oids);
-    for (const proto::Row* row : entry.rows) {
-      if ((row->deleted() || change.replace) && !keys.Add(row->key()))
+    Arrays keys(entry.table->key_oids, entry.table->versioned);
+    Arrays values(entry.table->column_oids, entry.table->versioned);
+    for (const auto& [row, global_t] : entry.rows) {
+      if ((row->deleted() || change.replace) && !keys.Add(row->key(), global_t))
         return Malformed(*entry.table, "has a malformed key");
-      if (!row->deleted() && !values.Add(row->image()))
+      if (!row->deleted() && !values.Add(row->image(), global_t))
         return Malformed(*entry.table, "has a malformed image");
     }
     change.delete_keys = keys.Finish();

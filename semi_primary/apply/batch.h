@@ -8,11 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "common/ids.h"
 #include "common/result.h"
 #include "proto/psp.pb.h"
 #include "semi_primary/apply/catalog.h"
 
 namespace psp {
+
+// What one transaction wrote (or, with the copy's number, what a part of the copy holds).
+struct WrittenRows {
+  GlobalT global_t = 0;
+  const proto::WriteSet* write_set = nullptr;
+};
 
 struct TableChange {
   const CapturedTable* table = nullptr;
@@ -26,9 +33,10 @@ struct BatchProblem {
   std::string message;
 };
 
-// `write_sets` in the order of global_t. `replace_all`: no ON CONFLICT anywhere. The catalog must outlive the
+// `written` in the order of global_t. `replace_all`: no ON CONFLICT anywhere. The catalog must outlive the
 // result.
-Result<std::vector<TableChange>, BatchProblem> BuildBatch(
-    const TableCatalog& catalog, const std::vector<const proto::WriteSet*>& write_sets, bool replace_all);
+Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& catalog,
+                                                          const std::vector<WrittenRows>& written,
+                                                          bool replace_all);
 
 }  // namespace psp

@@ -49,7 +49,7 @@ class BatchTest : public ::testing::Test {
     row->set_key(Record({"guarded"}));
   }
   std::vector<TableChange> Build(bool replace_all = false) {
-    auto built = BuildBatch(catalog_, {&first_, &second_}, replace_all);
+    auto built = BuildBatch(catalog_, {{1, &first_}, {2, &second_}}, replace_all);
     EXPECT_TRUE(built.ok());
     return built.ok() ? *built : std::vector<TableChange>();
   }
@@ -109,6 +109,24 @@ TEST_F(BatchTest, TablesComeInTheOrderInWhichTheyAreWritten) {
   EXPECT_EQ(order(), (Ids{1, 5, 4, 3}));
 }
 
+TEST_F(BatchTest, VersionedTablesGetTheNumberOfEachRowsLastWriter) {
+  const auto numbers = [](const std::vector<GlobalT>& values) {
+    ArrayWriter writer(kOidInt8);
+    for (const GlobalT value : values) writer.AddInt8(value);
+    return writer.Finish();
+  };
+  catalog_.tables[1].versioned = true;
+  Upsert(&first_, 1, "a", {"a", "1"});
+  Upsert(&first_, 1, "b", {"b", "1"});
+  Upsert(&second_, 1, "a", {"a", "2"});
+  Delete(&second_, "c");
+  const auto changes = Build();
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].upsert_values,
+            (std::vector<std::string>{Array({"a", "b"}), Array({"2", "1"}), numbers({2, 1})}));
+  EXPECT_EQ(changes[0].delete_keys, (std::vector<std::string>{Array({"c"}), numbers({2})}));
+}
+
 TEST_F(BatchTest, OnlyGuardsChangeNothing) {
   Guard(&first_);
   EXPECT_TRUE(Build().empty());
@@ -116,18 +134,18 @@ TEST_F(BatchTest, OnlyGuardsChangeNothing) {
 
 TEST_F(BatchTest, BadRows) {
   Upsert(&first_, 9, "a", {"a"});
-  auto built = BuildBatch(catalog_, {&first_}, false);
+  auto built = BuildBatch(catalog_, {{1, &first_}}, false);
   ASSERT_FALSE(built.ok());
   EXPECT_TRUE(built.error().unknown_table);
   first_.Clear();
   Upsert(&first_, 1, "a", {"a"});  // one column too few
-  built = BuildBatch(catalog_, {&first_}, false);
+  built = BuildBatch(catalog_, {{1, &first_}}, false);
   ASSERT_FALSE(built.ok());
   EXPECT_FALSE(built.error().unknown_table);
   first_.Clear();
   Upsert(&first_, 1, "a", {"a", "1"});
   first_.mutable_rows(0)->clear_image();
-  EXPECT_FALSE(BuildBatch(catalog_, {&first_}, false).ok());
+  EXPECT_FALSE(BuildBatch(catalog_, {{1, &first_}}, false).ok());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "common/clock.h"
 #include "common/pg_session.h"
 #include "semi_primary/apply/blocker_clocks.h"
 
@@ -20,6 +21,20 @@ struct ApplyActivity {
   // deadlock and begun again. 0: it does not hold or want any.
   std::atomic<std::int64_t> wanting_since_us{0};
   std::atomic<int> backend_pid{0};
+};
+
+// For as long as it lives the worker wants the row locks of a batch.
+class LockWanting {
+ public:
+  explicit LockWanting(ApplyActivity* activity) : activity_(activity) {
+    activity_->wanting_since_us = MonotonicUs();
+  }
+  ~LockWanting() { activity_->wanting_since_us = 0; }
+  LockWanting(const LockWanting&) = delete;
+  LockWanting& operator=(const LockWanting&) = delete;
+
+ private:
+  ApplyActivity* activity_;
 };
 
 class BlockerWatch {

@@ -21,6 +21,8 @@ struct CapturedTable {
   std::string insert_sql;                  // one array parameter for each column
   std::string upsert_sql;                  // the same, ON CONFLICT DO UPDATE
   std::string delete_sql;                  // one array parameter for each key column
+  std::string clear_sql{};                 // takes all rows away
+  bool versioned = false;                  // views mode: one array more, of the rows' global_t, comes last
 };
 
 struct GuardOf {

@@ -33,9 +33,13 @@ CapturedTable TableOf(const pqxx::row& row) {
   table.column_oids = Oids(row["column_oids"]);
   table.key_oids = Oids(row["key_oids"]);
   table.always_replace = row["always_replace"].as<bool>();
+  table.versioned = row["versioned"].as<bool>();
   table.insert_sql = row["insert_sql"].as<std::string>();
   table.upsert_sql = table.insert_sql + row["on_conflict_sql"].as<std::string>();
+  // What is deleted stays as a tombstone, which an insertion would meet.
+  if (table.versioned) table.insert_sql = table.upsert_sql;
   table.delete_sql = row["delete_sql"].as<std::string>();
+  table.clear_sql = row["clear_sql"].as<std::string>();
   return table;
 }
 

@@ -1,53 +1,7 @@
--- The psp schema of a semi-primary in native mode. Applied by `psp schema adopt` and `psp cluster join`.
+-- The psp schema of a semi-primary in native mode, after sql/common/semi_primary.sql. Applied by `psp schema adopt` and
+-- `psp cluster join`.
 -- No application role has a right on anything here but USAGE on the schema and the three functions
 -- psp.outcome, psp.snapshot and the view psp.status (see grants.sql).
-
-CREATE TABLE psp.identity (
-    only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    cluster_id     uuid NOT NULL,
-    sp_id          integer NOT NULL,
-    name           text NOT NULL,
-    mode           text NOT NULL DEFAULT 'native',
-    schema_version integer NOT NULL DEFAULT 2,  -- a change of a table here raises it; the daemon refuses all others
-    token          text NOT NULL,      -- what the commit hook shows the daemon, and nobody else can read
-    hook_conninfo  text NOT NULL,      -- where the daemon's commit hook server listens (libpq conninfo)
-    joining        boolean NOT NULL DEFAULT false  -- true until the copy from the primary is complete
-);
-
-CREATE TABLE psp.tables (
-    table_id    integer PRIMARY KEY,
-    schema_name text NOT NULL,
-    table_name  text NOT NULL,
-    -- [{"name", "type": format_type, "encoding": "binary"|"text"}] in image order, generated columns left out
-    columns     jsonb NOT NULL,
-    -- [{"name", "type", "normalise": "none"|"numeric"|"float"|"text"|"base"}] in key order. type: of the normalised value
-    -- (a domain's base type); of an enum the enum's, whose binary form is the label, like text's
-    key_columns jsonb NOT NULL,
-    -- [{"guard_id", "index": name, "columns": text for messages}]
-    guards      jsonb NOT NULL DEFAULT '[]',
-    UNIQUE (schema_name, table_name)
-);
-
--- The strides of sequences: this SP draws base + increment * (sp_id + slots * n), stride = increment * slots.
-CREATE TABLE psp.sequences (
-    schema_name   text NOT NULL,
-    sequence_name text NOT NULL,
-    base          bigint NOT NULL,     -- where the sequence stood at adoption
-    increment     bigint NOT NULL,     -- what it was before, and is again after release
-    stride        bigint NOT NULL,
-    PRIMARY KEY (schema_name, sequence_name)
-);
-
--- W and, for own commits above W, their proof of being in. Both change in the transaction whose effects they tell.
-CREATE TABLE psp.watermark (
-    only_row  boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    watermark bigint NOT NULL
-) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 1000);
-
-CREATE TABLE psp.applied (
-    global_t bigint PRIMARY KEY,
-    tx_id    uuid NOT NULL
-);
 
 -- Open transactions that have written. Unlogged: they do not survive a crash, nor must these rows.
 CREATE UNLOGGED TABLE psp.commit_intent (
@@ -74,10 +28,3 @@ CREATE UNLOGGED TABLE psp.write_set (
 ) WITH (autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_scale_factor = 0.0);
 ALTER TABLE psp.write_set ALTER COLUMN payload SET STORAGE EXTERNAL;
 CREATE INDEX write_set_xid ON psp.write_set (xid);
-
--- Written by the daemon about once a second; read by psp.status.
-CREATE UNLOGGED TABLE psp.daemon_status (
-    only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    updated_at timestamptz NOT NULL,
-    status     jsonb NOT NULL
-) WITH (fillfactor = 50);

@@ -9,6 +9,7 @@
 --   $8 text[] reason: not null: it must not commit   $9 bytea[] write_set as it goes into the log
 -- Their rows, in the order of (table_id, key), no key twice in the batch among those that may commit:
 --   $10 int4[] i   $11 int4[] table_id   $12 bytea[] key   $13 bool[] deleted   $14 bytea[] image
+--   $15 int8[] global_t of the version that the row replaces, where it is known (views mode)
 --
 -- Returns one row for each transaction that was decided before (with that decision) or that lost (with the key it
 -- lost on). All others have committed, or aborted for the reason they came with.
@@ -18,9 +19,9 @@ WITH known AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT * FROM psp.tx_log AS o WHERE o.tx_id = t.tx_id OFFSET 0) AS l
 ), found AS MATERIALIZED (
     -- Every row's last version, looked up once: for the rule, and for where to write the next one.
-    SELECT r.i, r.table_id, r.key, r.deleted, r.image, d.place, d.global_t AS last_t, d.sp_id AS last_sp_id
-    FROM unnest($10::int4[], $11::int4[], $12::bytea[], $13::bool[], $14::bytea[])
-         AS r (i, table_id, key, deleted, image)
+    SELECT r.i, r.table_id, r.key, r.deleted, r.image, r.known_t, d.place, d.global_t AS last_t, d.sp_id AS last_sp_id
+    FROM unnest($10::int4[], $11::int4[], $12::bytea[], $13::bool[], $14::bytea[], $15::int8[])
+         AS r (i, table_id, key, deleted, image, known_t)
     LEFT JOIN LATERAL (
         SELECT o.ctid AS place, o.global_t, o.sp_id
         FROM psp.data AS o
@@ -28,11 +29,12 @@ WITH known AS MATERIALIZED (
         OFFSET 0
     ) AS d ON true
 ), lost AS MATERIALIZED (
-    -- The rule: the key's last writer is neither below the watermark nor seen.
+    -- The rule: the key's last writer is neither below the watermark nor seen; or, where the version that the row replaces
+    -- is known, newer than it (the thesis's Algorithm 1).
     SELECT DISTINCT ON (f.i) f.i::int8 AS i, f.table_id, f.key, f.last_t AS winner_t, f.last_sp_id AS winner_sp_id
     FROM found AS f
-    WHERE f.last_t > ($4::int8[])[f.i]
-      AND f.last_t <> ALL (($7::int8[])[($5::int4[])[f.i]:($6::int4[])[f.i]])
+    WHERE f.last_t > coalesce(f.known_t, ($4::int8[])[f.i])
+      AND (f.known_t IS NOT NULL OR f.last_t <> ALL (($7::int8[])[($5::int4[])[f.i]:($6::int4[])[f.i]]))
 ), out AS MATERIALIZED (
     SELECT i FROM known
     UNION ALL

@@ -4,8 +4,8 @@ REVOKE ALL ON ALL ROUTINES IN SCHEMA psp FROM PUBLIC;
 REVOKE ALL ON SCHEMA psp FROM PUBLIC;
 GRANT USAGE ON SCHEMA psp TO PUBLIC;
 GRANT EXECUTE ON FUNCTION psp.begin(), psp.select_mode(text, boolean), psp.no_transaction(), psp.next_identity(regclass),
-    psp.outcome(uuid) TO PUBLIC;
-GRANT SELECT ON psp.mode_schemas TO PUBLIC;
+    psp.outcome(uuid), psp.client_endpoint() TO PUBLIC;
+GRANT SELECT ON psp.mode_schemas, psp.status TO PUBLIC;
 -- Called inside rules, as the one who writes; each sees the caller's own transaction only.
 DO $$
 DECLARE

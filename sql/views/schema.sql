@@ -1,4 +1,5 @@
--- The psp schema of a database in views mode. Applied by `psp schema convert`. See README.md for who writes what.
+-- The psp schema of a database in views mode; sql/common/semi_primary.sql follows. Applied by `psp schema convert`. See
+-- README.md for who writes what.
 CREATE SCHEMA psp;
 
 -- What `psp schema convert` did, and needs to undo: one row for each converted table.
@@ -25,28 +26,6 @@ CREATE TABLE psp.mode_schemas (
     PRIMARY KEY (schema_name, mode)
 );
 
--- The same as in native mode (sql/native/schema.sql explains the columns).
-CREATE TABLE psp.tables (
-    table_id    integer PRIMARY KEY,
-    schema_name text NOT NULL,
-    table_name  text NOT NULL,
-    columns     jsonb NOT NULL,
-    key_columns jsonb NOT NULL,
-    guards      jsonb NOT NULL DEFAULT '[]',
-    UNIQUE (schema_name, table_name)
-);
-
-CREATE TABLE psp.watermark (
-    only_row  boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    watermark bigint NOT NULL
-) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 1000);
-INSERT INTO psp.watermark (watermark) VALUES (0);
-
-CREATE TABLE psp.applied (
-    global_t bigint PRIMARY KEY,
-    tx_id    uuid NOT NULL
-);
-
 -- The semi-primary's log (thesis, section 3.3.5).
 CREATE TYPE psp.tx_status AS ENUM ('running', 'waiting', 'committed', 'aborted', 'pending');
 
@@ -57,7 +36,11 @@ CREATE TABLE psp.transactions (
     watermark bigint NOT NULL,                       -- the snapshot (W, seen) in which it began
     seen      bigint[] NOT NULL,
     global_t  bigint,                                -- of a committed one that wrote
-    reason    text,                                  -- of an aborted one
+    -- of an aborted one, as clients are told; sqlstate null: 40000
+    sqlstate  text,
+    reason    text,
+    detail    text,
+    hint      text,
     changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     CHECK (global_t IS NULL OR status = 'committed')
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 1000);

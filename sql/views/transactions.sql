@@ -1,13 +1,18 @@
 -- A transaction's life, as the client, the local workers, the garbage collector and recovery move it on.
 -- All functions run with the rights of psp's owner; those for clients are granted in grants.sql.
 
+-- A database that is registered nowhere works, too.
+INSERT INTO psp.watermark (watermark) VALUES (0);
+
 -- ---- for clients --------------------------------------------------------------------------------------------------
 
 -- Begins a transaction inside the open transaction of PostgreSQL, whose COMMIT must come before the commit request.
 CREATE FUNCTION psp.begin() RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    tx uuid := gen_random_uuid();
+    -- Its last four bytes tell at which semi-primary it began: another one says so instead of looking for it.
+    tx uuid := encode(overlay(uuid_send(gen_random_uuid()) PLACING
+                              int4send(coalesce((SELECT i.sp_id FROM psp.identity i), 0)) FROM 13), 'hex');
 BEGIN
     IF current_setting('psp.tx_id', true) <> '' THEN
         RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction', MESSAGE = 'psp: a transaction has begun already';
@@ -19,9 +24,11 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended(tx::text, 0));
     INSERT INTO psp.transactions (tx_id, xid, watermark, seen)
     SELECT tx, pg_current_xact_id(), w.watermark, ARRAY(SELECT a.global_t FROM psp.applied a)
-      FROM psp.watermark w, psp.temp_alive;
+      FROM psp.watermark w, psp.temp_alive
+     WHERE NOT EXISTS (SELECT FROM psp.identity i WHERE i.joining);
     IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'psp: the semi-primary is recovering',
+        RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now',
+            MESSAGE = 'psp: the semi-primary is recovering, or joining the cluster',
             HINT = 'Try again when its daemon has finished.';
     END IF;
     PERFORM set_config('psp.tx_id', tx::text, true);
@@ -70,6 +77,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.status FROM psp.transactions t WHERE t.tx_id = tx
 $$;
 
+-- Where the daemon takes commit requests; NULL: it has never run. Exists in views mode only, so clients tell by it how to
+-- begin and commit.
+CREATE FUNCTION psp.client_endpoint() RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT i.client_endpoint FROM psp.identity i
+$$;
+
 -- What a rule calls for a write outside psp.begin … COMMIT: it would never be certified.
 CREATE FUNCTION psp.no_transaction() RETURNS xid8
 LANGUAGE plpgsql AS $$
@@ -95,12 +109,16 @@ END $$;
 --   waiting    send the write-set to the primary, or send it again      committed, aborted   answer
 --   pending    do not answer: recovery will tell                        NULL                 no such transaction here;
 --                                                                       the primary's log may know it, else aborted
--- 25001: the transaction of PostgreSQL is still open.
+-- 25001: the transaction of PostgreSQL is still open. 57P03: PostgreSQL has crashed, and psp.recover has not run yet.
 CREATE FUNCTION psp.request_commit(tx uuid) RETURNS psp.transactions
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_tx psp.transactions;
 BEGIN
+    -- Or a transaction whose temporary rows are lost would look as if it had written nothing.
+    IF NOT EXISTS (SELECT FROM psp.temp_alive) THEN
+        RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'psp: the semi-primary is recovering';
+    END IF;
     UPDATE psp.transactions SET status = 'waiting', changed_at = clock_timestamp()
      WHERE tx_id = tx AND status = 'running' RETURNING * INTO found_tx;
     IF FOUND THEN
@@ -118,17 +136,46 @@ BEGIN
     RETURN found_tx;
 END $$;
 
+-- What became of a transaction, without asking for anything. is_open: its transaction of PostgreSQL has not ended.
+-- Neither: not known here.
+CREATE FUNCTION psp.look(tx uuid, OUT status psp.tx_status, OUT is_open boolean, OUT decided_t bigint, OUT sqlstate text,
+                         OUT reason text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- The lock first: the transaction may end between two looks.
+    is_open := NOT pg_try_advisory_xact_lock_shared(hashtextextended(tx::text, 0));
+    SELECT t.status, t.global_t, coalesce(t.sqlstate, '40000'), t.reason, t.detail, t.hint
+      INTO status, decided_t, sqlstate, reason, detail, hint FROM psp.transactions t WHERE t.tx_id = tx;
+    is_open := is_open AND status IS NULL;
+END $$;
+
 -- The end of an aborted transaction; what is finished already stays as it is. Returns the status it has now.
-CREATE FUNCTION psp.abort(tx uuid, why text) RETURNS psp.tx_status
+CREATE FUNCTION psp.abort(tx uuid, why text, state text DEFAULT NULL, details text DEFAULT NULL, hints text DEFAULT NULL)
+RETURNS psp.tx_status
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_status psp.tx_status;
 BEGIN
-    UPDATE psp.transactions SET status = 'aborted', reason = why, changed_at = clock_timestamp()
-     WHERE tx_id = tx AND status IN ('running', 'waiting', 'pending');
-    SELECT status INTO found_status FROM psp.transactions WHERE tx_id = tx;
+    UPDATE psp.transactions t SET status = 'aborted', sqlstate = state, reason = why, detail = details, hint = hints,
+           changed_at = clock_timestamp()
+     WHERE t.tx_id = tx AND t.status IN ('running', 'waiting', 'pending');
+    SELECT t.status INTO found_status FROM psp.transactions t WHERE t.tx_id = tx;
     RETURN found_status;
 END $$;
+
+-- What a client asks for. A transaction whose commit was requested before stays as it is.
+CREATE FUNCTION psp.abort_running(tx uuid) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE psp.transactions SET status = 'aborted', reason = 'aborted by its client', changed_at = clock_timestamp()
+     WHERE tx_id = tx AND status = 'running'
+$$;
+
+-- Whether a committed transaction's rows are in, whoever has applied them.
+CREATE FUNCTION psp.is_applied(decided_t bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM psp.applied WHERE global_t = decided_t)
+        OR EXISTS (SELECT FROM psp.watermark WHERE watermark >= decided_t)
+$$;
 
 -- The end of a waiting transaction whose write-set is empty: the primary need not know of it.
 CREATE FUNCTION psp.finish_read_only(tx uuid) RETURNS void
@@ -164,7 +211,7 @@ BEGIN
     RETURN (SELECT count(*) FROM psp.transactions WHERE status = 'pending');
 END $$;
 
--- What the primary's log tells of a pending transaction; its rows are applied like those of any other semi-primary, by
+-- What the primary's log tells of a pending (or waiting) transaction; its rows are applied like those of any other semi-primary, by
 -- the same transaction. global_t NULL: aborted, or lost on the way.
 CREATE FUNCTION psp.resolve(tx uuid, decided_t bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -172,5 +219,5 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
        SET status = CASE WHEN decided_t IS NULL THEN 'aborted' ELSE 'committed' END::psp.tx_status,
            global_t = decided_t, changed_at = clock_timestamp(),
            reason = CASE WHEN decided_t IS NULL THEN 'the primary did not commit it' END
-     WHERE tx_id = tx AND status = 'pending'
+     WHERE tx_id = tx AND status IN ('pending', 'waiting')
 $$;

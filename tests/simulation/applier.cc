@@ -81,7 +81,7 @@ void Applier::Next() {
   }
   next_own_ = 0;
   blocked_since_us_ = 0;
-  write_sets_.clear();
+  written_.clear();
   Later(50, 2'000, &Applier::FindOwn);
 }
 
@@ -101,13 +101,13 @@ void Applier::FindOwn() {
       sim_.Trace("apply: own ", one.global_t, " is not in");
       if (one.write_set == nullptr) return sim_.Violation("nobody knows the rows of own ", one.global_t);
     }
-    if (one.write_set != nullptr) write_sets_.push_back(one.write_set.get());
+    if (one.write_set != nullptr) written_.push_back({one.global_t, one.write_set.get()});
   }
   Build();
 }
 
 void Applier::Build() {
-  const auto built = BuildBatch(Catalog(), write_sets_, false);
+  const auto built = BuildBatch(Catalog(), written_, false);
   if (!built.ok()) return sim_.Violation("a batch cannot be built: ", built.error().message);
   changes_ = Unpack(*built);
   LockRows();
@@ -141,7 +141,7 @@ void Applier::Write() {
 
 // A part of the copy.
 void Applier::Copy() {
-  const auto built = BuildBatch(Catalog(), {copy_.copied_rows.get()}, false);
+  const auto built = BuildBatch(Catalog(), {{copy_.closed_t, copy_.copied_rows.get()}}, false);
   if (!built.ok()) return sim_.Violation("the copy cannot be written: ", built.error().message);
   SpState next = *database_.state();
   if (copy_.copy_begins && scenario_.mutation != Mutation::kCopyIsNotCleared) next.rows.clear();

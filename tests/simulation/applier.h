@@ -67,7 +67,7 @@ class Applier {
   std::vector<ApplyTransaction> batch_;
   GlobalT upto_t_ = 0;
   std::size_t next_own_ = 0;
-  std::vector<const proto::WriteSet*> write_sets_;
+  std::vector<WrittenRows> written_;
   RowChanges changes_;
   std::int64_t blocked_since_us_ = 0;
 };

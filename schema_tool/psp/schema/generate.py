@@ -13,7 +13,7 @@ from psp.schema.model import Database, ForeignKey, Index, Table
 from psp.schema.templates import dollar_quote, sql_templates
 
 CAPTURE_TEMPLATE = "capture.sql.j2"
-FIRST_FILES = ("schema.sql", "hook.sql.j2")
+FIRST_FILES = ("semi_primary.sql", "schema.sql", "hook.sql.j2")
 LAST_FILES = ("ddl_guard.sql", "grants.sql")  # after everything else: schema changes are refused then
 
 TEXT_SETTINGS = """

@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 MIN_VERSION = 15
 
 _FACTS = """
-SELECT to_regclass('psp.identity') IS NOT NULL AS adopted,
+SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_tables') IS NULL AS adopted,
        to_regclass('psp.converted_tables') IS NOT NULL AS converted,
        current_user AS role,
        (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS superuser,

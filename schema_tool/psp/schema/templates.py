@@ -15,9 +15,9 @@ def dollar_quote(text: str) -> str:
 
 
 def sql_templates(part: str) -> jinja2.Environment:
-    """The templates of sql/`part`. Filter `ident` quotes an identifier; an unknown name is an error."""
+    """The templates of sql/`part` and sql/common. Filter `ident` quotes names; an unknown one is an error."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(sql_dir(part)),
+        loader=jinja2.FileSystemLoader([sql_dir(part), sql_dir("common")]),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,  # SQL: names go through `ident`, or come quoted

@@ -170,6 +170,10 @@ def _convert_table(connection: psycopg.Connection[Any], table: ConvertedTable) -
         "VALUES (%s, %s, %s, %s, %s)",
         (table.captured.table_id, table.schema, table.name, table.persistent_name, table.temp_name),
     )
+    connection.execute(
+        "UPDATE psp.tables SET persistent = %s WHERE table_id = %s",
+        (table.persistent_name, table.captured.table_id),
+    )
 
 
 def _always(table: ConvertedTable) -> list[str]:

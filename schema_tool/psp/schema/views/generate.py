@@ -16,7 +16,7 @@ from psp.schema.templates import dollar_quote, sql_templates
 from psp.schema.views.catalog import Details
 
 MODES = ("union", "fulljoin", "nryotw")
-FIRST_FILES = ("schema.sql", "transactions.sql")
+FIRST_FILES = ("schema.sql", "semi_primary.sql", "transactions.sql")
 LAST_FILES = ("grants.sql",)
 
 
