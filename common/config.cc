@@ -88,7 +88,8 @@ void Settings::Text(TextSetting setting, std::string* target) {
               .fallback = Quoted(setting.default_value),
               .example = Quoted(setting.example),
               .required = setting.required,
-              .assign = {}};
+              .assign = {},
+              .in_sample = setting.required || setting.in_sample};
   entry.assign = [setting = std::move(setting), target](const std::string& value) {
     return AssignText(setting, value, target);
   };
@@ -103,12 +104,31 @@ void Settings::Integer(IntegerSetting setting, std::int64_t* target) {
               .fallback = std::to_string(setting.default_value),
               .example = std::to_string(setting.default_value),
               .required = setting.required,
-              .assign = {}};
+              .assign = {},
+              .in_sample = setting.required};
   entry.assign = [setting = std::move(setting), target](const std::string& value) {
     return AssignInteger(setting, value, target);
   };
   entries_.push_back(std::move(entry));
 }
+
+void Settings::Boolean(BooleanSetting setting, bool* target) {
+  *target = setting.default_value;
+  const std::string fallback = setting.default_value ? "true" : "false";
+  entries_.push_back({.name = setting.name,
+                      .description = setting.description,
+                      .type = "true or false",
+                      .fallback = fallback,
+                      .example = fallback,
+                      .assign = [target](const std::string& value) -> std::string {
+                        if (value != "true" && value != "false")
+                          return "'" + value + "' is not true or false";
+                        *target = value == "true";
+                        return {};
+                      }});
+}
+
+void Settings::Together(const std::string& name, Rule rule) { Find(name)->rule = std::move(rule); }
 
 Settings::Entry* Settings::Find(std::string_view name) {
   const auto found =
@@ -137,6 +157,7 @@ void Settings::Assign(const std::string& where, const std::string& name, const s
     return;
   }
   entry->given = true;
+  entry->where = where;
   if (const std::string problem = entry->assign(value); !problem.empty()) {
     errors_.push_back(where + ": " + name + ": " + problem);
   }
@@ -217,6 +238,13 @@ Settings::Outcome Settings::Load(int argc, const char* const* argv, std::ostream
       errors_.push_back((path.empty() ? "command line" : path) + ": " + entry.name + ": is required");
     }
   }
+  for (const Entry& entry : entries_) {
+    if (!errors_.empty() || !entry.rule) continue;
+    const std::string problem = entry.rule(entry.given);
+    const std::string file = path.empty() ? "command line" : path;
+    if (!problem.empty())
+      errors_.push_back((entry.given ? entry.where : file) + ": " + entry.name + ": " + problem);
+  }
   for (const std::string& error : errors_) err << error << "\n";
   return errors_.empty() ? Outcome::kRun : Outcome::kExitBadConfiguration;
 }
@@ -239,8 +267,8 @@ void Settings::PrintSample(std::ostream& out) const {
   for (const Entry& entry : entries_) {
     out << "\n# " << entry.description << "\n# " << entry.type << "; "
         << (entry.required ? "required" : "default " + entry.fallback) << "\n"
-        << (entry.required ? "" : "# ") << entry.name << ": "
-        << (entry.required ? entry.example : entry.fallback) << "\n";
+        << (entry.in_sample ? "" : "# ") << entry.name << ": "
+        << (entry.in_sample ? entry.example : entry.fallback) << "\n";
   }
 }
 

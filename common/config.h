@@ -28,7 +28,8 @@ class Settings {
     bool required = false;
     std::vector<std::string> allowed{};  // empty: anything
     Check check{};
-    std::string example{};  // shown in the sample for a required setting
+    std::string example{};   // shown in the sample for a required setting
+    bool in_sample = false;  // shown there like a required one
   };
   struct IntegerSetting {
     std::string name;  // ends with its unit
@@ -39,6 +40,14 @@ class Settings {
     bool required = false;
   };
 
+  struct BooleanSetting {
+    std::string name;
+    std::string description;
+    bool default_value = false;
+  };
+  // Gets whether the setting was given; returns an empty string, or what is wrong with it beside the others.
+  using Rule = std::function<std::string(bool given)>;
+
   enum class Outcome { kRun, kExitSuccess, kExitBadConfiguration };
 
   Settings(std::string program, std::string about);
@@ -46,6 +55,9 @@ class Settings {
   // The target keeps the value; it must outlive Load. It is set to the default at once.
   void Text(TextSetting setting, std::string* target);
   void Integer(IntegerSetting setting, std::int64_t* target);
+  void Boolean(BooleanSetting setting, bool* target);  // true or false
+  // To be asked when every setting has its value and each by itself is right.
+  void Together(const std::string& name, Rule rule);
 
   // Reads --config FILE, then --key value from the command line over it. Knows also --help and
   // --print-sample-config (kExitSuccess, text written to `out`). All errors are collected and written to
@@ -66,7 +78,10 @@ class Settings {
     std::string example;
     bool required = false;
     std::function<std::string(const std::string& value)> assign;  // returns what is wrong, or nothing
+    bool in_sample = false;
     bool given = false;
+    std::string where{};  // it was given
+    Rule rule{};
   };
 
   Entry* Find(std::string_view name);

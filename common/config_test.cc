@@ -68,6 +68,25 @@ TEST_F(SettingsTest, RangesHold) {
       << err_.str();
 }
 
+TEST_F(SettingsTest, BooleansAreTrueOrFalse) {
+  bool wait = false;
+  settings_.Boolean({.name = "wait", .description = "whether", .default_value = true}, &wait);
+  EXPECT_TRUE(wait);
+  EXPECT_EQ(Load({"--listen", "x", "--wait", "false"}), Settings::Outcome::kRun) << err_.str();
+  EXPECT_FALSE(wait);
+  EXPECT_EQ(Load({"--listen", "x", "--wait", "yes"}), Settings::Outcome::kExitBadConfiguration);
+}
+
+TEST_F(SettingsTest, RulesAreAskedWhenEverySettingHasItsValue) {
+  settings_.Together("log_level", [this](bool given) {
+    return given && executors_ > 9 ? "is too talkative for so many" : "";
+  });
+  File("log_level: warn\nlisten: x\nexecutors: 10\n");
+  EXPECT_EQ(Load({"--config", path_}), Settings::Outcome::kExitBadConfiguration);
+  EXPECT_EQ(err_.str(), path_ + ":1: log_level: is too talkative for so many\n");
+  EXPECT_EQ(Load({"--config", path_, "--executors", "2"}), Settings::Outcome::kRun);
+}
+
 TEST_F(SettingsTest, UnknownOptionIsRefusedWithSuggestion) {
   EXPECT_EQ(Load({"--listen", "x", "--executer", "3"}), Settings::Outcome::kExitBadConfiguration);
   EXPECT_NE(err_.str().find("executer: no such setting (did you mean executors?)"), std::string::npos)

@@ -9,7 +9,7 @@ namespace {
 
 void SetOptions(zmq::socket_t& socket, const SocketOptions& options) {
   socket.set(zmq::sockopt::linger, 0);
-  socket.set(zmq::sockopt::sndhwm, 0);
+  socket.set(zmq::sockopt::sndhwm, options.send_queue_max);
   socket.set(zmq::sockopt::rcvhwm, 0);
   socket.set(zmq::sockopt::maxmsgsize, options.message_bytes_max);
   socket.set(zmq::sockopt::tcp_keepalive, 1);
@@ -20,6 +20,10 @@ void SetOptions(zmq::socket_t& socket, const SocketOptions& options) {
   socket.set(zmq::sockopt::reconnect_ivl, 50);
   socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
 }
+
+// The last byte of a route where REQ sockets are served too: how the peer's messages are framed.
+constexpr char kReq = 'r';
+constexpr char kDealer = 'd';
 
 bool Parse(const zmq::message_t& frame, google::protobuf::MessageLite* message) {
   return frame.size() <= std::numeric_limits<int>::max() &&
@@ -44,11 +48,12 @@ zmq::message_t Serialised(const google::protobuf::MessageLite& message) {
   return frame;
 }
 
-SendOutcome SendTo(zmq::socket_t& socket, std::string_view route, zmq::message_t frame) {
+SendOutcome SendTo(zmq::socket_t& socket, std::string_view route, bool is_req, zmq::message_t frame) {
+  constexpr auto kMore = zmq::send_flags::sndmore | zmq::send_flags::dontwait;
   try {
-    const bool taken =
-        socket.send(zmq::buffer(route), zmq::send_flags::sndmore | zmq::send_flags::dontwait).has_value() &&
-        socket.send(std::move(frame), zmq::send_flags::dontwait).has_value();
+    const bool taken = socket.send(zmq::buffer(route), kMore).has_value() &&
+                       (!is_req || socket.send(zmq::message_t(), kMore).has_value()) &&
+                       socket.send(std::move(frame), zmq::send_flags::dontwait).has_value();
     return taken ? SendOutcome::kSent : SendOutcome::kUnreachable;
   } catch (const zmq::error_t& problem) {
     if (problem.num() == EHOSTUNREACH) return SendOutcome::kUnreachable;
@@ -79,7 +84,7 @@ std::string CheckEndpoint(std::string_view text) {
 }
 
 RouterSocket::RouterSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options)
-    : socket_(context, zmq::socket_type::router) {
+    : req_peers_(options.req_peers), socket_(context, zmq::socket_type::router) {
   SetOptions(socket_, options);
   socket_.set(zmq::sockopt::router_mandatory, 1);
   socket_.set(zmq::sockopt::router_handover, 0);
@@ -90,7 +95,9 @@ bool RouterSocket::Receive(std::string* route, google::protobuf::MessageLite* me
   std::vector<zmq::message_t> frames;
   while (TakeFrames(socket_, &frames)) {
     route->assign(frames[0].to_string_view());
-    if (frames.size() == 2 && Parse(frames[1], message)) return true;
+    const bool is_req = req_peers_ && frames.size() == 3 && frames[1].size() == 0;
+    if (req_peers_) route->push_back(is_req ? kReq : kDealer);
+    if (frames.size() == (is_req ? 3 : 2) && Parse(frames.back(), message)) return true;
     ++malformed_total_;
     if (malformed_peers_.First(*route)) {
       spdlog::warn("a peer sent a malformed message ({} frames); its malformed messages are dropped",
@@ -101,11 +108,16 @@ bool RouterSocket::Receive(std::string* route, google::protobuf::MessageLite* me
 }
 
 SendOutcome RouterSocket::Send(std::string_view route, const google::protobuf::MessageLite& message) {
-  return SendTo(socket_, route, Serialised(message));
+  return SendFrame(route, Serialised(message));
 }
 
 SendOutcome RouterSocket::SendBytes(std::string_view route, std::string_view bytes) {
-  return SendTo(socket_, route, zmq::message_t(bytes.data(), bytes.size()));
+  return SendFrame(route, zmq::message_t(bytes.data(), bytes.size()));
+}
+
+SendOutcome RouterSocket::SendFrame(std::string_view route, zmq::message_t frame) {
+  if (!req_peers_) return SendTo(socket_, route, false, std::move(frame));
+  return SendTo(socket_, route.substr(0, route.size() - 1), route.back() == kReq, std::move(frame));
 }
 
 DealerSocket::DealerSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options)

@@ -24,6 +24,9 @@ struct SocketOptions {
   std::int64_t message_bytes_max = 1 << 30;  // a peer that sends more is disconnected
   std::int64_t heartbeat_interval_ms = 500;  // ZeroMQ's own, which finds dead TCP connections
   std::int64_t heartbeat_timeout_ms = 3000;
+  int send_queue_max = 0;  // messages for each peer, what comes then is dropped; 0: no bound
+  // ROUTER: peers may be REQ sockets, too, which send an empty frame first and want it back.
+  bool req_peers = false;
 };
 
 // What is wrong with tcp://HOST:PORT as somebody has configured it; empty: nothing. PORT may be *: any free
@@ -35,7 +38,8 @@ enum class SendOutcome {
   kUnreachable,  // no such peer (any more)
 };
 
-// The primary's end: many peers, each with a route that lives as long as its connection.
+// The end with many peers (the primary's, and a semi-primary's for its clients), each with a route that lives
+// as long as its connection.
 class RouterSocket {
  public:
   // Binds at once; throws zmq::error_t (address in use, no such address). Do not share `context` across fork.
@@ -65,7 +69,15 @@ class RouterSocket {
   // The real endpoint when bound to port 0.
   std::string last_endpoint() const { return socket_.get(zmq::sockopt::last_endpoint); }
 
+  // For a loop that waits for another socket as well: when HasInput says no, fd() becomes readable by the
+  // next message. Ask again after each Send or Receive.
+  int fd() const { return socket_.get(zmq::sockopt::fd); }
+  bool HasInput() { return (socket_.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0; }
+
  private:
+  SendOutcome SendFrame(std::string_view route, zmq::message_t frame);
+
+  const bool req_peers_;
   zmq::socket_t socket_;
   std::uint64_t malformed_total_ = 0;
   LogOnce malformed_peers_;

@@ -60,6 +60,27 @@ TEST_F(SocketsTest, MalformedMessagesAreCountedAndDropped) {
   EXPECT_EQ(router_.malformed_total(), 2U);
 }
 
+TEST_F(SocketsTest, ReqSocketsGetTheirEmptyFrameBack) {
+  RouterSocket router(context_, "tcp://127.0.0.1:*", {.req_peers = true});
+  zmq::socket_t req(context_, zmq::socket_type::req);
+  zmq::socket_t dealer(context_, zmq::socket_type::dealer);
+  for (zmq::socket_t* peer : {&req, &dealer}) {
+    peer->set(zmq::sockopt::linger, 0);
+    peer->connect(router.last_endpoint());
+    proto::ToPrimary question;
+    question.set_epoch(7);
+    peer->send(zmq::buffer(question.SerializeAsString()), zmq::send_flags::none);
+    std::string route;
+    proto::ToPrimary heard;
+    while (!router.Receive(&route, &heard)) router.Wait(std::array<int, 1>{-1}, 1000);
+    ASSERT_EQ(router.Send(route, heard), SendOutcome::kSent);
+    zmq::message_t reply;
+    ASSERT_TRUE(peer->recv(reply));
+    EXPECT_FALSE(reply.more());
+    EXPECT_EQ(reply.to_string(), question.SerializeAsString());
+  }
+}
+
 TEST_F(SocketsTest, UnknownRouteIsUnreachable) {
   EXPECT_EQ(router_.SendBytes("nobody", "x"), SendOutcome::kUnreachable);
 }

@@ -61,6 +61,26 @@ TEST_F(PrimaryTest, ConflictNamesKeyAndWinnerAndSeenIsRespected) {
             lost.conflict().SerializeAsString());
 }
 
+// Views mode: the thesis's Algorithm 1.
+TEST_F(PrimaryTest, AKnownVersionDecidesInsteadOfTheSnapshot) {
+  FakeSp a = Sp(1), b = Sp(2);
+  Enter(a, 0);
+  Enter(b, 0);
+  const auto replacing = [](GlobalT known_t) {
+    proto::WriteSet rows = Rows({{"k", "new"}});
+    rows.mutable_rows(0)->set_global_t(known_t);
+    return rows;
+  };
+  const GlobalT first = Decide(a, 1, 0, Rows({{"k", "1"}})).global_t();
+  const GlobalT second = Decide(b, 2, 0, replacing(first)).global_t();
+  EXPECT_GT(second, first) << "the snapshot is older, the row is not";
+  const auto lost = Decide(a, 3, second, replacing(first));
+  ASSERT_TRUE(lost.has_conflict()) << "the snapshot is newer, the row is not";
+  EXPECT_EQ(lost.conflict().winner_t(), second);
+  EXPECT_TRUE(Decide(a, 4, 0, replacing(first), {second}).has_conflict());
+  EXPECT_GT(Decide(a, 5, 0, replacing(second)).global_t(), second);
+}
+
 TEST_F(PrimaryTest, RepeatedRequestGetsTheSameAnswerAndIsPublishedOnce) {
   FakeSp a = Sp(1), b = Sp(2);
   Enter(a, 0);
@@ -316,7 +336,7 @@ TEST_F(PrimaryTest, BatchPlanReadsTablesByTheirKeysOnly) {
     tx.exec("PREPARE batch AS " + sql.str());
     for (const auto& row :
          tx.exec("EXPLAIN EXECUTE batch (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
-                 " NULL, NULL, NULL, NULL)")) {
+                 " NULL, NULL, NULL, NULL, NULL)")) {
       plan += row[0].as<std::string>() + "\n";
     }
   });

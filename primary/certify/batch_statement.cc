@@ -32,7 +32,7 @@ std::vector<BatchRow> RowsInKeyOrder(const Batch& batch) {
   return rows;
 }
 
-// The statement's parameters $1 to $14, one array each.
+// The statement's parameters $1 to $15, one array each.
 class Parameters {
  public:
   explicit Parameters(const Batch& batch) {
@@ -44,7 +44,7 @@ class Parameters {
     std::vector<pqxx::binarystring> values;
     for (ArrayWriter* array :
          {&tx_id_, &sp_id_, &global_t_, &watermark_, &seen_from_, &seen_to_, &seen_, &reason_, &write_set_,
-          &row_item_, &row_table_, &row_key_, &row_deleted_, &row_image_}) {
+          &row_item_, &row_table_, &row_key_, &row_deleted_, &row_image_, &row_known_}) {
       values.push_back(Binary(array->Finish()));
     }
     return tx.exec_prepared(kStatement, pqxx::prepare::make_dynamic_params(values));
@@ -76,12 +76,17 @@ class Parameters {
     const bool has_image = row.row != nullptr && row.row->has_image();
     row_deleted_.AddBool(row.row != nullptr && row.row->deleted());
     row_image_.Add(has_image ? std::optional<std::string_view>(row.row->image()) : std::nullopt);
+    if (row.row != nullptr && row.row->has_global_t()) {
+      row_known_.AddInt8(row.row->global_t());
+    } else {
+      row_known_.AddNull();
+    }
   }
 
   ArrayWriter tx_id_{kOidUuid}, sp_id_{kOidInt4}, global_t_{kOidInt8}, watermark_{kOidInt8},
       seen_from_{kOidInt4}, seen_to_{kOidInt4}, seen_{kOidInt8}, reason_{kOidText}, write_set_{kOidBytea};
   ArrayWriter row_item_{kOidInt4}, row_table_{kOidInt4}, row_key_{kOidBytea}, row_deleted_{kOidBool},
-      row_image_{kOidBytea};
+      row_image_{kOidBytea}, row_known_{kOidInt8};
 };
 
 // i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id

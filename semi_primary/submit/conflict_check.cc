@@ -7,6 +7,9 @@ namespace psp {
 namespace {
 
 RowKeyView KeyOf(const proto::Row& row) { return {row.table_id(), row.key()}; }
+bool HasSeen(const proto::Row& row, const SnapshotView& snapshot, GlobalT writer_t) {
+  return row.has_global_t() ? writer_t <= row.global_t() : snapshot.Has(writer_t);
+}
 RowKey Owned(const RowKeyView& view) { return {view.table_id, std::string(view.key)}; }
 
 }  // namespace
@@ -19,12 +22,12 @@ std::optional<ConflictWith> ConflictCheck::Add(const TxId& tx_id, const Snapshot
                                                const WriteSetPtr& write_set) {
   for (const proto::Row& row : write_set->rows()) {
     const auto writer = writers_.find(KeyOf(row));
-    if (writer != writers_.end() && !snapshot.Has(writer->second.global_t)) {
+    if (writer != writers_.end() && !HasSeen(row, snapshot, writer->second.global_t)) {
       return ConflictWith{Owned(KeyOf(row)), writer->second.global_t, writer->second.sp_id};
     }
   }
   waiting_.emplace(tx_id, Waiting{snapshot, write_set});
-  for (const proto::Row& row : write_set->rows()) waiting_keys_.emplace(KeyOf(row), tx_id);
+  for (const proto::Row& row : write_set->rows()) waiting_keys_.emplace(KeyOf(row), WaitingRow{tx_id, &row});
   return std::nullopt;
 }
 
@@ -33,7 +36,7 @@ void ConflictCheck::Remove(const TxId& tx_id) {
   if (found == waiting_.end()) return;
   for (const proto::Row& row : found->second.write_set->rows()) {
     auto [entry, end] = waiting_keys_.equal_range(KeyOf(row));
-    entry = std::find_if(entry, end, [&](const auto& pair) { return pair.second == tx_id; });
+    entry = std::find_if(entry, end, [&](const auto& pair) { return pair.second.tx_id == tx_id; });
     if (entry != end) waiting_keys_.erase(entry);
   }
   waiting_.erase(found);
@@ -50,8 +53,9 @@ std::vector<ConflictCheck::Doomed> ConflictCheck::Arrived(GlobalT global_t, SpId
     const std::size_t doomed_before = doomed.size();
     const auto [begin, end] = waiting_keys_.equal_range(key);
     for (auto entry = begin; entry != end; ++entry) {
-      if (waiting_.at(entry->second).snapshot.Has(global_t)) continue;
-      doomed.push_back({entry->second, {Owned(key), global_t, sp_id}});
+      const auto& [tx_id, waiting_row] = entry->second;
+      if (HasSeen(*waiting_row, waiting_.at(tx_id).snapshot, global_t)) continue;
+      doomed.push_back({tx_id, {Owned(key), global_t, sp_id}});
     }
     for (std::size_t i = doomed_before; i < doomed.size(); ++i) Remove(doomed[i].tx_id);
   }

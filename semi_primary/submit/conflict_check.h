@@ -2,8 +2,9 @@
 // yet, and an arriving write-set against the local transactions that wait for the primary. Pure; one thread.
 //
 // It only answers early what the primary would answer too: a remote transaction g whose key a local T wrote
-// without having g in its snapshot makes T lose, since g is certified already and T's own marker did not come
-// before it.
+// without having seen g makes T lose, since g is certified already and T's own marker did not come before it.
+// Seen: in T's snapshot, or, where the version that the row replaces is known (views mode), not newer than
+// it.
 #pragma once
 
 #include <deque>
@@ -73,7 +74,12 @@ class ConflictCheck {
   // Views into the write-set of the very writer, so that it lives as long as the entry.
   std::unordered_map<RowKeyView, Writer, RowKeyHash> writers_;
   std::unordered_map<TxId, Waiting> waiting_;
-  std::unordered_multimap<RowKeyView, TxId, RowKeyHash> waiting_keys_;  // views into waiting_'s write-sets
+  struct WaitingRow {
+    TxId tx_id;
+    const proto::Row* row = nullptr;
+  };
+  // Views and pointers into waiting_'s write-sets.
+  std::unordered_multimap<RowKeyView, WaitingRow, RowKeyHash> waiting_keys_;
 };
 
 }  // namespace psp

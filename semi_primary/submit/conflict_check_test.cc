@@ -57,6 +57,24 @@ TEST(ConflictCheckTest, ArrivingDoomsTheWaiting) {
   EXPECT_TRUE(check.Arrived(12, 2, Rows({"a"})).empty());
 }
 
+WriteSetPtr Replacing(const std::string& key, GlobalT known_t) {
+  auto write_set = std::make_shared<proto::WriteSet>(*Rows({key}));
+  write_set->mutable_rows(0)->set_global_t(known_t);
+  return write_set;
+}
+
+TEST(ConflictCheckTest, AKnownVersionDecidesInsteadOfTheSnapshot) {
+  ConflictCheck check;
+  check.Arrived(11, 2, Rows({"a"}));
+  EXPECT_TRUE(check.Add(Tx('t'), {11, {}}, Replacing("a", 10)));
+  EXPECT_FALSE(check.Add(Tx('u'), {10, {}}, Replacing("a", 11)));
+  check.Add(Tx('v'), {12, {}}, Replacing("b", 10));
+  check.Add(Tx('w'), {10, {}}, Replacing("c", 12));
+  const auto doomed = check.Arrived(12, 2, Rows({"b", "c"}));
+  ASSERT_EQ(doomed.size(), 1U);
+  EXPECT_EQ(doomed[0].tx_id, Tx('v'));
+}
+
 TEST(ConflictCheckTest, RemovedIsNotDoomed) {
   ConflictCheck check;
   check.Add(Tx('t'), {10, {}}, Rows({"a"}));

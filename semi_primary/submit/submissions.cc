@@ -22,8 +22,9 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
     return Refuse(submission.ticket,
                   {"55000", "a transaction with this tx id is being committed already", "", ""});
   }
-  if (const auto conflict = check_.Add(submission.tx_id, submission.snapshot, submission.write_set)) {
-    return Refuse(submission.ticket, Lost(*submission.write_set, *conflict));
+  if (options_.local_certification) {
+    const auto conflict = check_.Add(submission.tx_id, submission.snapshot, submission.write_set);
+    if (conflict) return Refuse(submission.ticket, Lost(*submission.write_set, *conflict));
   }
   Entry& entry = entries_[submission.tx_id];
   entry.submission = submission;
@@ -36,7 +37,7 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
 void Submissions::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us) {
   const auto found = entries_.find(tx_id);
   if (found != entries_.end() && found->second.state == State::kCommitted) {
-    replies_.push_back({ticket, Outcome{true}});
+    replies_.push_back({ticket, Outcome{true, found->second.global_t}});
     return;
   }
   questions_[ticket] = {tx_id, now_us};
@@ -91,7 +92,7 @@ void Submissions::OnDecision(const proto::Decision& decision) {
 void Submissions::OnOutcomeReply(const TxId& tx_id, GlobalT global_t) {
   for (auto question = questions_.begin(); question != questions_.end();) {
     if (question->second.tx_id == tx_id) {
-      replies_.push_back({question->first, Outcome{global_t > 0}});
+      replies_.push_back({question->first, Outcome{global_t > 0, global_t}});
       question = questions_.erase(question);
     } else {
       ++question;
@@ -111,6 +112,7 @@ void Submissions::OnOwnTransaction(const TxId& tx_id, GlobalT global_t) {
 }
 
 void Submissions::OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set) {
+  if (!options_.local_certification) return;
   for (const ConflictCheck::Doomed& doomed : check_.Arrived(global_t, sp_id, write_set)) {
     const auto found = entries_.find(doomed.tx_id);
     const bool unsent = found->second.state == State::kUnsent;
@@ -206,6 +208,7 @@ void Submissions::SetCommitted(Entries::iterator found, GlobalT global_t) {
   options_.on_decided(*found->second.submission.write_set, nullptr);
   Answer(found->second, Committed{global_t});
   found->second.state = State::kCommitted;
+  found->second.global_t = global_t;
   committed_.emplace(global_t, found->first);
 }
 

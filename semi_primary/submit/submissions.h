@@ -47,6 +47,7 @@ class Submissions {
     std::int64_t commit_timeout_us = 10'000'000;     // and a microsecond for each byte of the write-set
     std::int64_t disconnected_grace_us = 1'000'000;  // how long a new commit waits for a lost primary
     std::size_t waiting_bytes_max = std::size_t{1} << 30;
+    bool local_certification = true;  // false: the primary alone finds conflicts
     // Names for error texts.
     std::function<KeyNames(std::uint32_t table_id)> names;
     std::function<std::string(SpId)> sp_name;
@@ -60,6 +61,7 @@ class Submissions {
   };
   struct Outcome {
     bool committed = false;
+    GlobalT global_t = 0;
   };
   struct Reply {
     Ticket ticket = 0;
@@ -72,7 +74,7 @@ class Submissions {
 
   explicit Submissions(Options options) : options_(std::move(options)) {}
 
-  // From backends.
+  // From backends, or, in views mode, from local workers.
   void Submit(const Submission& submission, std::int64_t now_us);
   void AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us);
   void BackendGone(Ticket ticket);
@@ -111,6 +113,7 @@ class Submissions {
     State state = State::kUnsent;
     Submission submission;  // ticket 0: nobody waits any more
     std::int64_t since_us = 0;
+    GlobalT global_t = 0;  // of a committed one
   };
   using Entries = std::unordered_map<TxId, Entry>;
   struct Question {
