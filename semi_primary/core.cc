@@ -21,6 +21,7 @@ SemiPrimaryCore::SemiPrimaryCore(const Options& options)
       submissions_({.commit_timeout_us = options.commit_timeout_us,
                     .disconnected_grace_us = options.disconnected_grace_us,
                     .waiting_bytes_max = options.waiting_bytes_max,
+                    .local_certification = options.local_certification,
                     .names = [this](std::uint32_t table_id) { return NamesOf(table_id); },
                     .sp_name = [this](SpId sp_id) { return NameOf(sp_id); },
                     .on_decided = [this](const proto::WriteSet& write_set,

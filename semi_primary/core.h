@@ -38,6 +38,7 @@ class SemiPrimaryCore {
     std::int64_t commit_timeout_us = 10'000'000;
     std::int64_t disconnected_grace_us = 1'000'000;
     std::size_t waiting_bytes_max = std::size_t{1} << 30;
+    bool local_certification = true;
   };
 
   // To be carried out in order within each list, `reconnect` first: a new connection, and what was queued for

@@ -2,20 +2,35 @@
 #include <iostream>
 
 #include "common/daemon.h"
+#include "semi_primary/commit_hook/listen_address.h"
 #include "semi_primary/server.h"
 #include "semi_primary/settings.h"
 
 namespace {
 
-int Serve(const psp::SemiPrimarySettings& settings, psp::StopSignals& stop) {
+// Where the database's sessions (native mode) or clients (views mode) find this daemon. Returns what is
+// wrong, or "".
+std::string FindPlace(const psp::SemiPrimarySettings& settings, std::string* served_at) {
+  *served_at = settings.client_endpoint;
+  if (settings.views_mode) return "";
   const auto address = psp::ParseListenAddress(settings.hook_listen);
-  if (!address) return psp::BadConfiguration("hook_listen: " + address.error());
-  psp::StatusWriter status(settings.database);
-  const auto identity = status.Open(settings.name, address->Conninfo());
+  if (!address) return "hook_listen: " + address.error();
+  *served_at = address->Conninfo();
+  return "";
+}
+
+int Serve(const psp::SemiPrimarySettings& settings, psp::StopSignals& stop) {
+  std::string served_at;
+  if (const std::string problem = FindPlace(settings, &served_at); !problem.empty())
+    return psp::BadConfiguration(problem);
+  psp::StatusWriter status(settings.database, settings.views_mode);
+  const auto identity = status.Open(settings.name, served_at);
   if (!identity) return psp::BadConfiguration("database: " + identity.error());
-  psp::Server server(settings, *address, *identity, &status);
+  psp::Server server(settings, *identity, &status);
   const auto started = server.Start();
-  if (!started) return psp::BadConfiguration("hook_listen: " + started.error());
+  if (!started)
+    return psp::BadConfiguration((settings.views_mode ? "client_listen: " : "hook_listen: ") +
+                                 started.error());
   std::cout << "ready" << std::endl;
   return server.Run(stop);
 }

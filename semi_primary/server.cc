@@ -7,6 +7,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "semi_primary/hook_front.h"
+#include "semi_primary/session_front.h"
 
 namespace psp {
 namespace {
@@ -39,20 +41,26 @@ SemiPrimaryCore::Options ToCoreOptions(const SemiPrimarySettings& settings, cons
   options.commit_timeout_us = settings.commit_timeout_ms * 1000;
   options.disconnected_grace_us = settings.disconnected_grace_ms * 1000;
   options.waiting_bytes_max = static_cast<std::size_t>(settings.waiting_bytes_max);
+  options.local_certification = settings.local_certification;
   return options;
+}
+
+std::unique_ptr<Front> MakeFront(const SemiPrimarySettings& settings, const Identity& identity,
+                                 zmq::context_t* context) {
+  if (settings.views_mode) return std::make_unique<SessionFront>(settings, identity.sp_id, context);
+  return std::make_unique<HookFront>(settings, *ParseListenAddress(settings.hook_listen), identity);
 }
 
 }  // namespace
 
-Server::Server(const SemiPrimarySettings& settings, const ListenAddress& address, const Identity& identity,
-               StatusWriter* status)
+Server::Server(const SemiPrimarySettings& settings, const Identity& identity, StatusWriter* status)
     : settings_(settings),
       status_(status),
-      hook_events_(kMailboxItems),
       apply_events_(kMailboxItems),
       primary_(context_, settings.primary, ToSocketOptions(settings)),
       core_(ToCoreOptions(settings, identity)),
       apply_({.conninfo = settings.database,
+              .views_mode = settings.views_mode,
               .ack_interval_ms = settings.ack_interval_ms,
               .conflict_grace_ms = settings.conflict_grace_ms,
               .limits = {.transactions_max = static_cast<std::size_t>(settings.apply_batch_transactions_max),
@@ -60,20 +68,10 @@ Server::Server(const SemiPrimarySettings& settings, const ListenAddress& address
              [this](ApplyEvent event) { apply_events_.Push(std::move(event)); }),
       blockers_(settings.database, settings.conflict_grace_ms, apply_.activity()),
       mrv_reporter_(settings.database),
-      hook_(
-          {.address = address,
-           .token = identity.token,
-           .database = identity.database,
-           .write_set_bytes_max = static_cast<std::size_t>(settings.write_set_bytes_max),
-           .connections_max = static_cast<std::size_t>(settings.hook_connections_max)},
-          {.on_request =
-               [this](HookConnectionId connection, HookRequest request) {
-                 hook_events_.Push(FromBackend{connection, std::move(request)});
-               },
-           .on_gone = [this](HookConnectionId connection) { hook_events_.Push(BackendGone{connection}); }}) {}
+      front_(MakeFront(settings, identity, &context_)) {}
 
 Result<Done, std::string> Server::Start() {
-  auto started = hook_.Start();
+  auto started = front_->Start();
   if (!started) return started;
   apply_.Start();
   blockers_.Start();
@@ -89,12 +87,14 @@ int Server::Run(StopSignals& stop) {
 }
 
 void Server::Step(int timeout_ms, StopSignals* stop) {
-  const std::array fds = {hook_events_.fd(), apply_events_.fd(), stop != nullptr ? stop->fd() : -1};
-  const auto [from_hook, from_apply, told_to_stop] = primary_.Wait(fds, timeout_ms);
-  if (told_to_stop && stop->Take()) stopping_ = true;
-  if (from_apply) TakeApplyEvents();
+  const std::array<int, 2> front = front_->fds();
+  const std::array fds = {front[0], front[1], apply_events_.fd(), stop != nullptr ? stop->fd() : -1};
+  const auto ready = primary_.Wait(fds, front_->HasInput() ? 0 : timeout_ms);
+  if (ready[3] && stop->Take()) stopping_ = true;
+  if (ready[2]) TakeApplyEvents();
   TakeMessages();
-  if (from_hook) TakeHookEvents();
+  front_->Take(&core_, MonotonicUs());
+  Carry();
   const std::int64_t now_us = MonotonicUs();
   core_.OnTime(now_us);
   Carry();
@@ -105,7 +105,7 @@ void Server::Step(int timeout_ms, StopSignals* stop) {
 // No new commits; those under way get their decision if it comes soon; what is applied goes to the disk.
 void Server::ShutDown() {
   spdlog::info("stopping: {} commits are under way", core_.waiting());
-  hook_.StopAccepting();
+  front_->StopAccepting();
   core_.Stop();
   Carry();
   const std::int64_t until_us =
@@ -113,7 +113,7 @@ void Server::ShutDown() {
   while (core_.waiting() > 0 && MonotonicUs() < until_us) Step(kTickMs, nullptr);
   core_.GiveUp();
   Carry();
-  hook_.Stop();
+  front_->Stop(&core_);
   apply_.Stop();  // who blocks it is still ended after conflict_grace_ms
   blockers_.Stop();
   TakeApplyEvents();
@@ -125,33 +125,11 @@ void Server::ShutDown() {
   status_->Stop();
 }
 
-void Server::TakeHookEvents() {
-  for (HookEvent& event : hook_events_.TakeAll()) {
-    if (auto* request = std::get_if<FromBackend>(&event)) {
-      OnBackend(std::move(*request));
-    } else {
-      core_.BackendGone(std::get<BackendGone>(event).connection);
-    }
-  }
-  Carry();
-}
-
-void Server::OnBackend(FromBackend event) {
-  const std::int64_t now_us = MonotonicUs();
-  if (const auto* outcome = std::get_if<OutcomeRequest>(&event.request)) {
-    return core_.AskOutcome(event.connection, outcome->tx_id, now_us);
-  }
-  auto& commit = std::get<CommitRequest>(event.request);
-  core_.Submit({event.connection,
-                commit.tx_id,
-                {commit.watermark, std::move(commit.seen)},
-                std::move(commit.write_set),
-                commit.write_set_bytes},
-               now_us);
-}
-
 void Server::TakeApplyEvents() {
-  for (const ApplyEvent& event : apply_events_.TakeAll()) core_.OnApplyEvent(event, MonotonicUs());
+  for (const ApplyEvent& event : apply_events_.TakeAll()) {
+    core_.OnApplyEvent(event, MonotonicUs());
+    if (std::holds_alternative<ApplyStarted>(event)) front_->OnApplyStarted(&core_);
+  }
   Carry();
 }
 
@@ -164,21 +142,16 @@ void Server::TakeMessages() {
 }
 
 void Server::Carry() {
-  SemiPrimaryCore::Actions actions = core_.TakeActions();
-  if (actions.reconnect) primary_.Reconnect();
-  for (const proto::ToPrimary& message : actions.messages) primary_.Send(message);
-  for (Submissions::Reply& reply : actions.replies) Answer(std::move(reply));
-  for (ApplyStep& step : actions.steps) apply_.inbox().Push(std::move(step));
-  for (const Note& note : actions.notes) Log(note, &logged_);
-}
-
-void Server::Answer(Submissions::Reply reply) {
-  if (const auto* committed = std::get_if<Submissions::Committed>(&reply.answer)) {
-    hook_.Reply(reply.ticket, CommittedReply{committed->global_t});
-  } else if (const auto* outcome = std::get_if<Submissions::Outcome>(&reply.answer)) {
-    hook_.Reply(reply.ticket, OutcomeReply{outcome->committed});
-  } else {
-    hook_.Reply(reply.ticket, std::get<UserError>(std::move(reply.answer)));
+  bool again = true;
+  while (again) {
+    SemiPrimaryCore::Actions actions = core_.TakeActions();
+    if (actions.reconnect) primary_.Reconnect();
+    for (const proto::ToPrimary& message : actions.messages) primary_.Send(message);
+    const std::int64_t now_us = MonotonicUs();
+    for (Submissions::Reply& reply : actions.replies) front_->Answer(std::move(reply), &core_, now_us);
+    for (ApplyStep& step : actions.steps) apply_.inbox().Push(std::move(step));
+    for (const Note& note : actions.notes) Log(note, &logged_);
+    again = !actions.replies.empty();  // the front may have asked for more
   }
 }
 

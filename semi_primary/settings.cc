@@ -11,6 +11,41 @@ std::string CheckListen(std::string_view value) {
   return address ? "" : address.error();
 }
 
+// A ZeroMQ address that others can connect to as it stands.
+bool IsConnectable(std::string_view endpoint) {
+  return endpoint.find('*') == std::string_view::npos && !endpoint.starts_with("tcp://0.0.0.0:") &&
+         !endpoint.starts_with("tcp://[::]:") && !endpoint.ends_with(":0");
+}
+
+// What the mode asks for, and what has no meaning in it.
+void DeclareRules(Settings& declared, SemiPrimarySettings* settings) {
+  const auto only_in_views = [settings](bool given) {
+    return given && !settings->views_mode ? "has a meaning only in mode views" : "";
+  };
+  declared.Together("mode", [settings](bool) {
+    settings->views_mode = settings->mode == "views";
+    return "";
+  });
+  declared.Together("hook_listen", [settings](bool given) {
+    if (given && settings->views_mode) return "has a meaning only in mode native";
+    return given || settings->views_mode ? "" : "is required in mode native";
+  });
+  declared.Together("client_listen", [settings](bool given) {
+    if (given && !settings->views_mode) return "has a meaning only in mode views";
+    return given || !settings->views_mode ? "" : "is required in mode views";
+  });
+  declared.Together("client_endpoint", [settings](bool given) {
+    if (given && !settings->views_mode) return "has a meaning only in mode views";
+    if (!settings->views_mode) return "";
+    if (!given) settings->client_endpoint = settings->client_listen;
+    return IsConnectable(settings->client_endpoint) ? "" : "must be an address that clients can connect to";
+  });
+  for (const char* name : {"local_certification", "wait_for_apply", "lworkers", "gc_interval_ms",
+                           "running_timeout_ms", "forget_after_ms"}) {
+    declared.Together(name, only_in_views);
+  }
+}
+
 void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
   declared.Text({.name = "name",
                  .description = "this semi-primary's name, as it was registered",
@@ -28,14 +63,29 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
                  .check = CheckEndpoint,
                  .example = "tcp://127.0.0.1:5610"},
                 &settings->primary);
+  declared.Text({.name = "mode",
+                 .description = "how the database is under psp: adopted (native) or converted (views)",
+                 .default_value = "native",
+                 .allowed = {"native", "views"}},
+                &settings->mode);
+  declared.Text({.name = "hook_listen",
+                 .description = "where the commit hook's server listens: unix:/directory/.s.PGSQL.PORT or "
+                                "127.0.0.1:PORT (mode native, required there)",
+                 .check = CheckListen,
+                 .example = "127.0.0.1:5640",
+                 .in_sample = true},
+                &settings->hook_listen);
   declared.Text(
-      {.name = "hook_listen",
+      {.name = "client_listen",
        .description =
-           "where the commit hook's server listens: unix:/directory/.s.PGSQL.PORT or 127.0.0.1:PORT",
-       .required = true,
-       .check = CheckListen,
-       .example = "127.0.0.1:5640"},
-      &settings->hook_listen);
+           "where commit requests of clients are taken, tcp://ADDRESS:PORT (mode views, required there)",
+       .check = CheckEndpoint},
+      &settings->client_listen);
+  declared.Text(
+      {.name = "client_endpoint",
+       .description = "the address by which clients find client_listen, if it is another one (mode views)",
+       .check = CheckEndpoint},
+      &settings->client_endpoint);
 }
 
 void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
@@ -64,8 +114,30 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
           std::int64_t{1} << 40, &settings->waiting_bytes_max);
   integer("hook_connections_max", "backends connected to the commit hook", 1000, 1, 100000,
           &settings->hook_connections_max);
+  integer("lworkers",
+          "local workers: sessions that take commit requests and apply local transactions (mode views)", 4, 1,
+          64, &settings->lworkers);
+  integer("gc_interval_ms", "time between the garbage collector's rounds (mode views)", 2000, 10, 86400000,
+          &settings->gc_interval_ms);
+  integer(
+      "running_timeout_ms",
+      "how long after its begin a transaction may be requested to commit; then it is aborted (mode views)",
+      3600000, 1, 86400000, &settings->running_timeout_ms);
+  integer("forget_after_ms",
+          "how long finished transactions are remembered here; then the primary is asked (mode views)",
+          86400000, 0, std::int64_t{1} << 40, &settings->forget_after_ms);
   integer("heartbeat_timeout_ms", "silence after which the primary counts as lost", 3000, 100, 3600000,
           &settings->heartbeat_timeout_ms);
+  declared.Boolean({.name = "local_certification",
+                    .description = "whether conflicts with what has arrived are found here, too (mode views)",
+                    .default_value = true},
+                   &settings->local_certification);
+  declared.Boolean(
+      {.name = "wait_for_apply",
+       .description = "whether a commit is answered when it can be read here, or as soon as it is decided "
+                      "(mode views)",
+       .default_value = true},
+      &settings->wait_for_apply);
 }
 
 }  // namespace
@@ -75,6 +147,7 @@ Settings DeclareSemiPrimarySettings(SemiPrimarySettings* into) {
                     "Executes near its clients; certifies at the primary; applies what others commit.");
   DeclareTexts(declared, into);
   DeclareIntegers(declared, into);
+  DeclareRules(declared, into);
   return declared;
 }
 

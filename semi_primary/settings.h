@@ -12,7 +12,11 @@ struct SemiPrimarySettings {
   std::string name;
   std::string database;
   std::string primary;
-  std::string hook_listen;
+  std::string mode;
+  bool views_mode = false;      // what mode says
+  std::string hook_listen;      // native mode
+  std::string client_listen;    // views mode
+  std::string client_endpoint;  // views mode; where clients find client_listen
   std::int64_t conflict_grace_ms = 0;
   std::int64_t commit_timeout_ms = 0;
   std::int64_t disconnected_grace_ms = 0;
@@ -23,6 +27,13 @@ struct SemiPrimarySettings {
   std::int64_t waiting_bytes_max = 0;
   std::int64_t hook_connections_max = 0;
   std::int64_t heartbeat_timeout_ms = 0;
+  // Views mode:
+  bool local_certification = true;
+  bool wait_for_apply = true;
+  std::int64_t lworkers = 0;
+  std::int64_t gc_interval_ms = 0;
+  std::int64_t running_timeout_ms = 0;
+  std::int64_t forget_after_ms = 0;
 };
 
 // The declarations; `into` must outlive the returned object.

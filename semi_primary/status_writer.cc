@@ -12,7 +12,7 @@
 namespace psp {
 namespace {
 
-constexpr int kSchemaVersion = 2;  // sql/native/schema.sql
+constexpr int kSchemaVersion = 3;  // sql/common/semi_primary.sql
 
 std::string JsonText(const std::string& text) {
   std::string out = "\"";
@@ -36,17 +36,19 @@ std::string ToJson(const DaemonStatus& now, double commits_per_s, double aborts_
 
 }  // namespace
 
-StatusWriter::StatusWriter(const std::string& conninfo)
-    : session_({.conninfo = conninfo,
+StatusWriter::StatusWriter(const std::string& conninfo, bool views_mode)
+    : views_mode_(views_mode),
+      session_({.conninfo = conninfo,
                 .application_name = "psp semi-primary",
                 .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog",
                              std::string(sql::kClaimDatabase)}}) {
   session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
-  session_.Prepare("clean", "SELECT psp.clean()");
+  if (!views_mode) session_.Prepare("clean", "SELECT psp.clean()");
   session_.Prepare("advance_sequences", std::string(sql::kAdvanceSequences));
 }
 
-Result<Identity, std::string> StatusWriter::Open(const std::string& name, const std::string& hook_conninfo) {
+Result<Identity, std::string> StatusWriter::Open(const std::string& name, const std::string& served_at) {
+  const std::string mode = views_mode_ ? "views" : "native";
   const auto connected = session_.Connect();
   if (!connected) return connected.error().message;
   Identity identity;
@@ -56,8 +58,8 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
     if (row["name"].as<std::string>() != name) {
       problem = "this database belongs to semi-primary \"" + row["name"].as<std::string>() + "\", not to \"" +
                 name + "\"";
-    } else if (row["mode"].as<std::string>() != "native") {
-      problem = "this database is in mode " + row["mode"].as<std::string>() + "; this daemon knows native";
+    } else if (row["mode"].as<std::string>() != mode) {
+      problem = "this database is in mode " + row["mode"].as<std::string>() + ", this daemon in mode " + mode;
     } else {
       problem = VersionObjection(row["schema_version"].as<int>(), kSchemaVersion,
                                  "release it (psp schema release) and let it adopt or join anew");
@@ -67,13 +69,22 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
     identity.token = row["token"].as<std::string>();
     identity.database = row["database"].as<std::string>();
     identity.watermark = row["watermark"].as<GlobalT>();
-    if (problem.empty()) {
-      tx.exec_params("UPDATE psp.identity SET hook_conninfo = $1 WHERE hook_conninfo <> $1", hook_conninfo);
-    }
+    if (problem.empty()) WriteServedAt(tx, served_at);
   });
   if (!read) return "this is no semi-primary's database: " + read.error().message;
   if (!problem.empty()) return problem;
   return identity;
+}
+
+void StatusWriter::WriteServedAt(pqxx::work& tx, const std::string& served_at) const {
+  if (!views_mode_) {
+    tx.exec_params("UPDATE psp.identity SET hook_conninfo = $1 WHERE hook_conninfo <> $1", served_at);
+    return;
+  }
+  tx.exec_params("UPDATE psp.identity SET client_endpoint = $1 WHERE client_endpoint IS DISTINCT FROM $1",
+                 served_at);
+  const auto pending = tx.exec1("SELECT psp.recover()")[0].as<std::int64_t>();
+  if (pending > 0) spdlog::info("{} transactions are pending: the primary's log will tell", pending);
 }
 
 void StatusWriter::Start() {
@@ -119,7 +130,7 @@ void StatusWriter::Write(double seconds) {
              static_cast<double>(now.aborts_total - last_written_.aborts_total) / elapsed_s);
   const auto written = session_.Autocommit([&](pqxx::nontransaction& tx) {
     tx.exec_prepared("write_status", json);
-    tx.exec_prepared("clean");
+    if (!views_mode_) tx.exec_prepared("clean");
   });
   if (!written) return spdlog::warn("status: {}", written.error().message);
   last_written_ = now;

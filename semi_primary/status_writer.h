@@ -1,5 +1,5 @@
 // The daemon's own session: claims the database, reads its identity, and once a second writes
-// psp.daemon_status and clears away what finished transactions have left (psp.clean).
+// psp.daemon_status and, in native mode, clears away what finished transactions have left (psp.clean).
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,13 @@ struct Identity {
 // Open and Identity reading on the caller's thread, before Start; Set from any thread.
 class StatusWriter {
  public:
-  explicit StatusWriter(const std::string& conninfo);
+  StatusWriter(const std::string& conninfo, bool views_mode);
   ~StatusWriter() { Stop(); }
 
-  // Connects and takes the lock that only one daemon can have. The error says why this database cannot be
-  // served.
-  Result<Identity, std::string> Open(const std::string& name, const std::string& hook_conninfo);
+  // Connects, takes the lock that only one daemon can have, and writes down where the daemon is served: its
+  // hook server's conninfo, or the endpoint for clients. In views mode transactions that were under way when
+  // the last daemon ended become pending. The error says why this database cannot be served.
+  Result<Identity, std::string> Open(const std::string& name, const std::string& served_at);
   void Start();
   // Writes the last status and joins the thread.
   void Stop();
@@ -40,6 +41,9 @@ class StatusWriter {
   void Write(double seconds);
   void AdvanceSequences(GlobalT closed_t);
 
+  void WriteServedAt(pqxx::work& tx, const std::string& served_at) const;
+
+  const bool views_mode_;
   PgSession session_;
   std::mutex mutex_;
   DaemonStatus status_;  // guarded by mutex_

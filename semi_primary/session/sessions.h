@@ -1,0 +1,131 @@
+// The life of the transactions whose commit is being requested (views mode). Pure; one thread; time comes in
+// as an argument.
+//
+//   request ─▶ kTaking ──waiting──▶ kSubmitted ──committed──▶ kApplying ──is in──▶ gone, answered COMMITTED
+//                 │ finished: gone,     │ lost, refused ─▶ kAborting ──written──▶ gone; answered ABORTED at
+//                 once │ answered            │ 08007, which clients are told └ unknown, pending ───┴─▶
+//                 kAsking (the primary's log) ──▶ kApplying or kAborting
+//
+// Invariants
+// - A client is told COMMITTED or ABORTED only when every later request will be told the same: the primary
+// has
+//   decided, or psp.transactions has it, or nothing was sent to the primary and nothing ever will be.
+// - A transaction that was submitted stays here until it is decided, whoever waits for it.
+// - A question to the primary makes the outcome definite, so it is asked only about transactions of this
+//   semi-primary, whose number is in their ids, and never while one may still run.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "semi_primary/session/types.h"
+
+namespace psp {
+
+class Sessions {
+ public:
+  using Ticket = std::uint64_t;
+
+  struct Options {
+    SpId sp_id = 0;
+    bool wait_for_apply =
+        true;  // answer COMMITTED when it can be read here, not when the primary has decided
+    std::size_t write_set_bytes_max = 256 << 20;
+    std::int64_t commit_timeout_us = 10'000'000;  // after which clients are told that it is not known yet
+    std::size_t transactions_max = 100'000;       // under way at once, and as many questions
+  };
+  struct Reply {
+    ClientRoute route;
+    proto::ClientReply message;
+  };
+  struct ToSubmit {
+    Ticket ticket = 0;
+    TxId tx_id;
+    GlobalT watermark = 0;
+    std::vector<GlobalT> seen;
+    std::shared_ptr<const proto::WriteSet> write_set;
+    std::size_t bytes = 0;
+  };
+  struct Question {  // for the primary's log
+    Ticket ticket = 0;
+    TxId tx_id;
+  };
+  struct Actions {
+    std::vector<Reply> replies;
+    std::vector<Job> jobs;
+    std::vector<ToSubmit> submissions;
+    std::vector<Question> questions;
+  };
+
+  explicit Sessions(const Options& options) : options_(options) {}
+
+  // What the calls since the last TakeActions want done.
+  Actions TakeActions() { return std::exchange(actions_, {}); }
+
+  void OnRequest(const ClientRoute& route, const proto::ClientRequest& request, std::int64_t now_us);
+  void OnJobResult(JobResult result, std::int64_t now_us);
+  // What became of a submission or a question. A ticket that is not known (any more) is ignored.
+  void OnCommitted(Ticket ticket, GlobalT global_t);
+  void OnOutcome(Ticket ticket, GlobalT global_t);  // 0: aborted, for good
+  void OnError(Ticket ticket, const UserError& error, std::int64_t now_us);
+
+  // The apply worker has begun (again): requests are taken from now on, pending transactions are looked for.
+  void OnApplyStarted();
+  // Several times a second.
+  void OnTime(std::int64_t now_us);
+  // No new requests; what is in doubt is not asked for again.
+  void Stop() { stopping_ = true; }
+
+  // Transactions and questions that a local worker has to do with.
+  std::size_t jobs() const;
+
+ private:
+  enum class State { kTaking, kSubmitted, kAsking, kApplying, kAborting };
+  struct WaitingClient {
+    Waiter waiter;
+    std::int64_t since_us = 0;
+  };
+  struct Entry {
+    State state = State::kTaking;
+    std::vector<WaitingClient> clients;
+    Ticket ticket = 0;  // kSubmitted, kAsking
+    GlobalT global_t = 0;
+    UserError reason{};                // kAborting
+    std::vector<std::int32_t> tables;  // that it has written to; empty: not known
+    std::int64_t retry_us = 0;         // kApplying: when to try again; 0: a job is under way
+  };
+  using Entries = std::unordered_map<TxId, Entry>;
+
+  void OnCommitRequest(const TxId& tx_id, const Waiter& waiter, std::int64_t now_us);
+  void OnLookRequest(const TxId& tx_id, const Waiter& waiter, bool abort);
+  void OnTaken(CommitRequestTaken taken);
+  void OnLooked(const Looked& looked, std::int64_t now_us);
+  void OnApplyTried(const ApplyTried& tried, std::int64_t now_us);
+  void OnPending(const PendingListed& pending);
+
+  bool IsOwn(const TxId& tx_id) const;
+  Entry* EntryOf(Ticket ticket, TxId* tx_id);
+  void Wait(Entry* entry, const Waiter& waiter, std::int64_t now_us);
+  void Submit(Entry* entry, CommitRequestTaken taken, std::size_t bytes);
+  void Ask(const TxId& tx_id, Entry* entry);
+  void SetCommitted(const TxId& tx_id, Entry* entry, GlobalT global_t);
+  void SetAborted(const TxId& tx_id, Entry* entry, const UserError& reason);
+  void Finish(Entries::iterator found, const TransactionState& state);
+  void AnswerAll(const TxId& tx_id, Entry* entry, const TransactionState& state);
+  void FailAll(const TxId& tx_id, Entry* entry, const UserError& error);
+  void Answer(const Waiter& waiter, const TxId& tx_id, const TransactionState& state);
+  void Fail(const Waiter& waiter, std::string_view tx_id, const UserError& error);
+
+  const Options options_;
+  Entries entries_;
+  std::unordered_map<Ticket, TxId> by_ticket_;
+  Ticket last_ticket_ = 0;
+  std::size_t looks_ = 0;  // jobs under way
+  bool ready_ = false;
+  bool stopping_ = false;
+  Actions actions_;
+};
+
+}  // namespace psp
