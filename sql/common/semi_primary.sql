@@ -56,6 +56,14 @@ CREATE UNLOGGED TABLE psp.daemon_status (
     status     jsonb NOT NULL
 ) WITH (fillfactor = 50);
 
+-- Which database of which server this is; a copy of it, restored elsewhere, is another one. Fixed while the server runs.
+CREATE FUNCTION psp.this_database() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT md5(format('%s %s %s', c.system_identifier, d.oid, current_setting('data_directory')))
+      FROM pg_control_system() c, pg_database d
+     WHERE d.datname = current_database()
+$$;
+
 -- Moves every strided sequence that a column owns or has as its default past the largest value in the column, within
 -- this SP's own class of values, and never back. After a crash PostgreSQL may hand out numbers again whose rows the
 -- primary has kept. The daemon calls it when it has caught up. Returns how many had to move.
