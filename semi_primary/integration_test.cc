@@ -295,7 +295,7 @@ TEST_F(SemiPrimaryTest, CopyThatNobodyAskedForIsDropped) {
 
 TEST_F(SemiPrimaryTest, DatabaseThatIsNotItsOwnIsRefusedWithWhatToDo) {
   const auto open = [this](const std::string& database, const std::string& name) {
-    const auto opened = StatusWriter(database).Open(name, "");
+    const auto opened = StatusWriter(database, false).Open(name, "");
     return opened.ok() ? std::string() : opened.error();
   };
   EXPECT_THAT(open(database_, "one"), HasSubstr("another psp-semi-primary serves this database"));
@@ -304,7 +304,7 @@ TEST_F(SemiPrimaryTest, DatabaseThatIsNotItsOwnIsRefusedWithWhatToDo) {
   EXPECT_THAT(open(database_ + " dbname=postgres", "one"), HasSubstr("no semi-primary's database"));
   EXPECT_THAT(open(database_ + " dbname=nowhere", "one"), HasSubstr("nowhere"));
   Sql("UPDATE psp.identity SET schema_version = 1");
-  EXPECT_THAT(open(database_, "one"), HasSubstr("schema psp has version 1, this daemon needs 2: release it"));
+  EXPECT_THAT(open(database_, "one"), HasSubstr("schema psp has version 1, this daemon needs 3: release it"));
   Sql("UPDATE psp.identity SET schema_version = 99");
   EXPECT_THAT(open(database_, "one"), HasSubstr("a newer psp has made it"));
   Sql("UPDATE psp.identity SET schema_version = 2, mode = 'views'");

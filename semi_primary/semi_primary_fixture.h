@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/pg_binary.h"
+#include "semi_primary/commit_hook/listen_address.h"
 #include "semi_primary/fake_primary.h"
 #include "semi_primary/server.h"
 
@@ -76,10 +77,10 @@ class SemiPrimaryTest : public testing::Test {
               Settings::Outcome::kRun);
     const auto address = ParseListenAddress(hook_listen_);
     ASSERT_TRUE(address.ok()) << address.error();
-    status_ = std::make_unique<StatusWriter>(database_);
+    status_ = std::make_unique<StatusWriter>(database_, false);
     const auto identity = status_->Open("one", address->Conninfo());
     ASSERT_TRUE(identity.ok()) << identity.error();
-    server_ = std::make_unique<Server>(settings, *address, *identity, status_.get());
+    server_ = std::make_unique<Server>(settings, *identity, status_.get());
     const auto started = server_->Start();
     ASSERT_TRUE(started.ok()) << started.error();
     thread_ = std::thread([this] { exit_code_ = server_->Run(*signals_); });
