@@ -115,6 +115,8 @@ ApplyWorker::After ApplyWorker::Serve(std::stop_token stop) {
       if (after == After::kGoOn && catalog_is_early_ && !joining_) after = LoadCatalogAgain();
     } else if (DurableIsDue()) {
       after = MakeDurable();
+    } else if (!stop.stop_requested()) {
+      after = LookAlive();
     }
   }
   return after;
@@ -127,6 +129,11 @@ ApplyWorker::After ApplyWorker::LoadCatalogAgain() {
   catalog_is_early_ = joining_;
   report_(ApplyCatalog{catalog_});
   return After::kGoOn;
+}
+
+ApplyWorker::After ApplyWorker::LookAlive() {
+  const auto answer = session_.Autocommit([](pqxx::nontransaction& tx) { tx.exec("SELECT 1"); });
+  return answer ? After::kGoOn : After::kBeginAnew;
 }
 
 ApplyWorker::After ApplyWorker::ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop) {

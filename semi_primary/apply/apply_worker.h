@@ -66,6 +66,8 @@ class ApplyWorker {
   PgResult<Done> ApplyBatch(const std::vector<TableChange>& changes, const Transactions& transactions,
                             GlobalT closed_t);
   void RunStatements(pqxx::work& tx, const std::vector<TableChange>& changes);
+  // An idle session hears of PostgreSQL's crash only when it asks; what the crash took must be fetched again.
+  After LookAlive();
   After MakeDurable();
   After Failed(const std::string& message);
   bool DurableIsDue() const;

@@ -197,14 +197,15 @@ $$;
 
 -- ---- for recovery (thesis, Figure 3) ------------------------------------------------------------------------------
 
--- The start of the daemon, before it takes requests. Running transactions whose temporary data a crash of PostgreSQL
--- took are aborted; waiting ones become pending, until the primary's log tells. Returns how many are pending.
+-- The start of the daemon, before it takes requests. Waiting transactions become pending, and running ones whose temporary
+-- data a crash of PostgreSQL took, until the primary's log tells. Returns how many are pending.
 CREATE FUNCTION psp.recover() RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM psp.temp_alive) THEN
-        UPDATE psp.transactions SET status = 'aborted', changed_at = clock_timestamp(),
-               reason = 'the semi-primary crashed before the commit request' WHERE status = 'running';
+        -- The thesis aborts them. But here a crash may also take back what the commit request has written, or even that the
+        -- transaction was committed. What the primary's log does not know is aborted.
+        UPDATE psp.transactions SET status = 'pending', changed_at = clock_timestamp() WHERE status = 'running';
         INSERT INTO psp.temp_alive DEFAULT VALUES;
     END IF;
     UPDATE psp.transactions SET status = 'pending', changed_at = clock_timestamp() WHERE status = 'waiting';
