@@ -14,15 +14,19 @@ const char *zmq_strerror(int number);
 typedef struct { void *socket; int fd; short events; short revents; } psp_zmq_pollitem_t;
 int zmq_poll(psp_zmq_pollitem_t *items, int count, long timeout_ms);
 typedef struct { long seconds; long nanoseconds; } psp_timespec_t;
+void *dlopen(const char *name, int flags);
 int clock_gettime(int clock, psp_timespec_t *time);
 int poll(void *items, unsigned long count, int timeout_ms);
 ]]
 
+local LIBRARY, RTLD_NOW, RTLD_NODELETE = "libzmq.so.5", 2, 0x1000
 local DEALER, LINGER, DONTWAIT, POLLIN, CLOCK_MONOTONIC = 5, 17, 1, 1, 1
 local LINGER_MS = 1000  -- a commit request that was just sent still goes out
 local MESSAGE_BYTES_MAX = 65536
 
-local zmq = ffi.load("libzmq.so.5")
+-- Lua unloads a library when its state ends, but ZeroMQ's own threads still run in it then: so it stays.
+ffi.C.dlopen(LIBRARY, RTLD_NOW + RTLD_NODELETE)
+local zmq = ffi.load(LIBRARY)
 local context
 local buffer = ffi.new("char[?]", MESSAGE_BYTES_MAX)
 local time = ffi.new("psp_timespec_t")
@@ -31,7 +35,8 @@ local socket = {}
 socket.__index = socket
 
 function socket.now_ms()
-   ffi.C.clock_gettime(CLOCK_MONOTONIC, time)
+   -- As void *: a script may have declared the function with a type of its own.
+   ffi.C.clock_gettime(CLOCK_MONOTONIC, ffi.cast("void *", time))
    return tonumber(time.seconds) * 1000 + tonumber(time.nanoseconds) / 1e6
 end
 

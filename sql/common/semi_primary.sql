@@ -103,7 +103,8 @@ BEGIN
           JOIN pg_attribute a ON a.attrelid = f.relation AND a.attnum = f.attnum AND NOT a.attisdropped
           JOIN pg_type t ON t.oid = a.atttypid
          CROSS JOIN psp.identity i
-         WHERE coalesce(nullif(t.typbasetype, 0), t.oid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
+         WHERE (SELECT relkind FROM pg_class WHERE oid = f.relation) IN ('r', 'p')  -- not the views of views mode
+           AND coalesce(nullif(t.typbasetype, 0), t.oid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
     LOOP
         IF NOT s.indexed THEN
             RAISE LOG 'psp: %.% has no index: the whole table is read for sequence %', s.relation, s.name, s.sequence;

@@ -15,6 +15,7 @@ from clients import Sites, cluster_for
 from psp.cluster import growth, processes, verify
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster.processes import ProcessName
+from psp.cluster.state import Mode
 from support import WAIT_S, wait_streaming
 
 SCHEMA = Path(__file__).parent / "schema.sql"
@@ -31,6 +32,7 @@ ITEMS = """
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL CHECK (stock >= 0));
 INSERT INTO item SELECT n, 100 FROM generate_series(1, 50) n;
 """
+MODES: tuple[Mode, ...] = ("native", "views")
 
 MakeCluster = Callable[[Sequence[Zone], str, Options | None], LocalCluster]
 
@@ -74,10 +76,10 @@ def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
         cluster.down()
 
 
-@pytest.fixture(scope="module")
-def items_cluster() -> Iterator[LocalCluster]:
-    """Two SPs with the table `item`."""
-    options = Options(pg_settings={"shared_buffers": "32MB"})
+@pytest.fixture(scope="module", params=MODES)
+def items_cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+    """Two SPs with the table `item`; once in each mode."""
+    options = Options(mode=request.param, pg_settings={"shared_buffers": "32MB"})
     with LocalCluster.temporary([Zone("north"), Zone("south")], options) as cluster:
         with psycopg.connect(cluster.sps[0].dsn, autocommit=True) as connection:
             connection.execute(ITEMS.encode())

@@ -1,4 +1,4 @@
-"""The Lua client library at a real cluster: client_lua.lua's checks."""
+"""The Lua client library at a real cluster: client_lua.lua's checks, in both modes."""
 
 import subprocess
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_library(items_cluster: LocalCluster) -> None:
         str(SCRIPT),
         "--db-driver=pgsql",
         *options,
-        "--mode=native",
+        f"--mode={items_cluster.state.mode}",
         "check",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

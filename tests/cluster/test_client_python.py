@@ -1,4 +1,4 @@
-"""The Python client library at a real cluster, ordinary and asyncio."""
+"""The Python client library at a real cluster: one program for both modes, ordinary and asyncio."""
 
 import asyncio
 import uuid
@@ -36,8 +36,8 @@ def take(client: Client, item: int, count: int = 1) -> None:
     client.execute("UPDATE item SET stock = stock - %s WHERE id = %s", (count, item))
 
 
-def test_finds_the_mode(client: Client) -> None:
-    assert client.mode == "native"
+def test_finds_the_mode(items_cluster: LocalCluster, client: Client) -> None:
+    assert client.mode == items_cluster.state.mode
 
 
 def test_commit_is_seen_everywhere(items_cluster: LocalCluster, client: Client) -> None:

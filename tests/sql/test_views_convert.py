@@ -142,7 +142,7 @@ def test_a_failed_conversion_leaves_nothing(pair: Pair, monkeypatch: pytest.Monk
     pair.run(SCHEMA)
     before = pair.dump()
     broken = "CREATE TABLE public.x (a int); SELECT 1 / 0"
-    monkeypatch.setattr("psp.schema.views.convert.workers_sql", lambda tables: [broken])
+    monkeypatch.setattr("psp.schema.views.convert.closing_sql", lambda tables, **_: [broken])
     with pytest.raises(psycopg.errors.DivisionByZero):
         convert_pair(pair, drop_foreign_keys=True)
     assert pair.dump() == before

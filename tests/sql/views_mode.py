@@ -10,8 +10,8 @@ from uuid import UUID
 
 import psycopg
 from conftest import Pair
+from psp.schema.release import release
 from psp.schema.views.convert import Options, convert
-from psp.schema.views.release import release
 
 WAIT_S = 20
 
@@ -24,7 +24,7 @@ def convert_pair(pair: Pair, **options: Any) -> None:
 
 
 def release_pair(pair: Pair, *, force: bool = False) -> None:
-    release(pair.dsn, force=force, lock_wait_s=WAIT_S, say=quiet)
+    release(pair.dsn, None, drop_keys=False, force=force, lock_wait_s=WAIT_S, say=quiet)
 
 
 @dataclass

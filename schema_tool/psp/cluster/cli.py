@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from psp.cluster import growth, state, status, verify
 from psp.cluster.local import PRIMARY, LocalCluster, Options, Part, Zone
 from psp.cluster.pgserver import find_bin_dir
+from psp.cluster.state import Mode
 from psp.output import PspError, console, fail, print_json
 from psp.paths import NotFound
 from psp.waiting import WaitTimeout, wait_until
@@ -36,6 +37,9 @@ Dir = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Node = Annotated[str, typer.Argument(help="`primary`, or an SP's name.")]
+DropForeignKeys = Annotated[
+    bool, typer.Option("--drop-foreign-keys", help="Views mode has none: do without them.")
+]
 PartOption = Annotated[
     str | None, typer.Option("--part", help="daemon, postgres or relay. [default: all of it]")
 ]
@@ -108,6 +112,8 @@ def up(
     no_relay: Annotated[
         bool, typer.Option("--no-relay", help="No simulated distance, whatever the zones say.")
     ] = False,
+    mode: Annotated[Mode, typer.Option(help="How writes are captured (docs/modes.md).")] = "native",
+    drop_foreign_keys: DropForeignKeys = False,
 ) -> None:
     """Makes and starts a cluster, or starts one again that was stopped with its data kept.
 
@@ -116,7 +122,8 @@ def up(
         psp cluster up                                    # three SPs, no distance\n
         psp cluster up --zone lisbon=30 --zone tokyo=190  # two, 30 and 190 ms away\n
         psp cluster up --schema tables.sql                # under psp at once\n
-        psp cluster up --pg-conf shared_buffers=1GB
+        psp cluster up --pg-conf shared_buffers=1GB\n
+        psp cluster up --mode views                       # the thesis's semi-primaries (docs/modes.md)
     """
     with _errors_shown():
         folder = _directory(name, directory)
@@ -128,11 +135,11 @@ def up(
             zones = [_parse_zone(text) for text in zone or [f"sp{n + 1}=0" for n in range(sps)]]
             options = Options(
                 name=name, directory=folder, database=db, port_base=port_base, relay=not no_relay,
-                pg_settings=_parse_settings(pg_conf or []),
+                pg_settings=_parse_settings(pg_conf or []), mode=mode,
             )  # fmt: skip
             cluster = LocalCluster.create(zones, options, console.print)
             if schema is not None:
-                _adopt_with_schema(cluster, schema)
+                _adopt_with_schema(cluster, schema, drop_foreign_keys)
         _print_next_steps(cluster)
 
 
@@ -147,11 +154,11 @@ def _resume(cluster: LocalCluster) -> None:
     _print_next_steps(cluster)
 
 
-def _adopt_with_schema(cluster: LocalCluster, schema: Path) -> None:
+def _adopt_with_schema(cluster: LocalCluster, schema: Path, drop_foreign_keys: bool) -> None:
     try:
         cluster.load_schema(schema)
         with _join_progress() as progress:
-            growth.adopt(cluster, progress)
+            growth.adopt(cluster, progress, drop_foreign_keys=drop_foreign_keys)
     except BaseException:
         cluster.down()
         raise
@@ -201,6 +208,7 @@ def adopt(
     add_keys: Annotated[
         bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid key column.")
     ] = False,
+    drop_foreign_keys: DropForeignKeys = False,
 ) -> None:
     """Puts the first SP's database under psp as it is; the other SPs then join with a copy of it.
 
@@ -210,7 +218,7 @@ def adopt(
         psp cluster adopt
     """
     with _opened(name, directory, exclusive=True) as cluster, _join_progress() as progress:
-        growth.adopt(cluster, progress, add_keys)
+        growth.adopt(cluster, progress, add_keys, drop_foreign_keys)
     console.print("Every SP is under psp; applications may write at any of them.")
 
 

@@ -33,18 +33,23 @@ class _Copy:
     watermark: int
 
 
-def adopt(cluster: LocalCluster, progress: JoinProgress = _no_progress, add_keys: bool = False) -> None:
+def adopt(
+    cluster: LocalCluster, progress: JoinProgress = _no_progress, add_keys: bool = False,
+    drop_foreign_keys: bool = False,
+) -> None:  # fmt: skip
     """Adopts the first SP's database with whatever tables it holds, then lets the other SPs join.
 
-    If a join fails, what was done before it stays, and the next call goes on from there.
+    `drop_foreign_keys`: in views mode, which has none. If a join fails, what was done before it stays, and
+    the next call goes on from there.
     """
     first, *others = cluster.sps
     remaining = [sp for sp in others if not cluster.state.node(sp.name).adopted]
     if not cluster.state.node(first.name).adopted:
         cluster.report(f"Adopting the database of {first.name}")
         adopt_database(
-            first.admin_dsn, cluster.primary_dsn, name=first.name, zone=first.zone, add_keys=add_keys
-        )
+            first.admin_dsn, cluster.primary_dsn, name=first.name, zone=first.zone, add_keys=add_keys,
+            mode=cluster.state.mode, drop_foreign_keys=drop_foreign_keys,
+        )  # fmt: skip
         cluster.mark_adopted(first.name)
     elif not remaining:
         raise PspError("every SP is under psp already", "a further SP joins by: psp cluster join")

@@ -22,7 +22,7 @@ from psycopg import sql
 from psp.cluster import daemons, processes, state
 from psp.cluster.pgserver import APP_ROLE, PgServer, StopMode, give_to_server
 from psp.cluster.ports import PortAllocator
-from psp.cluster.state import ClusterState, NodeState
+from psp.cluster.state import ClusterState, Mode, NodeState
 from psp.cluster.temporary import TemporaryFolder, remove_tree
 from psp.output import PspError
 from psp.schema.primary import init_primary
@@ -73,6 +73,7 @@ class Options:
     pg_settings: Mapping[str, str] = field(default_factory=dict)
     primary_options: Mapping[str, object] = field(default_factory=dict)
     sp_options: Mapping[str, object] = field(default_factory=dict)
+    mode: Mode = "native"
 
 
 class LocalCluster:
@@ -107,6 +108,7 @@ class LocalCluster:
                 primary_options=dict(options.primary_options),
                 sp_options=dict(options.sp_options),
                 relay_mbit=options.relay_mbit,
+                mode=options.mode,
             ),
             report,
         )
@@ -314,9 +316,15 @@ class LocalCluster:
             "name": name,
             "database": self.server(name).socket_dsn(self.state.database),
             "primary": f"tcp://127.0.0.1:{port}",
-            "hook_listen": f"unix:{self.state.socket_dir}/.s.PGSQL.{node.daemon_port}",
+            **self._by_mode(node),
             **self.state.sp_options,
         }
+
+    def _by_mode(self, node: NodeState) -> dict[str, object]:
+        """Where commits arrive: from PostgreSQL's hook, or from clients."""
+        if self.state.mode == "views":
+            return {"mode": "views", "client_listen": f"tcp://127.0.0.1:{node.client_port}"}
+        return {"hook_listen": f"unix:{self.state.socket_dir}/.s.PGSQL.{node.daemon_port}"}
 
     # ---- databases under psp --------------------------------------------------------------------
 
@@ -375,6 +383,7 @@ def _sp_state(zone: Zone, ports: PortAllocator, relay: bool) -> NodeState:
         rtt_ms=zone.rtt_ms,
         daemon_port=ports.take(),
         relay_port=ports.take() if relay and zone.rtt_ms > 0 else 0,
+        client_port=ports.take(),
     )
 
 

@@ -23,6 +23,7 @@ FORMAT = 1
 LONGEST_SOCKET = ".s.PGSQL.65535"
 
 Role = Literal["primary", "sp"]
+Mode = Literal["native", "views"]
 
 
 @dataclass
@@ -36,7 +37,12 @@ class NodeState:
     rtt_ms: float = 0.0
     daemon_port: int = 0  # primary: where the daemon listens; SP: the number in the hook socket's name
     relay_port: int = 0  # 0: no relay
+    client_port: int = 0  # SP in views mode: where the daemon takes clients' requests
     adopted: bool = False  # SP: its database is under psp, so its daemon belongs to it
+
+    def ports(self) -> tuple[int, ...]:
+        """Every port of its, 0 among them for what it does not have."""
+        return (self.pg_port, self.daemon_port, self.relay_port, self.client_port)
 
 
 @dataclass
@@ -51,6 +57,7 @@ class ClusterState:
     primary_options: dict[str, Any] = field(default_factory=dict)
     sp_options: dict[str, Any] = field(default_factory=dict)
     relay_mbit: int = 0
+    mode: Mode = "native"
     complete: bool = False
     nodes: list[NodeState] = field(default_factory=list)
 
@@ -72,7 +79,7 @@ class ClusterState:
 
     def ports(self) -> set[int]:
         """Every port that belongs to the cluster, running or not."""
-        return {p for node in self.nodes for p in (node.pg_port, node.daemon_port, node.relay_port) if p}
+        return {p for node in self.nodes for p in node.ports() if p}
 
 
 def load(directory: Path) -> ClusterState | None:

@@ -15,18 +15,19 @@ from typing import Any, Protocol
 import psycopg
 from psycopg import sql
 
+from psp.cluster.state import Mode
 from psp.output import PspError
-from psp.schema import locks, primary
+from psp.schema import locks, modes, primary
 from psp.schema.catalog import read_database
 from psp.schema.dump import dump_schema
 from psp.schema.generate import TEXT_SETTINGS, CapturedTable, guard_queries, number_tables, row_query
-from psp.schema.install import Identity, install, run_script, store_tables, strides_of
+from psp.schema.install import Identity, run_script, store_tables, strides_of
 from psp.schema.keys import add_key_clause
 from psp.schema.model import Database, Table
-from psp.schema.rules import Problem, check, has_errors, not_superuser
+from psp.schema.modes import LOCK_MODES
+from psp.schema.rules import Problem, has_errors, not_superuser
 from psp.schema.server import read_facts
 
-LOCK_MODE = "SHARE ROW EXCLUSIVE"  # readers go on, writers wait
 COPY_CHUNK_BYTES = 1 << 18
 
 
@@ -37,6 +38,8 @@ class Options:
     slots: int | None = None
     add_keys: bool = False
     lock_wait_s: float = 60.0
+    mode: Mode = "native"
+    drop_foreign_keys: bool = False
 
 
 class Progress(Protocol):
@@ -79,7 +82,8 @@ def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> i
             result.append(_adopt(connection, primary_connection, dsn, options, progress))
 
         tables = database.captured_tables
-        locks.retry_while_locked(connection, tables, LOCK_MODE, options.lock_wait_s, progress.say, work)
+        lock_mode = LOCK_MODES[options.mode]
+        locks.retry_while_locked(connection, tables, lock_mode, options.lock_wait_s, progress.say, work)
         return result[-1]
 
 
@@ -93,7 +97,8 @@ def _finish_interrupted(
             "the primary has adopted a database already", "psp cluster join adds a semi-primary to it"
         )
     found = None
-    if read_facts(connection).adopted:
+    facts = read_facts(connection)
+    if facts.adopted or facts.converted:
         found = connection.execute("SELECT cluster_id::text, sp_id FROM psp.identity").fetchone()
     connection.rollback()
     if found is None or found[0] != cluster.cluster_id or cluster.state != "adopting":
@@ -116,7 +121,10 @@ def _adopt(
     run_script(connection, TEXT_SETTINGS)
     progress.say("locking the tables: writers wait from here on, readers do not")
     database = _lock_all(connection)
-    problems = check(database, read_facts(connection), slots, options.add_keys)
+    problems = modes.check(
+        connection, database, options.mode, slots,
+        add_keys=options.add_keys, drop_foreign_keys=options.drop_foreign_keys,
+    )  # fmt: skip
     if has_errors(problems):
         raise RefusedError(problems)
     ddl = dump_schema(connection, dsn)
@@ -129,16 +137,16 @@ def _adopt(
     sp_id = primary.register(primary_connection, options.name, options.zone, acked_t=0)
     strides = strides_of(database.sequences)
     primary_connection.execute(
-        "UPDATE psp.cluster SET state = 'adopting', slots = %s, schema_ddl = %s", (slots, ddl)
+        "UPDATE psp.cluster SET state = 'adopting', mode = %s, slots = %s, schema_ddl = %s",
+        (options.mode, slots, ddl),
     )
     store_tables(primary_connection, tables)
     primary.store_strides(primary_connection, strides)
 
-    progress.say("installing the capture triggers")
-    facts = read_facts(connection)
-    identity = Identity(cluster.cluster_id, sp_id, options.name, slots, joining=False)
-    install(connection, identity, tables, strides, facts.dblink_schema)
     _seed(connection, primary_connection, tables, progress)
+    progress.say("installing the capture")
+    identity = Identity(cluster.cluster_id, sp_id, options.name, slots, joining=False, mode=options.mode)
+    modes.install(connection, options.mode, identity, tables, strides)
 
     primary_connection.commit()
     connection.commit()
@@ -152,7 +160,7 @@ def _adopt(
 def _lock_all(connection: psycopg.Connection[Any]) -> Database:
     """The catalog, with every captured table locked: what is read is what stays."""
     before = read_database(connection)
-    locks.lock(connection, before.captured_tables, LOCK_MODE)
+    locks.lock(connection, before.captured_tables, LOCK_MODES["native"])  # views mode locks readers out later
     after = read_database(connection)
     if {t.oid for t in before.captured_tables} != {t.oid for t in after.captured_tables}:
         raise PspError("the schema is being changed by another session", "adopt again when it is done")
@@ -225,6 +233,10 @@ class _Quiet:
         pass
 
 
-def adopt_database(dsn: str, primary_dsn: str, *, name: str, zone: str = "", add_keys: bool = False) -> int:
+def adopt_database(
+    dsn: str, primary_dsn: str, *, name: str, zone: str = "", add_keys: bool = False, mode: Mode = "native",
+    drop_foreign_keys: bool = False,
+) -> int:  # fmt: skip
     """`adopt` for programs: without progress, with the primary's own number of slots."""
-    return adopt(dsn, primary_dsn, Options(name=name, zone=zone, add_keys=add_keys), _Quiet())
+    options = Options(name=name, zone=zone, add_keys=add_keys, mode=mode, drop_foreign_keys=drop_foreign_keys)
+    return adopt(dsn, primary_dsn, options, _Quiet())

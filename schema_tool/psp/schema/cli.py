@@ -13,22 +13,28 @@ from rich import progress as bars
 from rich.console import Console
 from rich.text import Text
 
+from psp.cluster.state import Mode
 from psp.output import PspError, console, error_console, fail, print_json, table
 from psp.paths import NotFound
 from psp.schema import primary
 from psp.schema.adopt import Options, RefusedError, adopt
 from psp.schema.catalog import read_database
+from psp.schema.modes import check
 from psp.schema.release import release
-from psp.schema.rules import Problem, check, has_errors, not_superuser
+from psp.schema.rules import Problem, has_errors, not_superuser
 from psp.schema.server import read_facts
 from psp.schema.views import convert as views
-from psp.schema.views import release as views_release
 from psp.schema.views.scratch import convert_file
 
 app = typer.Typer(no_args_is_help=True, help="Puts a database under psp, and takes it out again.")
 
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the database.")]
 LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait for locks on all tables.")]
+
+CaptureMode = Annotated[Mode, typer.Option("--mode", help="How writes are captured (docs/modes.md).")]
+DropForeignKeys = Annotated[
+    bool, typer.Option(help="Views mode does not check foreign keys: do without until release.")
+]
 
 _COLORS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -61,6 +67,8 @@ def check_command(
     dsn: Dsn,
     slots: Annotated[int, typer.Option(min=1, help="Most SPs there can ever be.")] = primary.SLOTS,
     add_keys: Annotated[bool, typer.Option(help="As if adopted with --add-keys.")] = False,
+    mode: CaptureMode = "native",
+    drop_foreign_keys: DropForeignKeys = False,
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Lists everything that stands in the way of adoption, all at once. Changes nothing.
@@ -70,10 +78,14 @@ def check_command(
     with _errors(), psycopg.connect(dsn) as connection:
         connection.read_only = True
         facts = read_facts(connection)
-        if facts.superuser:
-            problems = check(read_database(connection), facts, slots, add_keys)
-        else:
-            problems = [not_superuser(facts)]
+        problems = (
+            check(
+                connection, read_database(connection), mode, slots,
+                add_keys=add_keys, drop_foreign_keys=drop_foreign_keys,
+            )
+            if facts.superuser
+            else [not_superuser(facts)]
+        )  # fmt: skip
     if json:
         print_json({"adoptable": not has_errors(problems), "problems": [p.as_dict() for p in problems]})
     else:
@@ -110,16 +122,19 @@ def adopt_command(
     add_keys: Annotated[
         bool, typer.Option(help="Give tables without a primary key a uuid column psp_key.")
     ] = False,
+    mode: CaptureMode = "native",
+    drop_foreign_keys: DropForeignKeys = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     lock_wait: LockWait = 60.0,
 ) -> None:
     """Makes a live database the first semi-primary of a cluster, in place.
 
-    Either finishes or leaves the database as it was. Writers wait while it works; readers do not.
+    Either finishes or leaves the database as it was. Writers wait while it works; readers do not, but for the
+    moment in which views mode puts views in the tables' place.
     """
     if not yes:
         typer.confirm("Writers wait until all rows are copied to the primary. Go on?", abort=True, err=True)
-    options = Options(name, zone, slots, add_keys, lock_wait)
+    options = Options(name, zone, slots, add_keys, lock_wait, mode, drop_foreign_keys)
     columns = (
         bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.MofNCompleteColumn(),
         bars.TimeRemainingColumn(),
@@ -137,14 +152,13 @@ def _say(text: str) -> None:
 def convert_command(
     source: Annotated[str, typer.Argument(help="Connection string of a database, or a .sql file.")],
     mode: Annotated[Literal["views"], typer.Option(help="The capture mode to convert to.")] = "views",
-    drop_foreign_keys: Annotated[
-        bool, typer.Option(help="Views mode does not check foreign keys: do without until release.")
-    ] = False,
+    drop_foreign_keys: DropForeignKeys = False,
     lock_wait: LockWait = 60.0,
 ) -> None:
     """Makes each table a view over T_persistent and T_temp (views mode, docs/modes.md).
 
-    A database is converted in place, in one transaction; a .sql file is converted to stdout.
+    A database is converted in place, in one transaction; a .sql file is converted to stdout. For a cluster:
+    psp schema adopt --mode views, which converts by itself.
     """
     options = views.Options(drop_foreign_keys, lock_wait)
     with _errors():
@@ -170,8 +184,5 @@ def release_command(
 ) -> None:
     """Takes psp out of a database and leaves a plain one, with all its rows."""
     with _errors():
-        if views_release.is_converted(dsn):
-            views_release.release(dsn, force=force, lock_wait_s=lock_wait, say=_say)
-        else:
-            release(dsn, primary_dsn, drop_keys=drop_keys, force=force, lock_wait_s=lock_wait, say=_say)
+        release(dsn, primary_dsn, drop_keys=drop_keys, force=force, lock_wait_s=lock_wait, say=_say)
     console.print("released: a plain database again")

@@ -14,7 +14,11 @@ from psp.schema.templates import dollar_quote, sql_templates
 
 CAPTURE_TEMPLATE = "capture.sql.j2"
 FIRST_FILES = ("semi_primary.sql", "schema.sql", "hook.sql.j2")
-LAST_FILES = ("ddl_guard.sql", "grants.sql")  # after everything else: schema changes are refused then
+LAST_FILES = (
+    "captured_names.sql",
+    "ddl_guard.sql",
+    "grants.sql",
+)  # after everything else: schema changes are refused then
 
 TEXT_SETTINGS = """
 SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO, MDY'; SET LOCAL intervalstyle = 'postgres';

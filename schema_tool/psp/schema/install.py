@@ -1,4 +1,4 @@
-"""What adoption and joining share: psp's schema, each table's capture, strided sequences.
+"""What adoption and joining share: psp's schema, strided sequences; native mode's capture of each table.
 
 Everything runs inside the caller's transaction.
 """
@@ -30,6 +30,7 @@ class Identity:
     name: str
     slots: int
     joining: bool
+    mode: str = "native"
 
     @property
     def watermark(self) -> int:
@@ -67,18 +68,30 @@ def install(
         connection.execute("CREATE EXTENSION dblink SCHEMA psp")
     for script in native_sql(tables, dblink_schema or DBLINK_SCHEMA):
         run_script(connection, script)
-    connection.execute(
-        "INSERT INTO psp.identity (cluster_id, sp_id, name, token, hook_conninfo, joining) "
-        "VALUES (%s, %s, %s, %s, '', %s)",
-        (identity.cluster_id, identity.sp_id, identity.name, secrets.token_hex(16), identity.joining),
-    )
-    connection.execute("INSERT INTO psp.watermark (watermark) VALUES (%s)", (identity.watermark,))
+    identify(connection, identity, strides)
     store_tables(connection, tables)
-    for stride in strides:
-        _stride(connection, stride, identity)
     prefer_own_part(connection, identity.sp_id, identity.slots)
     for script in closing_sql():
         run_script(connection, script)
+
+
+def identify(connection: psycopg.Connection[Any], identity: Identity, strides: Iterable[Stride]) -> None:
+    """Who the semi-primary is, where its stream begins, and the sequences' strides."""
+    connection.execute(
+        "INSERT INTO psp.identity (cluster_id, sp_id, name, mode, token, hook_conninfo, joining) "
+        "VALUES (%s, %s, %s, %s, %s, '', %s)",
+        (
+            identity.cluster_id, identity.sp_id, identity.name, identity.mode, secrets.token_hex(16),
+            identity.joining,
+        ),
+    )  # fmt: skip
+    connection.execute(
+        "INSERT INTO psp.watermark (watermark) VALUES (%s) "
+        "ON CONFLICT (only_row) DO UPDATE SET watermark = EXCLUDED.watermark",
+        (identity.watermark,),
+    )
+    for stride in strides:
+        _stride(connection, stride, identity)
 
 
 def store_tables(connection: psycopg.Connection[Any], tables: Iterable[CapturedTable]) -> None:

@@ -6,12 +6,14 @@ from typing import Any
 
 import psycopg
 
+from psp.cluster.state import Mode
 from psp.output import PspError
 from psp.schema import primary
 from psp.schema.catalog import read_database
 from psp.schema.generate import CapturedTable, captured
-from psp.schema.install import Identity, install, run_script
-from psp.schema.rules import check, has_errors
+from psp.schema.install import Identity, run_script
+from psp.schema.modes import check_empty, install
+from psp.schema.rules import has_errors
 from psp.schema.server import read_facts
 
 
@@ -24,7 +26,7 @@ def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> in
         cluster = primary.read_cluster(primary_connection, lock=True)
         if cluster.state != "adopted" or cluster.schema_ddl is None:
             raise PspError("the cluster has no adopted database yet", "psp schema adopt starts it with one")
-        _check_empty(connection)
+        _check_empty(connection, cluster.mode)
         sp_id = primary.register(primary_connection, name, zone, acked_t=-1)
         if sp_id > cluster.slots:
             raise PspError(
@@ -33,9 +35,8 @@ def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> in
             )
         run_script(connection, cluster.schema_ddl)
         tables = _numbered_as_at_primary(connection, primary_connection)
-        identity = Identity(cluster.cluster_id, sp_id, name, cluster.slots, joining=True)
-        strides = primary.read_strides(primary_connection)
-        install(connection, identity, tables, strides, read_facts(connection).dblink_schema)
+        identity = Identity(cluster.cluster_id, sp_id, name, cluster.slots, joining=True, mode=cluster.mode)
+        install(connection, cluster.mode, identity, tables, primary.read_strides(primary_connection))
         primary_connection.commit()
         try:
             connection.commit()
@@ -46,9 +47,9 @@ def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> in
         return sp_id
 
 
-def _check_empty(connection: psycopg.Connection[Any]) -> None:
+def _check_empty(connection: psycopg.Connection[Any], mode: Mode) -> None:
     facts, database = read_facts(connection), read_database(connection)
-    if facts.adopted:
+    if facts.adopted or facts.converted:
         raise PspError("the database is a semi-primary already", "join with an empty database")
     if database.tables or database.sequences:
         count = len(database.tables) + len(database.sequences)
@@ -56,7 +57,7 @@ def _check_empty(connection: psycopg.Connection[Any]) -> None:
             f"the database is not empty: it has {count} tables and sequences", "join with an empty database"
         )
     # Nothing is here yet, so these are the server's own errors: version, rights, encoding, dblink.
-    problems = check(database, facts, slots=1, add_keys=False)
+    problems = check_empty(database, facts, mode)
     if has_errors(problems):
         worst = problems[0]
         raise PspError(f"{worst.object}: {worst.problem}", worst.hint)

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from psp.cluster.state import Mode
 from psp.output import PspError
 from psp.paths import sql_dir
 from psp.schema.install import Stride, run_script
@@ -23,7 +24,7 @@ class Cluster:
     cluster_id: str
     slots: int
     state: str  # empty, adopting, adopted
-    mode: str
+    mode: Mode
     schema_ddl: str | None
 
 

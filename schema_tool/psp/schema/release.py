@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -14,6 +15,7 @@ from psp.schema.catalog import read_database
 from psp.schema.keys import KEY_COLUMN
 from psp.schema.model import Database, Sequence, Table
 from psp.schema.server import read_facts
+from psp.schema.views.release import plain_tables
 
 LOCK_MODE = "ACCESS EXCLUSIVE"
 DAEMON_SILENCE_S = 5
@@ -22,20 +24,23 @@ DAEMON_SILENCE_S = 5
 def release(
     dsn: str, primary_dsn: str | None, *, drop_keys: bool, force: bool, lock_wait_s: float, say: locks.Say
 ) -> None:
-    """One transaction at the semi-primary, then the primary is told. On an exception nothing has changed."""
+    """One transaction at the semi-primary, then the primary is told. On an exception nothing has changed.
+
+    `force`: even if the daemon seems to run, or transactions of views mode are unfinished.
+    """
     with psycopg.connect(dsn) as connection:
-        if not read_facts(connection).adopted:
+        facts = read_facts(connection)
+        if not (facts.adopted or facts.converted):
             raise PspError("the database is not under psp")
+        # None: converted to views mode, of no cluster.
         identity = connection.execute("SELECT sp_id, name, cluster_id::text FROM psp.identity").fetchone()
-        assert identity is not None
         if not force:
             _check_daemon_stopped(connection)
         tables = read_database(connection).captured_tables
         connection.rollback()
-        locks.retry_while_locked(
-            connection, tables, LOCK_MODE, lock_wait_s, say, lambda: _release(connection, drop_keys)
-        )
-    if primary_dsn is not None:
+        work = partial(_release, connection, converted=facts.converted, drop_keys=drop_keys, force=force)
+        locks.retry_while_locked(connection, tables, LOCK_MODE, lock_wait_s, say, work)
+    if primary_dsn is not None and identity is not None:
         _tell_primary(primary_dsn, *identity)
 
 
@@ -49,7 +54,7 @@ def _check_daemon_stopped(connection: psycopg.Connection[Any]) -> None:
         raise PspError("the semi-primary's daemon is running", "stop psp-semi-primary first")
 
 
-def _release(connection: psycopg.Connection[Any], drop_keys: bool) -> None:
+def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys: bool, force: bool) -> None:
     database = read_database(connection)
     connection.execute("SET LOCAL client_min_messages = warning")
     # The guard against schema changes first: it would refuse what follows.
@@ -58,7 +63,11 @@ def _release(connection: psycopg.Connection[Any], drop_keys: bool) -> None:
         "WHERE f.pronamespace = 'psp'::regnamespace"
     ).fetchall():
         connection.execute(sql.SQL("DROP EVENT TRIGGER {}").format(sql.Identifier(name)))
+    # In views mode, who wrote to T_temp holds a lock on T_persistent too, and ends before this gets its own.
     locks.lock(connection, database.captured_tables, LOCK_MODE)
+    if converted:
+        plain_tables(connection, force)
+        database = read_database(connection)
     for sequence in database.sequences:
         _unstride(connection, database, sequence)
     forget_part(connection)

@@ -36,11 +36,20 @@ class Problem:
 
 def check(database: Database, facts: ServerFacts, slots: int, add_keys: bool) -> list[Problem]:
     """All problems, errors first. With `add_keys`, tables that can be given a primary key need none."""
-    found = [*_server(database, facts)]
+    found = [*check_cluster(database, facts, slots), *_dblink(database, facts)]
     found += [p for table in database.tables for p in _table(database, table, add_keys)]
-    found += [p for sequence in database.sequences for p in _sequence(sequence, slots)]
+    return sort(found)
+
+
+def check_cluster(database: Database, facts: ServerFacts, slots: int) -> list[Problem]:
+    """What concerns server and sequences, whichever way the rows are captured."""
+    return [*_server(database, facts), *(p for s in database.sequences for p in _sequence(s, slots))]
+
+
+def sort(problems: list[Problem]) -> list[Problem]:
+    """Errors first, then warnings."""
     order: list[Severity] = ["error", "warning", "note"]
-    return sorted(found, key=lambda p: order.index(p.severity))
+    return sorted(problems, key=lambda p: order.index(p.severity))
 
 
 def not_superuser(facts: ServerFacts) -> Problem:
@@ -61,24 +70,15 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     if database.version < MIN_VERSION * 10000:
         yield Problem("error", where, f"PostgreSQL {database.version // 10000} is too old",
                       f"upgrade to PostgreSQL {MIN_VERSION} or later")  # fmt: skip
-    if facts.adopted:
-        yield Problem("error", where, "the database is under psp already", "psp schema release takes it out")
     if facts.converted:
         yield Problem("error", where, "the database is in views mode", "psp schema release takes it out")
+    elif facts.adopted:
+        yield Problem("error", where, "the database is under psp already", "psp schema release takes it out")
     if not facts.superuser:
         yield not_superuser(facts)
     if facts.encoding == "SQL_ASCII":
         yield Problem("error", where, "the encoding is SQL_ASCII, text cannot be converted between servers",
                       "use a database with encoding UTF8")  # fmt: skip
-    if not facts.dblink_schema and not facts.dblink_available:
-        yield Problem("error", where, "the extension dblink is not available",
-                      "install PostgreSQL's contrib modules (Debian: postgresql-contrib)")  # fmt: skip
-    if facts.dblink_public and not facts.adopted:
-        yield Problem("error", where,
-                      "every role may execute dblink's functions: it can talk to the daemon's port, and by "
-                      "opening a connection in place of psp's learn the token that the daemon asks for",
-                      "REVOKE EXECUTE on dblink's functions FROM PUBLIC, or DROP EXTENSION dblink: psp then "
-                      "installs it for itself only")  # fmt: skip
     if facts.default_isolation == "serializable":
         yield Problem("error", where, "default_transaction_isolation is serializable, which psp refuses",
                       "ALTER DATABASE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip
@@ -101,6 +101,19 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     yield Problem(
         "note", where, f"{len(tables)} tables, about {rows:,} rows, {size / 2**20:,.1f} MiB to copy"
     )
+
+
+def _dblink(database: Database, facts: ServerFacts) -> Iterator[Problem]:
+    where = f"database {database.name}"
+    if not facts.dblink_schema and not facts.dblink_available:
+        yield Problem("error", where, "the extension dblink is not available",
+                      "install PostgreSQL's contrib modules (Debian: postgresql-contrib)")  # fmt: skip
+    if facts.dblink_public and not facts.adopted:
+        yield Problem("error", where,
+                      "every role may execute dblink's functions: it can talk to the daemon's port, and by "
+                      "opening a connection in place of psp's learn the token that the daemon asks for",
+                      "REVOKE EXECUTE on dblink's functions FROM PUBLIC, or DROP EXTENSION dblink: psp then "
+                      "installs it for itself only")  # fmt: skip
 
 
 # ---- tables -----------------------------------------------------------------------------------------------

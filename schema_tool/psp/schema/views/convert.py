@@ -12,8 +12,8 @@ from psycopg import sql
 from psp.output import PspError
 from psp.schema import locks
 from psp.schema.catalog import read_database
-from psp.schema.generate import TEXT_SETTINGS, number_tables
-from psp.schema.install import run_script, store_tables
+from psp.schema.generate import TEXT_SETTINGS, CapturedTable, number_tables
+from psp.schema.install import Identity, Stride, identify, run_script, store_tables
 from psp.schema.keys import quote
 from psp.schema.model import Database
 from psp.schema.rules import Problem, has_errors, not_superuser
@@ -22,11 +22,11 @@ from psp.schema.views.catalog import Grant, Unique, read_details
 from psp.schema.views.generate import (
     MODES,
     ConvertedTable,
+    closing_sql,
     first_sql,
     index_columns,
     mode_schema,
     table_sql,
-    workers_sql,
 )
 from psp.schema.views.rules import check_table
 
@@ -49,7 +49,7 @@ class NotConvertibleError(PspError):
 
 
 def convert(dsn: str, options: Options, say: locks.Say) -> list[Problem]:
-    """Converts the database; returns warnings. On an exception nothing has changed."""
+    """Converts a database of no cluster; returns warnings. On an exception nothing has changed."""
     with psycopg.connect(dsn) as connection:
         facts = read_facts(connection)
         if not facts.superuser:
@@ -70,15 +70,49 @@ def convert(dsn: str, options: Options, say: locks.Say) -> list[Problem]:
 
 def _convert(connection: psycopg.Connection[Any], options: Options) -> list[Problem]:
     run_script(connection, TEXT_SETTINGS)
-    connection.execute("SET LOCAL client_min_messages = warning")
     locks.lock(connection, read_database(connection).captured_tables, LOCK_MODE)
     database = read_database(connection)
-    problems, tables = _look(connection, database, options)
+    problems = check(connection, database, drop_foreign_keys=options.drop_foreign_keys)
     if has_errors(problems):
         raise NotConvertibleError(problems)
+    install(connection, number_tables(database))
+    return problems
+
+
+def check(
+    connection: psycopg.Connection[Any],
+    database: Database,
+    *,
+    drop_foreign_keys: bool,
+    add_keys: bool = False,
+) -> list[Problem]:
+    """What stands in the way of conversion. With `add_keys`, tables will get primary keys."""
+    problems = [
+        problem
+        for table in database.captured_tables
+        for problem in check_table(
+            database, table, read_details(connection, table), drop_foreign_keys, add_keys
+        )
+    ]
+    for schema in sorted({table.schema for table in database.captured_tables}):
+        problems += _check_mode_schemas(connection, schema)
+    return problems
+
+
+def install(
+    connection: psycopg.Connection[Any], captured: list[CapturedTable], identity: Identity | None = None,
+    strides: Iterable[Stride] = (),
+) -> None:  # fmt: skip
+    """Makes views of the tables, in the caller's transaction. Without an identity: of no cluster."""
+    run_script(connection, TEXT_SETTINGS)
+    connection.execute("SET LOCAL client_min_messages = warning")
+    locks.lock(connection, [table.table for table in captured], LOCK_MODE)
+    tables = [ConvertedTable(table, read_details(connection, table.table)) for table in captured]
     for script in first_sql():
         run_script(connection, script)
-    store_tables(connection, [table.captured for table in tables])
+    if identity is not None:
+        identify(connection, identity, strides)
+    store_tables(connection, captured)
     _create_mode_schemas(connection, {table.schema for table in tables})
     # Foreign keys first: they stand on other tables' unique indexes.
     for table in tables:
@@ -86,26 +120,8 @@ def _convert(connection: psycopg.Connection[Any], options: Options) -> list[Prob
     for table in tables:
         _convert_table(connection, table)
     _store_undo(connection, tables)
-    for script in workers_sql(tables):
+    for script in closing_sql(tables, in_cluster=identity is not None):
         run_script(connection, script)
-    return problems
-
-
-def _look(
-    connection: psycopg.Connection[Any], database: Database, options: Options
-) -> tuple[list[Problem], list[ConvertedTable]]:
-    """The problems; and if there is no error among them, the tables."""
-    details = {table.oid: read_details(connection, table) for table in database.captured_tables}
-    problems = [
-        problem
-        for table in database.captured_tables
-        for problem in check_table(database, table, details[table.oid], options.drop_foreign_keys)
-    ]
-    for schema in sorted({table.schema for table in database.captured_tables}):
-        problems += _check_mode_schemas(connection, schema)
-    if has_errors(problems):
-        return problems, []
-    return problems, [ConvertedTable(c, details[c.table.oid]) for c in number_tables(database)]
 
 
 def _check_mode_schemas(connection: psycopg.Connection[Any], schema: str) -> list[Problem]:

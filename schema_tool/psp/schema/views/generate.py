@@ -17,6 +17,7 @@ from psp.schema.views.catalog import Details
 
 MODES = ("union", "fulljoin", "nryotw")
 FIRST_FILES = ("schema.sql", "semi_primary.sql", "transactions.sql")
+CLUSTER_FILES = ("captured_names.sql", "ddl_guard.sql")  # schema changes are refused from then on
 LAST_FILES = ("grants.sql",)
 
 
@@ -119,14 +120,15 @@ def index_columns(definition: str) -> str:
     raise AssertionError(f"unbalanced: {definition}")
 
 
-def workers_sql(tables: Iterable[ConvertedTable]) -> list[str]:
-    """What the daemon's workers call, then who may do what."""
+def closing_sql(tables: Iterable[ConvertedTable], in_cluster: bool) -> list[str]:
+    """What the daemon's workers call, in a cluster what refuses schema changes, then who may do what."""
     contexts = [_worker_context(converted) for converted in tables]
     environment = _environment()
     script = environment.get_template("workers.sql.j2").render(
         tables=contexts, quote=dollar_quote(repr(contexts))
     )
-    return [script, *(environment.get_template(name).render() for name in LAST_FILES)]
+    files = (*CLUSTER_FILES, *LAST_FILES) if in_cluster else LAST_FILES
+    return [script, *(environment.get_template(name).render() for name in files)]
 
 
 def _worker_context(converted: ConvertedTable) -> dict[str, Any]:

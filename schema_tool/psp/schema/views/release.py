@@ -8,35 +8,12 @@ import psycopg
 from psycopg import sql
 
 from psp.output import PspError
-from psp.schema import locks
-from psp.schema.catalog import read_database
 from psp.schema.install import run_script
-from psp.schema.server import read_facts
-
-LOCK_MODE = "ACCESS EXCLUSIVE"
 
 
-def is_converted(dsn: str) -> bool:
-    """Whether the database is in views mode."""
-    with psycopg.connect(dsn) as connection:
-        return read_facts(connection).converted
-
-
-def release(dsn: str, *, force: bool, lock_wait_s: float, say: locks.Say) -> None:
-    """One transaction; on an exception nothing has changed. `force`: even if transactions are unfinished."""
-    with psycopg.connect(dsn) as connection:
-        tables = read_database(connection).captured_tables
-        connection.rollback()
-        locks.retry_while_locked(
-            connection, tables, LOCK_MODE, lock_wait_s, say, lambda: _release(connection, force)
-        )
-
-
-def _release(connection: psycopg.Connection[Any], force: bool) -> None:
-    connection.execute("SET LOCAL client_min_messages = warning")
+def plain_tables(connection: psycopg.Connection[Any], force: bool) -> None:
+    """Brings the tables back, which the caller has locked. psp's schema stays. `force`: see release."""
     connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
-    # Whoever wrote to T_temp holds a lock on T_persistent too, and ends before this one gets its own.
-    locks.lock(connection, read_database(connection).captured_tables, LOCK_MODE)
     if not force:
         _check_finished(connection)
     schemas = connection.execute("SELECT schema_name, mode_schema FROM psp.mode_schemas").fetchall()
@@ -49,8 +26,6 @@ def _release(connection: psycopg.Connection[Any], force: bool) -> None:
         run_script(connection, statement)
     for _, mode in schemas:
         connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(mode)))
-    connection.execute("DROP SCHEMA psp CASCADE")
-    connection.commit()
 
 
 def _check_finished(connection: psycopg.Connection[Any]) -> None:

@@ -12,10 +12,12 @@ RESERVED = frozenset({"tx_id", "deleted", "global_t", "psp_persistent"})
 """Names of the columns that T_persistent and T_temp get."""
 
 
-def check_table(database: Database, table: Table, details: Details, drop_foreign_keys: bool) -> list[Problem]:
+def check_table(
+    database: Database, table: Table, details: Details, drop_foreign_keys: bool, add_keys: bool
+) -> list[Problem]:
     """All problems of a captured table; warnings do not stand in the way."""
     return [
-        *certification(database, table, add_keys=False),
+        *certification(database, table, add_keys),
         *_shape(table, details),
         *_behaviour(table, details),
         *_foreign_keys(details, table, drop_foreign_keys),

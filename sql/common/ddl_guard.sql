@@ -1,5 +1,6 @@
 -- Schema changes of a running cluster are refused: they would reach one SP only. `psp schema adopt` creates these
 -- event triggers last, `psp schema release` drops them first. Temporary and unlogged tables stay local and are allowed.
+-- Each mode says what is psp's: function psp.is_captured and view psp.captured_names (captured_names.sql).
 CREATE FUNCTION psp.refuse_ddl(object text, command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -9,12 +10,6 @@ BEGIN
         DETAIL = 'The change would reach this semi-primary only.',
         HINT = 'Release the database with "psp schema release", change it and adopt it again.';
 END $$;
-
-CREATE FUNCTION psp.is_captured(relation oid) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
-                   WHERE t.tgrelid = relation AND f.pronamespace = 'psp'::regnamespace)
-$$;
 
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -54,8 +49,8 @@ DECLARE
     d record;
 BEGIN
     FOR d IN SELECT * FROM pg_event_trigger_dropped_objects() WHERE NOT is_temporary LOOP
-        IF d.object_type = 'table' AND EXISTS (SELECT FROM psp.tables t
-                WHERE t.schema_name = d.schema_name AND t.table_name = d.object_name)
+        IF d.object_type IN ('table', 'view') AND EXISTS (SELECT FROM psp.captured_names n
+                WHERE n.schema_name = d.schema_name AND n.name = d.object_name)
            OR d.object_type = 'trigger' AND d.object_name IS NULL AND d.object_identity LIKE 'psp\_%' THEN
             PERFORM psp.refuse_ddl(d.object_identity, 'DROP');
         END IF;

@@ -1,0 +1,54 @@
+"""The two capture modes, for adoption and joining: what stands in their way, their locks, their installation.
+
+Native mode adds triggers to the tables (sql/native); views mode makes views of them (sql/views).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+
+from psp.cluster.state import Mode
+from psp.schema import install as native
+from psp.schema import rules
+from psp.schema.generate import CapturedTable
+from psp.schema.install import Identity, Stride
+from psp.schema.model import Database
+from psp.schema.rules import Problem
+from psp.schema.server import ServerFacts, read_facts
+from psp.schema.views import convert as views
+
+# The locks that installation takes: in native mode writers wait, in views mode readers too.
+LOCK_MODES: dict[Mode, str] = {"native": "SHARE ROW EXCLUSIVE", "views": views.LOCK_MODE}
+
+
+def check(
+    connection: psycopg.Connection[Any], database: Database, mode: Mode, slots: int, *,
+    add_keys: bool = False, drop_foreign_keys: bool = False,
+) -> list[Problem]:  # fmt: skip
+    """All that stands in the way of adoption in that mode, errors first."""
+    facts = read_facts(connection)
+    if mode == "native":
+        return rules.check(database, facts, slots, add_keys)
+    found = views.check(connection, database, drop_foreign_keys=drop_foreign_keys, add_keys=add_keys)
+    return rules.sort([*rules.check_cluster(database, facts, slots), *found])
+
+
+def check_empty(database: Database, facts: ServerFacts, mode: Mode) -> list[Problem]:
+    """What is wrong with the server of an empty database that is to join."""
+    if mode == "native":
+        return rules.check(database, facts, slots=1, add_keys=False)
+    return rules.check_cluster(database, facts, slots=1)
+
+
+def install(
+    connection: psycopg.Connection[Any], mode: Mode, identity: Identity, tables: Iterable[CapturedTable],
+    strides: Iterable[Stride],
+) -> None:  # fmt: skip
+    """psp's schema and capture for a semi-primary, in the caller's transaction."""
+    if mode == "native":
+        native.install(connection, identity, tables, strides, read_facts(connection).dblink_schema)
+    else:
+        views.install(connection, list(tables), identity, strides)
