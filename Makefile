@@ -4,6 +4,7 @@ VENV    ?= .venv
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 SECONDS ?= 60
 RESULTS ?= results
+MODE    ?= native
 PYTHON   = $(VENV)/bin/python
 DAEMONS  = psp-primary psp-semi-primary psp-mrv psp-georelay
 
@@ -32,9 +33,9 @@ daemons: deps  ## the daemons alone
 	@tools/build.sh $(BUILD) off $(JOBS) $(DAEMONS)
 
 # ---- running it -----------------------------------------------------------------------------------
-demo: daemons venv  ## three zones on this machine against one far PostgreSQL (SECONDS=10: a shorter load)
+demo: daemons venv  ## three zones against one far PostgreSQL (SECONDS=10: shorter; MODE=views, MODE=both)
 	@tools/check_writable.sh $(RESULTS)
-	@$(PYTHON) -m benchmarks.demo --seconds $(SECONDS) --results $(RESULTS)
+	@$(PYTHON) -m benchmarks.demo --mode $(MODE) --seconds $(SECONDS) --results $(RESULTS)
 
 # bench-NAME is benchmarks/NAME, bench-mrv-tpcc is benchmarks/mrv/tpcc; no file is ever made by that name, so these
 # always run.

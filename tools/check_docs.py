@@ -14,7 +14,7 @@ from pathlib import Path
 from source_files import ROOT
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
-MAKE = re.compile(r"(?:`|^\s{0,8}|&& )make ([a-z][a-z-]*)", re.MULTILINE)
+MAKE = re.compile(r"(?:`|^\s{0,8}|&& )make ([a-z][a-z_-]*)", re.MULTILINE)
 SETTING = re.compile(r"# (?P<about>.+)\n# (?P<type>.+); (?P<fallback>.+)\n(?:# )?(?P<name>[a-z0-9_]+):")
 OPERATING = ROOT / "docs" / "operating.md"
 DAEMONS = ("psp-primary", "psp-semi-primary", "psp-mrv")

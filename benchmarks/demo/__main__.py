@@ -10,7 +10,7 @@ from psp.output import PspError, console, error_console
 from psp.paths import NotFound
 
 from benchmarks.demo import report, scenario
-from benchmarks.demo.scenario import Demo
+from benchmarks.demo.scenario import SYSTEMS_OF_MODE, Demo
 from benchmarks.steps import Steps, end_on_sigterm
 from benchmarks.tpcc.runner import LoadError
 
@@ -56,6 +56,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default="read committed",
         help="read committed, PostgreSQL's default, is the default here too",
     )
+    parser.add_argument(
+        "--mode",
+        choices=tuple(SYSTEMS_OF_MODE),
+        default="native",
+        help="how psp captures writes (native); both: one after the other",
+    )
     parser.add_argument("--prepared", action="store_true", help="clients use prepared statements")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for demo.json and demo.png")
     return parser.parse_args(arguments)
@@ -73,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         customers=options.customers,
         isolation=options.isolation,
         prepared=options.prepared,
+        systems=SYSTEMS_OF_MODE[options.mode],
     )
     try:
         result = scenario.run(demo, Steps())

@@ -12,22 +12,27 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 COLUMNS = ("zone", "trip", "system", "tps", "p50 ms", "p95 ms", "aborts", "commit", "+ms")
-SYSTEMS = {"postgres": "PostgreSQL", "psp": "psp"}
+SYSTEMS = {"postgres": "PostgreSQL", "views": "psp (views)", "psp": "psp"}
 
 
 def show(result: dict[str, Any]) -> None:
     """Prints the table, the ratios and the verdicts."""
-    rows = [_row(zone, system) for zone in result["zones"] for system in SYSTEMS]
+    rows = [_row(zone, system) for zone in result["zones"] for system in _systems(result)]
     console.print(table("TPC-C in each zone; PostgreSQL stands at the primary's place", COLUMNS, rows))
     console.print("[dim]commit: p50 of COMMIT alone, in ms; +ms: what it takes over the round trip[/]")
     for zone in result["zones"]:
-        postgres, psp = zone["postgres"], zone["psp"]
+        postgres = zone["postgres"]
+        for system in result["throughput_ratios"]:
+            console.print(
+                f"{zone['name']}, {SYSTEMS[system]}: {_times(zone[system]['tps'], postgres['tps'])} the"
+                f" throughput, p50 {_times(postgres['p50_ms'], zone[system]['p50_ms'])} shorter"
+            )
+    for system, ratio in result["throughput_ratios"].items():
         console.print(
-            f"{zone['name']}: {_times(psp['tps'], postgres['tps'])} the throughput,"
-            f" p50 {_times(postgres['p50_ms'], psp['p50_ms'])} shorter"
+            f"All zones, {SYSTEMS[system]}: [bold]{_times(ratio, 1)}[/] the throughput of one far PostgreSQL"
         )
-    console.print(f"All zones: [bold]{_factor(result)}[/] the throughput of one far PostgreSQL")
-    differing = ", ".join(result["verification"]["differing"]) or "the streams did not drain"
+    found = [name for verification in result["verification"].values() for name in verification["differing"]]
+    differing = ", ".join(found) or "the streams did not drain"
     _verdict(
         result["consistent"], "The primary and all zones hold the same rows.", f"Rows differ: {differing}"
     )
@@ -46,8 +51,14 @@ def _times(a: float | None, b: float | None) -> str:
     return f"{a / b:.1f} times" if a and b else "? times"  # nothing was committed: too short a load
 
 
-def _factor(result: dict[str, Any]) -> str:
-    return _times(result["throughput_ratio"], 1)
+def _systems(result: dict[str, Any]) -> list[str]:
+    return [name for name in SYSTEMS if name in result["zones"][0]]
+
+
+def _factors(result: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{SYSTEMS[name]} {_times(ratio, 1)}" for name, ratio in result["throughput_ratios"].items()
+    )
 
 
 def _row(zone: dict[str, Any], system: str) -> tuple[object, ...]:
@@ -91,20 +102,22 @@ def plot(result: dict[str, Any], path: Path) -> None:
         ("p95_ms", "response time p95, ms"),
     )
     for axis, (field, title) in zip(axes, panels, strict=True):
-        for i, (system, name) in enumerate(SYSTEMS.items()):
-            places = [place + (i - 0.5) * 0.38 for place in range(len(zones))]
+        systems = _systems(result)
+        width = 0.76 / len(systems)
+        for i, system in enumerate(systems):
+            places = [place + (i - (len(systems) - 1) / 2) * width for place in range(len(zones))]
             bars = axis.bar(
                 places,
                 [zone[system][field] or 0 for zone in zones],
-                0.36,
-                label=f"one far {name}" if system == "postgres" else name,
+                width * 0.95,
+                label="one far PostgreSQL" if system == "postgres" else SYSTEMS[system],
             )
             axis.bar_label(bars, fmt="%.0f", fontsize=8)
         axis.set_title(title)
         axis.set_xticks(range(len(zones)), labels)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False)
-    figure.suptitle(f"TPC-C: psp has {_factor(result)} the throughput of one far PostgreSQL")
+    figure.suptitle(f"TPC-C, throughput of one far PostgreSQL: {_factors(result)}")
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)

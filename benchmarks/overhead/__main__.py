@@ -1,7 +1,7 @@
 """Measures what psp costs on one SP with the primary beside it and no distance, against plain PostgreSQL.
 
-Both make the same promise (a committed transaction survives a crash): plain PostgreSQL by its own synchronous
-commit, psp by the primary's. Rounds are interleaved, so that what else the machine does hits both.
+All make the same promise (a committed transaction survives a crash): plain PostgreSQL by its own synchronous
+commit, psp in both modes by the primary's. Rounds are interleaved: what else the machine does hits all.
 """
 
 import argparse
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psp.cluster.local import LocalCluster
 from psp.output import PspError, console, error_console, table
 from psp.paths import NotFound
 
@@ -42,6 +41,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--perf", action="store_true", help="also profile the SP's and plain backends with perf"
     )
+    parser.add_argument("--no-views", action="store_true", help="without psp's views mode")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for overhead.json")
     return parser.parse_args(arguments)
 
@@ -61,21 +61,21 @@ def _backends(dsn: str) -> Callable[[], int]:
     return count
 
 
-def measure(both: Sequence[System], load: Load, rounds: int, steps: Steps) -> list[Sum]:
-    """Interleaved rounds of one load."""
-    sums = [Sum() for _ in both]
+def measure(found: Sequence[System], load: Load, rounds: int, steps: Steps) -> dict[str, Sum]:
+    """Interleaved rounds of one load; what they sum up to, by the system's name."""
+    sums = {system.name: Sum() for system in found}
     what = "read-only" if load.mix == READ_ONLY_MIX else "TPC-C"
     for number in range(rounds):
-        for system, total in zip(both, sums, strict=True):
+        for system in found:
             with steps.step(f"{what}, {load.threads} threads, round {number + 1} of {rounds}, {system.name}"):
-                total.add(*one_round(system, load, _backends(system.dsn)))
+                sums[system.name].add(*one_round(system, load, _backends(system.dsn)))
     return sums
 
 
-def _warm_up(both: Sequence[System], load: Load, steps: Steps) -> None:
+def _warm_up(found: Sequence[System], load: Load, steps: Steps) -> None:
     with steps.step("Warming up"):
-        for system in both:
-            runner.run(system.dsn, load)
+        for system in found:
+            runner.run(system.dsn, load.in_mode(system.mode))
 
 
 def run(options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
@@ -85,21 +85,18 @@ def run(options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
     def load(threads: int, mix: str, seconds: int) -> Load:
         return Load(threads, seconds, scale, isolation=options.isolation, mix=mix, prepared=options.prepared)
 
-    with systems(scale, steps) as (plain, psp, cluster):
-        both = (plain, psp)
-        # Reads first, while both hold the same rows in the same places.
-        _warm_up(both, load(READ_THREADS, READ_ONLY_MIX, WARMUP_S), steps)
-        sums = measure(both, load(READ_THREADS, READ_ONLY_MIX, options.seconds), options.rounds, steps)
-        read_rows = [targets.row(READ_THREADS, "read-only", *sums)]
-        _warm_up(both, load(READ_THREADS, STANDARD_MIX, WARMUP_S), steps)
+    with systems(scale, not options.no_views, steps) as found:
+        # Reads first, while all hold the same rows in the same places.
+        _warm_up(found, load(READ_THREADS, READ_ONLY_MIX, WARMUP_S), steps)
+        sums = measure(found, load(READ_THREADS, READ_ONLY_MIX, options.seconds), options.rounds, steps)
+        read_rows = [targets.row(READ_THREADS, "read-only", sums)]
+        _warm_up(found, load(READ_THREADS, STANDARD_MIX, WARMUP_S), steps)
         write_rows = []
         for threads in [int(count) for count in options.threads.split(",")]:
-            sums = measure(both, load(threads, STANDARD_MIX, options.seconds), options.rounds, steps)
-            write_rows.append(targets.row(threads, "standard", *sums))
+            sums = measure(found, load(threads, STANDARD_MIX, options.seconds), options.rounds, steps)
+            write_rows.append(targets.row(threads, "standard", sums))
         if options.perf:
-            _profiles(
-                both, cluster, load(READ_THREADS, STANDARD_MIX, options.seconds), options.results, steps
-            )
+            _profiles(found, load(READ_THREADS, STANDARD_MIX, options.seconds), options.results, steps)
     return {
         "load": {
             "benchmark": "TPC-C",
@@ -114,27 +111,20 @@ def run(options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
     }
 
 
-def _profiles(both: Sequence[System], cluster: LocalCluster, load: Load, results: Path, steps: Steps) -> None:
-    servers = {"plain": _plain_postmaster(both[0]), "psp": cluster.pid(cluster.sps[0].name, "postgres")}
-    for system in both:
+def _profiles(found: Sequence[System], load: Load, results: Path, steps: Steps) -> None:
+    for system in found:
         with steps.step(f"perf on the backends of {system.name}"):
-            postmaster = servers[system.name]
-            assert postmaster is not None
-            profile(system.dsn, load, postmaster, results / f"overhead-perf-{system.name}.txt")
-
-
-def _plain_postmaster(system: System) -> int:
-    with psycopg.connect(system.dsn) as connection:
-        found = connection.execute("SELECT pg_backend_pid()").fetchone()
-        assert found is not None
-        return int(Path(f"/proc/{found[0]}/stat").read_text().rpartition(")")[2].split()[1])
+            output = results / f"overhead-perf-{system.name}.txt"
+            profile(system.dsn, load.in_mode(system.mode), system.postmaster, output)
 
 
 def show(result: dict[str, Any]) -> None:
     """Prints one line for each thread count and system, and the targets."""
     rows = []
     for found in result["rows"]:
-        for name in ("plain", "psp"):
+        for name in ("plain", "psp", "views"):
+            if name not in found:
+                continue
             system = found[name]
             cpu_ms = system["cpu_ms_per_transaction"]
             server = cpu_ms.get("postgres", cpu_ms.get("sp_postgres"))

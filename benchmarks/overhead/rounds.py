@@ -1,14 +1,15 @@
-"""The rounds: the same load in turns on plain PostgreSQL and on psp, with the CPU time of every process."""
+"""The rounds: the same load in turns on plain PostgreSQL and both modes of psp, with their CPU time."""
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from psp.cluster import growth
 from psp.cluster.local import PRIMARY, LocalCluster, Options, Zone
 from psp.cluster.pgserver import APP_ROLE, PgServer
+from psp.cluster.state import Mode
 from psp.waiting import wait_until
 
 from benchmarks.overhead import cpu
@@ -19,6 +20,7 @@ from benchmarks.tpcc.runner import Load, Scale
 
 BACKENDS_END_TIMEOUT_S = 30
 WARMUP_S = 5
+_MODES: tuple[Mode, ...] = ("native", "views")
 
 
 @dataclass(frozen=True)
@@ -27,26 +29,33 @@ class System:
 
     name: str
     dsn: str
+    postmaster: int
     parts: dict[str, Callable[[], float]]
+    mode: Mode = "native"
 
 
 @contextmanager
-def systems(scale: Scale, steps: Steps) -> Iterator[tuple[System, System, LocalCluster]]:
-    """Plain PostgreSQL and psp with the same rows, both running; everything is removed at the end."""
-    options = Options(database="tpcc", relay=False)
-    with LocalCluster.temporary([Zone("here")], options) as cluster:
-        sp = cluster.sps[0]
-        with steps.step(f"Loading TPC-C, {scale.warehouses} warehouses"):
-            runner.prepare(sp.dsn, scale)
-        with plain_copy(cluster, sp.name) as plain:
-            with steps.step("Putting the database under psp"):
+def systems(scale: Scale, with_views: bool, steps: Steps) -> Iterator[list[System]]:
+    """Plain PostgreSQL, psp and views mode with the same rows, all running; all is removed at the end."""
+    with ExitStack() as stack:
+        found: list[System] = []
+        for mode in _MODES[: 1 + with_views]:
+            options = Options(database="tpcc", relay=False, mode=mode)
+            cluster = stack.enter_context(LocalCluster.temporary([Zone("here")], options))
+            with steps.step(f"Loading TPC-C, {scale.warehouses} warehouses"):
+                runner.prepare(cluster.sps[0].dsn, scale)
+            if not found:
+                found.append(_plain_system(stack.enter_context(plain_copy(cluster, cluster.sps[0].name))))
+            with steps.step(f"Putting the database under psp, {mode} mode"):
                 growth.adopt(cluster, steps.progress)
-            yield _plain_system(plain), _psp_system(cluster), cluster
+            found.append(_psp_system(cluster))
+        yield found
 
 
 def _plain_system(server: PgServer) -> System:
     postmaster = _pid(server.pid())
-    return System("plain", server.dsn("tpcc", APP_ROLE), {"postgres": lambda: cpu.group_s(postmaster)})
+    parts = {"postgres": lambda: cpu.group_s(postmaster)}
+    return System("plain", server.dsn("tpcc", APP_ROLE), postmaster, parts)
 
 
 def _psp_system(cluster: LocalCluster) -> System:
@@ -60,7 +69,10 @@ def _psp_system(cluster: LocalCluster) -> System:
     def reader(pid: int) -> Callable[[], float]:
         return lambda: cpu.group_s(pid)
 
-    return System("psp", sp.dsn, {label: reader(pid) for label, pid in pids.items()})
+    parts = {label: reader(pid) for label, pid in pids.items()}
+    if cluster.state.mode == "views":
+        return System("views", sp.dsn, pids["sp_postgres"], parts, "views")
+    return System("psp", sp.dsn, pids["sp_postgres"], parts)
 
 
 def _pid(found: int | None) -> int:
@@ -76,7 +88,7 @@ def one_round(
     wait_until("the clients' backends to end", lambda: backends() == 0, BACKENDS_END_TIMEOUT_S)
     before = {part: read() for part, read in system.parts.items()}
     client_before = _ended_children_s()
-    report = runner.run(system.dsn, load)
+    report = runner.run(system.dsn, load.in_mode(system.mode))
     wait_until("the clients' backends to end", lambda: backends() == 0, BACKENDS_END_TIMEOUT_S)
     used = {part: read() - before[part] for part, read in system.parts.items()}
     used["client"] = _ended_children_s() - client_before

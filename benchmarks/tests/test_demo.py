@@ -10,21 +10,22 @@ from psp.cluster.local import Zone
 
 from benchmarks.demo import report
 from benchmarks.demo.__main__ import parse, parse_zones
-from benchmarks.demo.scenario import Demo
+from benchmarks.demo.scenario import SYSTEMS_OF_MODE, Demo
 
 
 def _measured(tps: float) -> dict[str, Any]:
     return {"tps": tps, "p50_ms": 10.0, "p95_ms": 20.0, "aborts": 1, "commit_p50_ms": 31.5}
 
 
-RESULT = {
+RESULT: dict[str, Any] = {
     "zones": [{"name": "near", "rtt_ms": 30.0, "postgres": _measured(10), "psp": _measured(50)}],
     "throughput_ratio": 5.0,
+    "throughput_ratios": {"psp": 5.0},
     "errors": 0,
     "consistent": True,
     "conditions_hold": False,
-    "violated_conditions": {"near": ["1: W_YTD is the sum of its D_YTD (1 violations)"]},
-    "verification": {"differing": []},
+    "violated_conditions": {"psp": {"near": ["1: W_YTD is the sum of its D_YTD (1 violations)"]}},
+    "verification": {"psp": {"differing": []}},
 }
 
 
@@ -47,7 +48,7 @@ def test_each_zone_is_at_home_in_its_own_warehouses() -> None:
 def test_a_load_too_short_for_any_commit_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nothing = {"tps": 0.0, "p50_ms": None, "p95_ms": None, "aborts": 0, "commit_p50_ms": None}
     zones = [{"name": "far", "rtt_ms": 190.0, "postgres": nothing, "psp": _measured(50)}]
-    result = {**RESULT, "zones": zones, "throughput_ratio": None}
+    result = {**RESULT, "zones": zones, "throughput_ratios": {"psp": None}}
     report.show(result)
     assert "? times" in capsys.readouterr().out
     report.plot(result, tmp_path / "demo.png")
@@ -63,3 +64,23 @@ def test_results_are_shown_and_written(tmp_path: Path, capsys: pytest.CaptureFix
     assert json.loads((tmp_path / "results" / "demo.json").read_text()) == RESULT
     report.plot(RESULT, tmp_path / "demo.png")
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_three_systems_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    zones = [{**RESULT["zones"][0], "views": _measured(40)}]
+    ratios = {"views": 4.0, "psp": 5.0}
+    result = {**RESULT, "zones": zones, "throughput_ratios": ratios}
+    report.show(result)
+    shown = capsys.readouterr().out
+    assert "psp (views): 4.0 times" in shown
+    assert "psp: 5.0 times" in shown
+    report.plot(result, tmp_path / "demo.png")
+
+
+@pytest.mark.parametrize(("mode", "systems"), [("views", ["views"]), ("both", ["views", "psp"])])
+def test_modes(mode: str, systems: list[str]) -> None:
+    assert parse(["--mode", mode]).mode == mode
+    assert list(SYSTEMS_OF_MODE[mode]) == systems
+    demo = Demo([Zone("near", 30)], 1, 1, 1, 100, "read committed", False, systems)
+    assert "--psp-mode=views" in demo.load(0, "views").arguments()
+    assert "--psp-mode=" in demo.load(0, "native").arguments()

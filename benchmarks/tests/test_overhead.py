@@ -21,11 +21,18 @@ def test_row_and_targets() -> None:
     psp = _sum(
         500, 10, sp_postgres=0.5, sp_daemon=0.05, primary_postgres=0.2, primary_daemon=0.05, client=0.3
     )
-    row = targets.row(4, "standard", plain, psp)
+    views = _sum(
+        500, 10, sp_postgres=0.9, sp_daemon=0.1, primary_postgres=0.2, primary_daemon=0.05, client=0.3
+    )
+    row = targets.row(4, "standard", {"plain": plain, "psp": psp, "views": views})
     assert row["throughput_ratio"] == pytest.approx(0.5)
     assert row["sp_cpu_ratio"] == pytest.approx(1.1)
     assert row["total_cpu_ratio"] == pytest.approx(1.6)
+    assert row["views_sp_cpu_ratio"] == pytest.approx(2.0)
     found = targets.targets([row], [row])
+    assert found["views_sp_cpu_ratio"]["holds"] is True
+    without = targets.row(4, "standard", {"plain": plain, "psp": psp})
+    assert "views_sp_cpu_ratio" not in targets.targets([without], [without])
     assert found["sp_cpu_ratio"]["holds"] is True
     assert found["total_cpu_ratio"]["holds"] is False
     assert found["throughput_ratio"]["holds"] is False

@@ -5,11 +5,12 @@ A client ends with the thread that started it, at the latest.
 
 import json
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
+from psp.cluster.state import Mode
 from psp.cluster.temporary import TemporaryFolder
 from psycopg.conninfo import conninfo_to_dict
 
@@ -56,6 +57,13 @@ class Load:
     isolation: str = "read committed"
     mix: str = STANDARD_MIX
     prepared: bool = False
+    psp_mode: Literal["", "views"] = ""
+
+    def in_mode(self, mode: Mode) -> Self:
+        """The same load for psp in that mode; views mode stands on REPEATABLE READ (thesis, 3.4.1)."""
+        if mode == "native":
+            return self
+        return replace(self, psp_mode="views", isolation="repeatable read")
 
     def arguments(self) -> list[str]:
         return [
@@ -69,6 +77,7 @@ class Load:
             f"--isolation={self.isolation}",
             f"--mix={self.mix}",
             f"--prepared={'on' if self.prepared else 'off'}",
+            f"--psp-mode={self.psp_mode}",
         ]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env sysbench
 -- TPC-C for sysbench and PostgreSQL, written from the specification (5.11). See README.md.
 local folder = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
-package.path = folder .. "?.lua;" .. package.path
+package.path = folder .. "?.lua;" .. folder .. "../../client_libs/lua/?.lua;" .. package.path
 
 local check = require("tpcc_check")
 local driver = require("tpcc_driver")

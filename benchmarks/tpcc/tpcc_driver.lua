@@ -26,6 +26,7 @@ local OPTIONS = {
    prepared = {"Use prepared statements", false},
    retries_max = {"Give a transaction up after so many serialization failures", 100},
    warmup = {"Seconds at the start, inside --time, that are not measured", 0},
+   psp_mode = {"'views': begin and commit through psp's client library; '': plain SQL, in psp's native mode too", ""},
    report_json = {"File for the results", ""},
 }
 
@@ -33,7 +34,7 @@ local BACKOFF_MS_MAX = 64
 -- Serialization failure, deadlock: nothing has happened, and trying again is the client's business.
 local RETRYABLE = {["40001"] = true, ["40P01"] = true}
 
-local load, options, connection, run, cards, measure_from_ms
+local load, options, connection, session, run, cards, measure_from_ms
 
 function driver.read_options()
    local o = {}
@@ -42,6 +43,7 @@ function driver.read_options()
    end
    assert(o.isolation == "read committed" or o.isolation == "repeatable read",
           "--isolation must be 'read committed' or 'repeatable read'")
+   assert(o.psp_mode == "" or o.psp_mode == "views", "--psp-mode must be 'views', or nothing")
    load.check_options(o)
    return o
 end
@@ -58,20 +60,41 @@ local function read_mix(text)
    return deck
 end
 
+-- How a transaction begins and ends.
+local function plain_session()
+   connection:query("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL " .. options.isolation)
+   return {begin = function() connection:query("BEGIN") end,
+           commit = function() connection:query("COMMIT") end,
+           rollback = function() connection:query("ROLLBACK") end,
+           close = function() end}
+end
+
+local function psp_session()
+   local client = require("psp_client").connect(connection, {isolation = options.isolation})
+   assert(client.mode == options.psp_mode, "--psp-mode=" .. options.psp_mode .. ": the database is not in that mode")
+   return {begin = function()
+              client.open = nil  -- after a serialization failure sysbench has rolled back by itself
+              client:begin()
+           end,
+           commit = function() client:commit() end,
+           rollback = function() client:abort() end,
+           close = function() client:close() end}
+end
+
 local function connect()
    connection = connection or sysbench.sql.driver():connect()
-   connection:query("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL " .. options.isolation)
+   session = options.psp_mode == "" and plain_session() or psp_session()
    run = statements.open(connection, options.prepared, load.texts(options))
 end
 
 local function attempt(transaction, input)
-   connection:query("BEGIN")
+   session.begin()
    if transaction.body(run, input, options) == driver.ROLLBACK then
-      connection:query("ROLLBACK")
+      session.rollback()
       return driver.ROLLBACK
    end
    local commit_ms = report.now_ms()
-   connection:query("COMMIT")
+   session.commit()
    return "committed", report.now_ms() - commit_ms
 end
 
@@ -91,7 +114,7 @@ local function run_with_retries(transaction, input, counters)
          error(outcome, 0)
       elseif not RETRYABLE[outcome.sql_state] then
          counters.state = outcome.sql_state
-         connection:query("ROLLBACK")
+         session.rollback()
          return load.rollback_states[outcome.sql_state] and driver.ROLLBACK or "errors"
       end
       counters.aborts = counters.aborts + 1
@@ -142,6 +165,7 @@ local function thread_done(thread_id)
    if options.report_json ~= "" then
       report.write_thread(options.report_json, thread_id)
    end
+   session.close()
    connection:disconnect()
 end
 

@@ -1,0 +1,1 @@
+"""`make bench-commit_async`: one connection, many transactions in flight over a far link."""
