@@ -1,5 +1,5 @@
 -- Run by test_client_lua.py, in sysbench: the Lua client library at a real semi-primary, in either mode.
--- Table item has ids 1 to 50 with stock 100.
+-- Table item has stock 100 in each row; ids from 51 are for these tests.
 local folder = debug.getinfo(1, "S").source:match("^@(.*/)")
 package.path = folder .. "../../client_libs/lua/?.lua;" .. package.path
 local psp = require("psp_client")
@@ -24,29 +24,29 @@ local tests = {}
 
 function tests.commit(client)
    client:begin()
-   take(client, 1)
-   equal(stock(client, 1), 99, "own write")
+   take(client, 51)
+   equal(stock(client, 51), 99, "own write")
    equal(client:commit().status, "committed", "commit")
-   equal(stock(client, 1), 99, "after commit")
+   equal(stock(client, 51), 99, "after commit")
 end
 
 function tests.abort(client)
    client:begin()
-   take(client, 2)
+   take(client, 52)
    client:abort()
-   equal(stock(client, 2), 100, "after abort")
+   equal(stock(client, 52), 100, "after abort")
    client:abort()
 end
 
 function tests.read_only(client)
    client:begin()
-   stock(client, 3)
+   stock(client, 53)
    client:commit()
 end
 
 function tests.commit_async(client)
    local transactions = {}
-   for item = 10, 13 do
+   for item = 60, 63 do
       client:begin()
       take(client, item)
       transactions[#transactions + 1] = client:commit_async()
@@ -54,34 +54,34 @@ function tests.commit_async(client)
    for i = #transactions, 1, -1 do
       equal(client:get(transactions[i]).status, "committed", "get")
    end
-   equal(stock(client, 13), 99, "after get")
+   equal(stock(client, 63), 99, "after get")
 end
 
 function tests.conflict(client, other)
    client:begin()
-   stock(client, 20)
-   other:run(function() take(other, 20) end)
+   stock(client, 70)
+   other:run(function() take(other, 70) end)
    local ok, failure = pcall(function()
-      take(client, 20)
+      take(client, 70)
       client:commit()
    end)
    equal(ok, false, "commit of the second writer")
    equal(failure.sql_state, "40001", "its SQLSTATE")
    client.open = nil  -- sysbench has rolled back, or it is committed in PostgreSQL and aborted by psp
-   equal(stock(client, 20), 99, "after the conflict")
+   equal(stock(client, 70), 99, "after the conflict")
 end
 
 function tests.run_tries_again(client)
    local attempts = 0
    local result = client:run(function()
       attempts = attempts + 1
-      take(client, 21)
+      take(client, 71)
       if attempts < 3 then error({sql_state = "40001", sql_errmsg = "again"}, 0) end
       return "done"
    end)
    equal(result, "done", "result")
    equal(attempts, 3, "attempts")
-   equal(stock(client, 21), 99, "after run")
+   equal(stock(client, 71), 99, "after run")
 end
 
 function tests.run_gives_up(client)

@@ -30,7 +30,7 @@ SHARED_OPTIONS = Options(
 # Of the tests of client libraries, each of which begins with its own rows.
 ITEMS = """
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL CHECK (stock >= 0));
-INSERT INTO item SELECT n, 100 FROM generate_series(1, 50) n;
+INSERT INTO item SELECT n, 100 FROM generate_series(1, 100) n;
 """
 MODES: tuple[Mode, ...] = ("native", "views")
 
@@ -76,7 +76,7 @@ def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
         cluster.down()
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="session", params=MODES)
 def items_cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """Two SPs with the table `item`; once in each mode."""
     options = Options(mode=request.param, pg_settings={"shared_buffers": "32MB"})
