@@ -1,5 +1,6 @@
 #include "semi_primary/session_front.h"
 
+#include <chrono>
 #include <utility>
 
 #include "common/clock.h"
@@ -14,11 +15,17 @@ constexpr int kRequestsAtOnceMax = 1000;    // then the primary's messages have 
 constexpr std::int64_t kStopPatienceUs = 3'000'000;
 constexpr std::int64_t kLingerMs = 500;
 
+std::int64_t WallClockMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
 Sessions::Options ToOptions(const SemiPrimarySettings& settings, SpId sp_id) {
   return {.sp_id = sp_id,
           .wait_for_apply = settings.wait_for_apply,
           .write_set_bytes_max = static_cast<std::size_t>(settings.write_set_bytes_max),
-          .commit_timeout_us = settings.commit_timeout_ms * 1000};
+          .commit_timeout_us = settings.commit_timeout_ms * 1000,
+          .wall_clock_ms = WallClockMs};
 }
 
 }  // namespace

@@ -48,6 +48,12 @@ void SetError(const UserError& error, proto::ClientReply* reply) {
   if (!error.hint.empty()) reply->set_hint(error.hint);
 }
 
+std::int64_t Number(std::string_view big_endian) {
+  std::int64_t number = 0;
+  for (const char c : big_endian) number = number << 8 | static_cast<unsigned char>(c);
+  return number;
+}
+
 std::vector<std::int32_t> TablesOf(const proto::WriteSet& write_set) {
   std::set<std::int32_t> tables;
   for (const proto::Row& row : write_set.rows()) tables.insert(static_cast<std::int32_t>(row.table_id()));
@@ -149,12 +155,12 @@ void Sessions::OnTaken(CommitRequestTaken taken) {
     case Status::kWaiting:
       break;
     default:
-      if (IsOwn(taken.tx_id)) return Ask(taken.tx_id, entry);
-      FailAll(taken.tx_id, entry,
-              {"25P01", "psp: no transaction " + taken.tx_id.ToText() + " has begun at this semi-primary", "",
-               "Send the request to the semi-primary whose psp.begin() gave the id."});
-      entries_.erase(found);
-      return;
+      if (const auto why = CannotBeAsked(taken.tx_id)) {
+        FailAll(taken.tx_id, entry, *why);
+        entries_.erase(found);
+        return;
+      }
+      return Ask(taken.tx_id, entry);
   }
   const std::size_t bytes = taken.write_set->ByteSizeLong();
   if (bytes > options_.write_set_bytes_max) {
@@ -174,11 +180,7 @@ void Sessions::OnLooked(const Looked& looked, std::int64_t now_us) {
   const auto found = entries_.find(looked.tx_id);  // its commit was requested meanwhile
   if (looked.state.status != Status::kUnknown) return Answer(looked.asked_by, looked.tx_id, looked.state);
   if (found != entries_.end()) return Wait(&found->second, looked.asked_by, now_us);
-  if (!IsOwn(looked.tx_id)) {
-    return Fail(
-        looked.asked_by, looked.tx_id.View(),
-        {"25P01", "psp: no transaction " + looked.tx_id.ToText() + " has begun at this semi-primary"});
-  }
+  if (const auto why = CannotBeAsked(looked.tx_id)) return Fail(looked.asked_by, looked.tx_id.View(), *why);
   Entry& entry = entries_[looked.tx_id];
   Wait(&entry, looked.asked_by, now_us);
   Ask(looked.tx_id, &entry);
@@ -255,11 +257,17 @@ std::size_t Sessions::jobs() const {
 
 // ---- from state to state ---------------------------------------------------------------------------------
 
-bool Sessions::IsOwn(const TxId& tx_id) const {
-  SpId sp_id = 0;
-  for (const char c : tx_id.View().substr(TxId::kSize - 4))
-    sp_id = sp_id << 8 | static_cast<unsigned char>(c);
-  return sp_id == options_.sp_id;
+std::optional<UserError> Sessions::CannotBeAsked(const TxId& tx_id) const {
+  const std::string_view bytes = tx_id.View();
+  if (static_cast<SpId>(Number(bytes.substr(TxId::kSize - 4))) != options_.sp_id) {
+    return UserError{"25P01", "psp: no transaction " + tx_id.ToText() + " has begun at this semi-primary", "",
+                     "Send the request to the semi-primary whose psp.begin() gave the id."};
+  }
+  if (!options_.wall_clock_ms ||
+      options_.wall_clock_ms() - Number(bytes.substr(0, 6)) < options_.primary_remembers_ms) {
+    return std::nullopt;
+  }
+  return UserError{"25P01", "psp: transaction " + tx_id.ToText() + " began too long ago: it is forgotten"};
 }
 
 Sessions::Entry* Sessions::EntryOf(Ticket ticket, TxId* tx_id) {

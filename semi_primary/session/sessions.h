@@ -12,10 +12,13 @@
 //   decided, or psp.transactions has it, or nothing was sent to the primary and nothing ever will be.
 // - A transaction that was submitted stays here until it is decided, whoever waits for it.
 // - A question to the primary makes the outcome definite, so it is asked only about transactions of this
-//   semi-primary, whose number is in their ids, and never while one may still run.
+//   semi-primary that the primary would still remember (ids tell where and when one began), and never while
+//   one may still run.
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -34,7 +37,11 @@ class Sessions {
         true;  // answer COMMITTED when it can be read here, not when the primary has decided
     std::size_t write_set_bytes_max = 256 << 20;
     std::int64_t commit_timeout_us = 10'000'000;  // after which clients are told that it is not known yet
-    std::size_t transactions_max = 100'000;       // under way at once, and as many questions
+    // The primary's tx_log_retention_s: about an id that is older nothing can be told when it is not known
+    // here.
+    std::int64_t primary_remembers_ms = 86'400'000;
+    std::function<std::int64_t()> wall_clock_ms{};  // since 1970; unset: ids are never too old
+    std::size_t transactions_max = 100'000;         // under way at once, and as many questions
   };
   struct Reply {
     ClientRoute route;
@@ -105,7 +112,7 @@ class Sessions {
   void OnApplyTried(const ApplyTried& tried, std::int64_t now_us);
   void OnPending(const PendingListed& pending);
 
-  bool IsOwn(const TxId& tx_id) const;
+  std::optional<UserError> CannotBeAsked(const TxId& tx_id) const;
   Entry* EntryOf(Ticket ticket, TxId* tx_id);
   void Wait(Entry* entry, const Waiter& waiter, std::int64_t now_us);
   void Submit(Entry* entry, CommitRequestTaken taken, std::size_t bytes);

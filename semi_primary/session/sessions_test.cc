@@ -18,6 +18,7 @@ constexpr std::int64_t kTimeoutUs = 10'000'000;
 
 TxId Id(char number, SpId sp_id = kMe) {
   std::string bytes(12, number);
+  bytes[0] = bytes[1] = 0;  // a time long ago, but not before the test's
   for (const int shift : {24, 16, 8, 0}) bytes.push_back(static_cast<char>(sp_id >> shift & 0xFF));
   return *TxId::FromBytes(bytes);
 }
@@ -29,6 +30,8 @@ class SessionsTest : public testing::Test {
                    .wait_for_apply = wait_for_apply,
                    .write_set_bytes_max = 1000,
                    .commit_timeout_us = kTimeoutUs,
+                   .primary_remembers_ms = 1000,
+                   .wall_clock_ms = [this] { return wall_ms_; },
                    .transactions_max = 3}) {
     sessions_.OnApplyStarted();
     sessions_.OnJobResult(PendingListed{}, now_us_);
@@ -88,6 +91,7 @@ class SessionsTest : public testing::Test {
   }
 
   std::int64_t now_us_ = 1'000'000;
+  std::int64_t wall_ms_ = 0;
   Sessions sessions_;
   Sessions::Actions now_;
 };
@@ -195,6 +199,18 @@ TEST_F(SessionsTest, AnOwnOneThatIsNotKnownIsLookedUpInThePrimarysLog) {
   ASSERT_NE(OnlyJob<Apply>(), nullptr) << "its row here was lost, perhaps its data, too";
   Result(ApplyTried{Id('b'), 8, true});
   EXPECT_THAT(Statuses(), ElementsAre(Told::COMMITTED));
+}
+
+TEST_F(SessionsTest, WhatThePrimaryMayHaveForgottenIsNotAskedAbout) {
+  wall_ms_ = 0x61616161 + 999;  // the first six bytes of Id('a')
+  Request(Kind::COMMIT, Id('a'));
+  EXPECT_THAT(Taken(Id('a'), {Status::kUnknown}).questions, SizeIs(1));
+  wall_ms_ = 0x62626262 + 1000;
+  Request(Kind::COMMIT, Id('b'));
+  Taken(Id('b'), {Status::kUnknown});
+  EXPECT_THAT(Statuses(), ElementsAre(Told::FAILED));
+  EXPECT_EQ(SqlState(), "25P01");
+  EXPECT_THAT(now_.questions, IsEmpty()) << "it may have been committed";
 }
 
 TEST_F(SessionsTest, ARefusedRequestLeavesTheTransactionAsItWas) {

@@ -10,9 +10,12 @@ INSERT INTO psp.watermark (watermark) VALUES (0);
 CREATE FUNCTION psp.begin() RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Its last four bytes tell at which semi-primary it began: another one says so instead of looking for it.
-    tx uuid := encode(overlay(uuid_send(gen_random_uuid()) PLACING
-                              int4send(coalesce((SELECT i.sp_id FROM psp.identity i), 0)) FROM 13), 'hex');
+    -- Its first six bytes are the time in milliseconds: an old one that is not known any more is told from a lost one. Its
+    -- last four tell at which semi-primary it began: another one says so instead of looking for it.
+    tx uuid := encode(
+        overlay(overlay(uuid_send(gen_random_uuid())
+                        PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1)
+                PLACING int4send(coalesce((SELECT i.sp_id FROM psp.identity i), 0)) FROM 13), 'hex');
 BEGIN
     IF current_setting('psp.tx_id', true) <> '' THEN
         RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction', MESSAGE = 'psp: a transaction has begun already';
