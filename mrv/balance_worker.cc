@@ -46,6 +46,8 @@ void BalanceWorker::BalanceOne(const Column& column, const ValueId& value, std::
   const BalanceStrategy strategy = BalanceStrategyOf(column.balance);
   const double tolerance = static_cast<double>(settings_.balance_tolerance_percent) / 100;
   std::int32_t steps = BalanceSteps(strategy, *amounts, tolerance);
+  // What is given to other servers' records may meet them, and each step takes a round trip.
+  if (column.is_shared) steps = std::min(steps, 1);
   for (; steps > 0 && !stop.stop_requested(); --steps) {
     const auto rows = session_.Call("balance", value.column_id, value.key, column.balance);
     if (!rows || (*rows)[0][0].is_null()) return;  // failed, or another runner has the value

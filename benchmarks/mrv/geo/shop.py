@@ -47,9 +47,11 @@ def set_records(cluster: LocalCluster, items: int, each: int) -> None:
     What the workers of the SPs come to when each of them needs so many.
     """
     merge(cluster, items)
-    for sp in cluster.sps:
-        change = each - 1 if sp == cluster.sps[0] else each
-        _for_each(cluster, sp, items, f"SELECT psp_mrv.adjust(1, %s, {change})")
+    first, *others = cluster.sps
+    _for_each(cluster, first, items, f"SELECT psp_mrv.adjust(1, %s, {each})")  # one more than `each`
+    for sp in others:
+        _for_each(cluster, sp, items, f"SELECT psp_mrv.adjust(1, %s, {each})")
+    _for_each(cluster, first, items, "SELECT psp_mrv.adjust(1, %s, -1)")
     _for_each(cluster, cluster.sps[0], items, "SELECT psp_mrv.balance(1, %s, 'all')")
 
 
