@@ -7,7 +7,6 @@
 #include <charconv>
 #include <fstream>
 #include <numeric>
-#include <optional>
 #include <ostream>
 
 namespace psp {
@@ -205,17 +204,17 @@ Settings::Outcome Settings::Load(int argc, const char* const* argv, std::ostream
   app.add_flag("--help,-h", help);
   app.add_flag("--print-sample-config", sample);
   app.add_option("--config", path);
-  std::vector<std::optional<std::string>> overrides(entries_.size());
+  std::vector<std::vector<std::string>> overrides(entries_.size());
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    app.add_option_function<std::string>("--" + entries_[i].name,
-                                         [&overrides, i](const std::string& value) { overrides[i] = value; });
+    app.add_option("--" + entries_[i].name, overrides[i])->allow_extra_args(false);
   }
   app.allow_extras();
   errors_.clear();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    errors_.push_back(std::string("command line: ") + problem.what());
+    err << "command line: " << problem.what() << "\n";  // what else was given is not known then
+    return Outcome::kExitBadConfiguration;
   }
   if (help) {
     PrintHelp(out);
@@ -231,7 +230,8 @@ Settings::Outcome Settings::Load(int argc, const char* const* argv, std::ostream
   }
   if (!path.empty()) ReadFile(path);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (overrides[i]) Assign("command line", entries_[i].name, *overrides[i]);
+    if (overrides[i].size() > 1) errors_.push_back("command line: " + entries_[i].name + ": given twice");
+    if (!overrides[i].empty()) Assign("command line", entries_[i].name, overrides[i].back());
   }
   for (const Entry& entry : entries_) {
     if (entry.required && !entry.given) {

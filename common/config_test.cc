@@ -106,6 +106,16 @@ TEST_F(SettingsTest, NestedOrRepeatedKeysAreRefused) {
   EXPECT_NE(err_.str().find(":3: executors: needs one plain value"), std::string::npos) << err_.str();
 }
 
+TEST_F(SettingsTest, MistakesOnTheCommandLineAreToldAlone) {
+  EXPECT_EQ(Load({"--executors"}), Settings::Outcome::kExitBadConfiguration);
+  EXPECT_EQ(err_.str().find("is required"), std::string::npos) << err_.str();
+  EXPECT_NE(err_.str().find("--executors"), std::string::npos) << err_.str();
+  err_.str("");
+  EXPECT_EQ(Load({"--executors", "1", "--executors", "2", "--listen", "x"}),
+            Settings::Outcome::kExitBadConfiguration);
+  EXPECT_EQ(err_.str(), "command line: executors: given twice\n");
+}
+
 TEST_F(SettingsTest, MissingFileIsAnError) {
   EXPECT_EQ(Load({"--config", "/no/such/file", "--listen", "x"}), Settings::Outcome::kExitBadConfiguration);
   EXPECT_NE(err_.str().find("/no/such/file: cannot be read"), std::string::npos) << err_.str();

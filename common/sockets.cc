@@ -78,7 +78,7 @@ std::string CheckEndpoint(std::string_view text) {
     const std::string_view digits = text.substr(colon + 1);
     std::uint16_t port = 0;
     const auto [end, problem] = std::from_chars(digits.begin(), digits.end(), port);
-    if (digits == "*" || (problem == std::errc() && end == digits.end() && port != 0)) return {};
+    if (problem == std::errc() && end == digits.end() && port != 0) return {};
   }
   return "'" + std::string(text) + "' does not look like tcp://HOST:PORT";
 }

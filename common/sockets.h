@@ -29,8 +29,7 @@ struct SocketOptions {
   bool req_peers = false;
 };
 
-// What is wrong with tcp://HOST:PORT as somebody has configured it; empty: nothing. PORT may be *: any free
-// one.
+// What is wrong with tcp://HOST:PORT as somebody has configured it; empty: nothing.
 std::string CheckEndpoint(std::string_view text);
 
 enum class SendOutcome {

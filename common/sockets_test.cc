@@ -89,8 +89,9 @@ TEST(EndpointTest, IsCheckedBeforeItIsUsed) {
   for (const char* good : {"tcp://127.0.0.1:1", "tcp://primary.example:65535", "tcp://[::1]:5610"}) {
     EXPECT_EQ(CheckEndpoint(good), "") << good;
   }
-  for (const char* bad : {"", "127.0.0.1:5610", "tcp://", "tcp://host", "tcp://:5610", "tcp://host:",
-                          "tcp://host:0", "tcp://host:65536", "tcp://host:x", "ipc:///tmp/x"}) {
+  for (const char* bad :
+       {"", "127.0.0.1:5610", "tcp://", "tcp://host", "tcp://:5610", "tcp://host:", "tcp://host:0",
+        "tcp://host:65536", "tcp://host:*", "tcp://host:x", "ipc:///tmp/x"}) {
     EXPECT_NE(CheckEndpoint(bad), "") << bad;
   }
 }

@@ -16,7 +16,9 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
   settings.Text({.name = "listen",
                  .description = "Where semi-primaries connect, a ZeroMQ endpoint.",
                  .required = true,
-                 .check = CheckEndpoint,
+                 .check = [](std::string_view value) -> std::string {
+                   return value.ends_with(":*") ? "" : CheckEndpoint(value);  // *: any free port
+                 },
                  .example = "tcp://127.0.0.1:5999"},
                 &into->listen);
   settings.Integer({.name = "executors",

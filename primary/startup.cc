@@ -21,7 +21,8 @@ bool TryLock(pqxx::transaction_base& tx) {
 std::string Objection(pqxx::transaction_base& tx) {
   if (tx.exec1("SELECT to_regclass('psp.cluster') IS NULL OR to_regclass('psp.replication_log') IS NULL")[0]
           .as<bool>()) {
-    return "this database is not a psp primary's: it has no schema psp of the primary (see psp cluster)";
+    return "this database is not a psp primary's: it has no schema psp of the primary: psp primary init "
+           "makes one";
   }
   const int version = tx.exec1("SELECT schema_version FROM psp.cluster")[0].as<int>();
   const std::string objection = VersionObjection(version, kSchemaVersion, "run psp primary upgrade");

@@ -91,6 +91,7 @@ void SemiPrimaryCore::OnApplyProgress(const ApplyProgress& progress, std::int64_
 void SemiPrimaryCore::OnTime(std::int64_t now_us) {
   submissions_.OnTime(now_us);
   if (connected() && now_us - heard_us_ > options_.heartbeat_timeout_us) Disconnect("it is silent");
+  SayIfAlone(now_us);
   if ((!connected() || asking_name_) && (hello_us_ == 0 || now_us - hello_us_ >= kHelloEveryUs)) {
     SayHello(now_us);
   }

@@ -96,6 +96,7 @@ class SemiPrimaryCore {
   bool Take(const proto::Transaction& transaction, ApplyStep* step);
   bool AskName(SpId sp_id, std::int64_t now_us);
   void SayHello(std::int64_t now_us);
+  void SayIfAlone(std::int64_t now_us);
   void Disconnect(const char* why);
   void Recover(std::int64_t now_us);
   void SendHeartbeat(std::int64_t now_us);
@@ -132,6 +133,8 @@ class SemiPrimaryCore {
   std::int64_t behind_since_us_ = 0;
   std::int64_t heartbeat_interval_us_ = 500'000;
   std::int64_t heard_us_ = 0;
+  std::int64_t alone_since_us_ = 0;  // without a connection and an answer; 0: not so
+  bool alone_said_ = false;
   std::int64_t hello_us_ = 0;  // 0: not said since the connection was lost
   std::int64_t heartbeat_us_ = 0;
   std::int64_t recover_us_ = 0;

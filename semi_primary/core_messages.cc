@@ -27,6 +27,8 @@ bool IsDecided(const proto::Decision& decision) {
 
 void SemiPrimaryCore::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us) {
   heard_us_ = now_us;
+  alone_since_us_ = 0;
+  alone_said_ = false;
   if (message.has_welcome()) return OnWelcome(message.epoch(), message.welcome(), now_us);
   if (message.has_refused()) return OnRefused(message.refused());
   if (!connected() || message.epoch() != epoch_) return;
@@ -184,10 +186,21 @@ void SemiPrimaryCore::SayHello(std::int64_t now_us) {
   hello->set_protocol_version(kProtocolVersion);
 }
 
+// A wrong address looks like a primary that is not there yet: the operator must be told once.
+void SemiPrimaryCore::SayIfAlone(std::int64_t now_us) {
+  if (connected() || alone_said_) return;
+  if (alone_since_us_ == 0) alone_since_us_ = now_us;
+  if (now_us - alone_since_us_ <= options_.heartbeat_timeout_us) return;
+  alone_said_ = true;
+  last_error_ = "the primary has not answered yet: is psp-primary running, and is `primary` its address?";
+  Say(Note::Level::kWarning, last_error_);
+}
+
 void SemiPrimaryCore::Disconnect(const char* why) {
   last_error_ = std::string("lost the primary: ") + why;
   Say(Note::Level::kWarning, last_error_);
   epoch_ = 0;
+  alone_said_ = true;  // by this
   asking_name_ = false;
   hello_us_ = 0;
   actions_.reconnect = true;

@@ -121,6 +121,20 @@ TEST_F(SemiPrimaryCoreTest, SaysHelloUntilItIsWelcomedAndThenRecovers) {
   EXPECT_EQ(recover.messages[0].epoch(), kEpoch);
 }
 
+TEST_F(SemiPrimaryCoreTest, PrimaryThatNeverAnswersIsToldOnce) {
+  const auto notes_at = [this](std::int64_t after_us) {
+    core_.OnTime(now_us_ + after_us);
+    return Now().notes;
+  };
+  EXPECT_THAT(notes_at(0), IsEmpty());
+  EXPECT_THAT(notes_at(kTimeoutUs), IsEmpty());
+  const auto told = notes_at(kTimeoutUs + 1);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_NE(told[0].text.find("has not answered"), std::string::npos) << told[0].text;
+  EXPECT_EQ(core_.Status(now_us_).last_error, told[0].text);
+  EXPECT_THAT(notes_at(10 * kTimeoutUs), IsEmpty());
+}
+
 TEST_F(SemiPrimaryCoreTest, AnotherEpochIsNotHeard) {
   Enter();
   auto message = Replicate(0, 1);

@@ -301,7 +301,7 @@ TEST_F(SemiPrimaryTest, DatabaseThatIsNotItsOwnIsRefusedWithWhatToDo) {
   EXPECT_THAT(open(database_, "one"), HasSubstr("another psp-semi-primary serves this database"));
   Stop();
   EXPECT_THAT(open(database_, "other"), HasSubstr("belongs to semi-primary \"one\", not to \"other\""));
-  EXPECT_THAT(open(database_ + " dbname=postgres", "one"), HasSubstr("no semi-primary's database"));
+  EXPECT_THAT(open(database_ + " dbname=postgres", "one"), HasSubstr("psp schema adopt"));
   EXPECT_THAT(open(database_ + " dbname=nowhere", "one"), HasSubstr("nowhere"));
   Sql("UPDATE psp.identity SET schema_version = 1");
   EXPECT_THAT(open(database_, "one"), HasSubstr("schema psp has version 1, this daemon needs 3: release it"));

@@ -1,5 +1,6 @@
 // psp-semi-primary: claims the database, and runs the server.
 #include <iostream>
+#include <memory>
 
 #include "common/daemon.h"
 #include "semi_primary/commit_hook/listen_address.h"
@@ -26,13 +27,18 @@ int Serve(const psp::SemiPrimarySettings& settings, psp::StopSignals& stop) {
   psp::StatusWriter status(settings.database, settings.views_mode);
   const auto identity = status.Open(settings.name, served_at);
   if (!identity) return psp::BadConfiguration("database: " + identity.error());
-  psp::Server server(settings, *identity, &status);
-  const auto started = server.Start();
+  std::unique_ptr<psp::Server> server;
+  try {
+    server = std::make_unique<psp::Server>(settings, *identity, &status);
+  } catch (const zmq::error_t& problem) {
+    return psp::BadConfiguration("primary: cannot connect to " + settings.primary + ": " + problem.what());
+  }
+  const auto started = server->Start();
   if (!started)
     return psp::BadConfiguration((settings.views_mode ? "client_listen: " : "hook_listen: ") +
                                  started.error());
   std::cout << "ready" << std::endl;
-  return server.Run(stop);
+  return server->Run(stop);
 }
 
 }  // namespace

@@ -71,7 +71,11 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
     identity.watermark = row["watermark"].as<GlobalT>();
     if (problem.empty()) WriteServedAt(tx, served_at);
   });
-  if (!read) return "this is no semi-primary's database: " + read.error().message;
+  if (!read) {
+    const bool is_plain = read.error().sqlstate == "42P01";
+    return is_plain ? "this is no semi-primary's database: psp schema adopt or psp cluster join make it one"
+                    : "psp.identity cannot be read: " + read.error().message;
+  }
   if (!problem.empty()) return problem;
   return identity;
 }
@@ -132,7 +136,10 @@ void StatusWriter::Write(double seconds) {
     tx.exec_prepared("write_status", json);
     if (!views_mode_) tx.exec_prepared("clean");
   });
-  if (!written) return spdlog::warn("status: {}", written.error().message);
+  if (!written) {
+    if (logged_.First(written.error().message)) spdlog::warn("status: {}", written.error().message);
+    return;
+  }
   last_written_ = now;
   if (now.state != "streaming") sequences_due_ = true;
   if (sequences_due_ && now.state == "streaming") AdvanceSequences(now.closed_t);

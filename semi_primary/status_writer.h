@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/ids.h"
+#include "common/log.h"
 #include "common/pg_session.h"
 #include "semi_primary/daemon_status.h"
 
@@ -50,6 +51,7 @@ class StatusWriter {
   // The thread's:
   DaemonStatus last_written_;
   bool sequences_due_ = true;
+  LogOnce logged_;
   std::jthread thread_;
 };
 
