@@ -91,6 +91,7 @@ def measure_mode(mode: Mode, options: argparse.Namespace, steps: Steps) -> list[
             with psycopg.connect(sp.dsn, autocommit=True) as connection:
                 connection.execute(SCHEMA.encode())
             growth.adopt(cluster, steps.progress)
+            growth.wait_joined(sp)  # till it has found the primary
         points = []
         for in_flight in numbers:
             with steps.step(f"{in_flight} in flight"), psp_client.connect(sp.dsn) as client:
