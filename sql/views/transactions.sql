@@ -8,7 +8,7 @@ INSERT INTO psp.watermark (watermark) VALUES (0);
 
 -- Begins a transaction inside the open transaction of PostgreSQL, whose COMMIT must come before the commit request.
 CREATE FUNCTION psp.begin() RETURNS uuid
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     -- Its first six bytes are the time in milliseconds: an old one that is not known any more is told from a lost one. Its
     -- last four tell at which semi-primary it began: another one says so instead of looking for it.
@@ -26,8 +26,8 @@ BEGIN
     -- Held to the end of the transaction: a commit request that finds no row tells "still open" from "unknown" by it.
     PERFORM pg_advisory_xact_lock(hashtextextended(tx::text, 0));
     INSERT INTO psp.transactions (tx_id, xid, watermark, seen)
-    SELECT tx, pg_current_xact_id(), w.watermark, ARRAY(SELECT a.global_t FROM psp.applied a)
-      FROM psp.watermark w, psp.temp_alive
+    SELECT tx, pg_current_xact_id(), (SELECT w.watermark FROM psp.watermark w), ARRAY(SELECT a.global_t FROM psp.applied a)
+      FROM psp.temp_alive
      WHERE NOT EXISTS (SELECT FROM psp.identity i WHERE i.joining);
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now',
