@@ -1,0 +1,162 @@
+// Transactions on psp from C++: the thesis's begin and commit (section 3.4.3), the same in views mode, in
+// native mode and on a PostgreSQL without psp.
+//
+//   psp_client::Client client("host=sp1 dbname=shop");
+//   client.Run([](pqxx::transaction_base& sql) { sql.exec("UPDATE item SET stock = stock - 1 WHERE id = 7");
+//   });
+//
+// Threads: one at a time uses a Client.
+// Errors: libpqxx's exceptions, the same in both modes, whether a statement or the commit has failed:
+//   pqxx::serialization_failure (40001), pqxx::deadlock_detected (40P01)  nothing has happened; Run tries
+//   again pqxx::transaction_rollback                 aborted for another reason (class 40)
+//   pqxx::broken_connection                    PostgreSQL, or from psp the primary, is not reachable (class
+//   08) OutcomeUnknown, a pqxx::in_doubt_error     committed or not: Commit(tx_id) asks again
+//   pqxx::in_doubt_error                       native mode: the connection was lost at COMMIT
+//   pqxx::sql_error                            the others, by sqlstate(); 25P02: a statement had failed
+//   before pqxx::usage_error                          a call that does not fit, such as Begin twice
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <pqxx/pqxx>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace psp_client {
+
+// A transaction's uuid, as PostgreSQL writes it.
+using TxId = std::string;
+
+// kNative also on a PostgreSQL without psp, where everything works the same.
+enum class Mode { kNative, kViews };
+
+enum class Isolation { kReadCommitted, kRepeatableRead };
+
+struct Settings {
+  Isolation isolation = Isolation::kRepeatableRead;  // unless Begin or Run is told otherwise
+  std::chrono::milliseconds retry_interval{2000};    // an unanswered commit request is sent again
+  std::chrono::milliseconds timeout{60000};          // after it the outcome counts as unknown
+  std::string endpoint;                              // of the daemon, ZeroMQ's; empty: the database tells
+  // Run: at most so many attempts. The pause after one is random up to a bound, which doubles from first to
+  // longest.
+  int attempts = 100;
+  std::chrono::microseconds backoff_first{2000};
+  std::chrono::microseconds backoff_longest{250000};
+};
+
+// A transaction that is committed, for good.
+struct Committed {
+  TxId tx_id;
+  std::optional<std::int64_t>
+      global_t;  // its number at the primary where it is known, 0: it has written nothing
+};
+
+// No answer came in time. The transaction may be committed or not; Client::Commit(tx_id) asks again at any
+// time.
+class OutcomeUnknown : public pqxx::in_doubt_error {
+ public:
+  OutcomeUnknown(TxId tx_id, const std::string& why);
+  const TxId& tx_id() const { return tx_id_; }
+
+ private:
+  TxId tx_id_;
+};
+
+class Requests;
+
+// One connection to a semi-primary's PostgreSQL. Its destructor rolls back what is open; commits that nobody
+// has waited for go on. It waits up to a second for a commit request that could not be sent yet.
+class Client {
+ public:
+  // Connects by libpq's connection string and finds the mode out. A limit for hosts that do not answer is
+  // libpq's connect_timeout. Throws pqxx::broken_connection.
+  explicit Client(std::string dsn, Settings settings = {});
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  Mode mode() const { return mode_; }
+
+  // Begins a transaction and returns its id. After a lost connection it connects again.
+  TxId Begin() { return Begin(settings_.isolation); }
+  TxId Begin(Isolation isolation);
+
+  // Where the open transaction's statements run, until Commit, CommitAsync or Abort; owned by the client,
+  // which alone begins and commits. Throws pqxx::usage_error if none is open.
+  pqxx::transaction_base& sql();
+
+  // Commits the open transaction: in views mode PostgreSQL's COMMIT, then the commit request.
+  Committed Commit();
+
+  // Asks again for a transaction whose outcome is unknown, of this client or of one before it: the same
+  // answer, always. In native mode of an OutcomeUnknown only (PostgreSQL keeps no outcomes): else
+  // pqxx::usage_error.
+  Committed Commit(const TxId& tx_id);
+
+  // Commit in two steps. The connection is free for the next transaction, while the request is under way; in
+  // native mode the COMMIT is over when this returns, and Get tells how it went.
+  TxId CommitAsync();
+
+  // Waits for the outcome of a CommitAsync, once for each and in any order. Returns and throws what Commit
+  // does.
+  Committed Get(const TxId& tx_id);
+
+  // Rolls the open transaction back; nothing of it is left. Without one it does nothing.
+  void Abort();
+
+  // Runs function(pqxx::transaction_base&) in a transaction, commits, and returns what it returned; after a
+  // serialization failure or deadlock all of it again. Another exception rolls back and goes on to the
+  // caller; an unknown outcome is not retried.
+  template <class Function>
+  auto Run(Function function) {
+    return Run(std::move(function), settings_.isolation);
+  }
+  template <class Function>
+  std::invoke_result_t<Function&, pqxx::transaction_base&> Run(Function function, Isolation isolation) {
+    for (int failures = 1;; ++failures) {
+      try {
+        Begin(isolation);
+        if constexpr (std::is_void_v<std::invoke_result_t<Function&, pqxx::transaction_base&>>) {
+          function(sql());
+          Commit();
+          return;
+        } else {
+          auto result = function(sql());
+          Commit();
+          return result;
+        }
+      } catch (...) {
+        RollBackQuietly();
+        PauseOrRethrow(failures);
+      }
+    }
+  }
+
+ private:
+  // How a commit that nobody has waited for went, or the number of its request.
+  using Ticket = std::variant<std::uint64_t, Committed, std::exception_ptr>;
+
+  Ticket CommitNatively(const TxId& tx_id);
+  void CommitInPostgres();
+  Committed AskDatabase(const TxId& tx_id) const;
+  void RollBackQuietly() noexcept;
+  // Called while the failure is being handled.
+  void PauseOrRethrow(int failures) const;
+
+  const std::string dsn_;
+  const Settings settings_;
+  Mode mode_ = Mode::kNative;
+  std::unique_ptr<pqxx::connection> connection_;
+  std::unique_ptr<pqxx::nontransaction> sql_;  // of the open transaction, whose BEGIN and COMMIT are ours
+  TxId open_;                                  // empty: no transaction is open
+  std::map<TxId, Ticket> tickets_;
+  std::unique_ptr<Requests> requests_;  // in views mode
+};
+
+}  // namespace psp_client
