@@ -1,4 +1,4 @@
-"""The C++ client library at a real cluster, in both modes and without psp: its example program (client_libs/cpp)."""
+"""The C++ client library at a real cluster, in both modes and without psp: client_libs/cpp/example.cc."""
 
 import subprocess
 
@@ -31,10 +31,8 @@ SOLD = [
 
 def run_example(dsn: str) -> list[str]:
     """What the program prints; it must succeed."""
-    command = [paths.binary("psp-client-example"), dsn, str(FIRST_ITEM)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False
-    )
+    command = [str(paths.binary("psp-client-example")), dsn, str(FIRST_ITEM)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     return done.stdout.splitlines()
@@ -49,7 +47,7 @@ def stock(connection: psycopg.Connection[tuple[int]]) -> list[int]:
 
 
 def test_example(items_cluster: LocalCluster) -> None:
-    """Commit, several in flight, a conflict that is retried, a failed statement, abort; in views mode asking again."""
+    """Commit (asked again in views mode), several in flight, a conflict, a failed statement, abort."""
     mode = items_cluster.state.mode
     sp = items_cluster.sps[0]
     asked_again = ["asked again: true true"] if mode == "views" else []
@@ -68,12 +66,8 @@ def test_plain_postgresql(items_cluster: LocalCluster) -> None:
     dsn = make_conninfo(items_cluster.primary_dsn, dbname="postgres")
     with psycopg.connect(dsn) as connection:
         connection.execute("DROP TABLE IF EXISTS item")
-        connection.execute(
-            "CREATE TABLE item (id int PRIMARY KEY, stock int CHECK (stock >= 0))"
-        )
-        connection.execute(
-            "INSERT INTO item SELECT n, 100 FROM generate_series(1, 100) n"
-        )
+        connection.execute("CREATE TABLE item (id int PRIMARY KEY, stock int CHECK (stock >= 0))")
+        connection.execute("INSERT INTO item SELECT n, 100 FROM generate_series(1, 100) n")
         connection.commit()
         assert run_example(dsn) == ["mode: native", *SOLD]
         assert stock(connection) == STOCK_AFTER
