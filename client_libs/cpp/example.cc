@@ -44,8 +44,8 @@ void SellSeveral(Client& client, int item, int count) {
     under_way.push_back(client.CommitAsync());
   }
   int committed = 0;
-  for (auto tx_id = under_way.rbegin(); tx_id != under_way.rend(); ++tx_id)
-    if (client.Get(*tx_id).tx_id == *tx_id) ++committed;
+  for (const TxId& tx_id : under_way)
+    if (client.Get(tx_id).tx_id == tx_id) ++committed;
   std::cout << "committed in flight: " << committed << '\n';
 }
 

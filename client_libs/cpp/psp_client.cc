@@ -90,9 +90,9 @@ Committed CommittedOrThrow(const TxId& tx_id, const ClientReply& reply) {
 // The id in the error of native mode for a commit whose outcome it does not know (08007); empty for another
 // error. libpqxx keeps no SQLSTATE of class 08, so that the hint is what tells.
 TxId UnknownNatively(const std::string& error) {
-  static const std::regex kHint("SELECT psp\\.outcome\\('([0-9a-f-]{36})'\\)");
+  static const std::regex hint("SELECT psp\\.outcome\\('([0-9a-f-]{36})'\\)");
   std::smatch found;
-  return std::regex_search(error, found, kHint) ? found[1].str() : "";
+  return std::regex_search(error, found, hint) ? found[1].str() : "";
 }
 
 }  // namespace
