@@ -90,6 +90,25 @@ def test_misuse(client: Client) -> None:
     client.abort()
     with pytest.raises(ValueError, match="isolation"):
         Settings(isolation="serializable")
+    if client.mode == "views":
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            client.begin("serializable")
+        client.begin()  # nothing is left open
+        client.abort()
+
+
+def test_asking_again_for_a_committed_transaction(client: Client) -> None:
+    tx_id = client.begin()
+    take(client, 1)
+    client.commit()
+    if client.mode == "views":
+        assert client.commit(tx_id).tx_id == tx_id
+        assert client.outcome(tx_id) == "committed"
+        return
+    # psp has never heard of this id, and must not be made to say that it was aborted.
+    for ask in (client.commit, client.outcome):
+        with pytest.raises(psp_client.NoTransactionError):
+            ask(tx_id)
 
 
 def test_commit_async(client: Client) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import zmq
@@ -26,7 +26,9 @@ from psp_client._common import (
     TransactionOpenError,
     begin_statement,
     committed,
+    connection_id,
     reachable,
+    refuse_connection_id,
     status_of,
     unknown,
     unknown_native,
@@ -109,7 +111,12 @@ class AsyncClient:
             await self.connection.set_autocommit(True)
             self.connection.cursor_factory = factory
         statement = begin_statement(isolation or self.settings.isolation, self.mode == "views")
-        cursor = await self.connection.execute(statement.encode())
+        try:
+            cursor = await self.connection.execute(statement.encode())
+        except psycopg.Error:  # BEGIN may have come before the error
+            if not self.connection.closed:
+                await self.connection.execute("ROLLBACK")
+            raise
         if self.mode == "views":
             while cursor.nextset():
                 pass
@@ -117,7 +124,7 @@ class AsyncClient:
             assert row is not None
             self._open = row[0]
         else:
-            self._open = uuid4()
+            self._open = connection_id()
         assert self._open is not None
         return self._open
 
@@ -159,6 +166,7 @@ class AsyncClient:
     async def outcome(self, tx_id: UUID) -> str:
         """The status of a transaction: running, waiting, pending, committed, aborted. Final: the last two."""
         if self.mode == "native":
+            refuse_connection_id(tx_id)
             row = await (await self.connection.execute(FIND_OUTCOME, (tx_id,))).fetchone()
             return str(row[0]) if row else "aborted"
         return status_of(await self._requests.wait(await self._requests.ask(Kind.OUTCOME, tx_id), tx_id))
@@ -195,6 +203,7 @@ class AsyncClient:
             self._open = None
             await self._end(tx_id)
         elif self.mode == "native":
+            refuse_connection_id(tx_id)
             self._tickets[tx_id] = await self._asked_again(tx_id)
         if tx_id not in self._tickets:
             self._tickets[tx_id] = await self._requests.ask(Kind.COMMIT, tx_id)
@@ -278,8 +287,8 @@ class _Requests:
     async def _receive_and_send(self) -> None:
         while True:
             pause_s = max(self._book.wait_s(time.monotonic()), 0.001)
-            if self._socket is None:
-                await asyncio.sleep(min(pause_s, 0.2))
+            if self._socket is None:  # PostgreSQL may not be there either: not at once again
+                await asyncio.sleep(0.2)
             elif await self._socket.poll(int(min(pause_s, self._settings.retry_interval_s) * 1000) + 1):
                 self._take(await self._socket.recv())
                 continue

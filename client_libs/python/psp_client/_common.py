@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 
@@ -52,6 +52,23 @@ class TransactionOpenError(psycopg.ProgrammingError):
     """begin while a transaction is open."""
 
     sqlstate = "25001"
+
+
+def connection_id() -> UUID:
+    """An id for a transaction of native mode, for this library alone: psp gives it one of its own at COMMIT.
+
+    Its version, 8, tells it from psp's, so that psp is never asked about an id that it has not given.
+    """
+    return UUID(int=uuid4().int & ~(0xF << 76) | 8 << 76)
+
+
+def refuse_connection_id(tx_id: UUID) -> None:
+    """Raises if psp cannot know the transaction by this id."""
+    if tx_id.version == 8:
+        raise NoTransactionError(
+            f"psp: {tx_id} is not under way here, and native mode knows transactions by other ids: "
+            "ask for the tx_id of OutcomeUnknown"
+        )
 
 
 def begin_statement(isolation: str, views: bool) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import zmq
@@ -24,7 +24,9 @@ from psp_client._common import (
     TransactionOpenError,
     begin_statement,
     committed,
+    connection_id,
     reachable,
+    refuse_connection_id,
     status_of,
     unknown,
     unknown_native,
@@ -92,7 +94,12 @@ class Client:
             self.connection.autocommit = True
             self.connection.cursor_factory = factory
         statement = begin_statement(isolation or self.settings.isolation, self.mode == "views")
-        cursor = self.connection.execute(statement.encode())
+        try:
+            cursor = self.connection.execute(statement.encode())
+        except psycopg.Error:  # BEGIN may have come before the error
+            if not self.connection.closed:
+                self.connection.execute("ROLLBACK")
+            raise
         if self.mode == "views":
             while cursor.nextset():
                 pass
@@ -100,7 +107,7 @@ class Client:
             assert row is not None
             self._open = row[0]
         else:
-            self._open = uuid4()
+            self._open = connection_id()
         assert self._open is not None
         return self._open
 
@@ -142,6 +149,7 @@ class Client:
     def outcome(self, tx_id: UUID) -> str:
         """The status of a transaction: running, waiting, pending, committed, aborted. Final: the last two."""
         if self.mode == "native":
+            refuse_connection_id(tx_id)
             row = self.connection.execute(FIND_OUTCOME, (tx_id,)).fetchone()
             return str(row[0]) if row else "aborted"
         return status_of(self._requests.wait(self._requests.ask(Kind.OUTCOME, tx_id), tx_id))
@@ -178,6 +186,7 @@ class Client:
             self._open = None
             self._end(tx_id)
         elif self.mode == "native":
+            refuse_connection_id(tx_id)
             self._tickets[tx_id] = self._asked_again(tx_id)
         if tx_id not in self._tickets:
             self._tickets[tx_id] = self._requests.ask(Kind.COMMIT, tx_id)
@@ -261,8 +270,8 @@ class _Requests:
             self._pause(min(self._book.wait_s(now_s), deadline_s - now_s))
 
     def _pause(self, seconds: float) -> None:
-        if self._socket is None:
-            time.sleep(min(seconds, 0.2))
+        if self._socket is None:  # PostgreSQL may not be there either: not at once again
+            time.sleep(0.2)
         else:
             self._socket.poll(max(1, int(seconds * 1000)))
 
