@@ -2,18 +2,21 @@
 // native mode and on a PostgreSQL without psp.
 //
 //   psp_client::Client client("host=sp1 dbname=shop");
-//   client.Run([](pqxx::transaction_base& sql) { sql.exec("UPDATE item SET stock = stock - 1 WHERE id = 7");
+//   client.Run([](pqxx::transaction_base& sql) {
+//     sql.exec("UPDATE item SET stock = stock - 1 WHERE id = 7");
 //   });
 //
 // Threads: one at a time uses a Client.
-// Errors: libpqxx's exceptions, the same in both modes, whether a statement or the commit has failed:
-//   pqxx::serialization_failure (40001), pqxx::deadlock_detected (40P01)  nothing has happened; Run tries
-//   again pqxx::transaction_rollback                 aborted for another reason (class 40)
-//   pqxx::broken_connection                    PostgreSQL, or from psp the primary, is not reachable (class
-//   08) OutcomeUnknown, a pqxx::in_doubt_error     committed or not: Commit(tx_id) asks again
-//   pqxx::in_doubt_error                       native mode: the connection was lost at COMMIT
-//   pqxx::sql_error                            the others, by sqlstate(); 25P02: a statement had failed
-//   before pqxx::usage_error                          a call that does not fit, such as Begin twice
+//
+// Errors: libpqxx's exceptions, the same in both modes, whether a statement or the commit has failed.
+// - pqxx::serialization_failure (40001), pqxx::deadlock_detected (40P01): nothing has happened; Run tries
+//   again.
+// - pqxx::transaction_rollback: aborted for another reason (class 40).
+// - pqxx::broken_connection: PostgreSQL, or from psp the primary, is not reachable (class 08).
+// - OutcomeUnknown, a pqxx::in_doubt_error: committed or not; Commit(tx_id) asks again.
+// - pqxx::in_doubt_error: native mode; the connection was lost at COMMIT.
+// - pqxx::sql_error: the others, by sqlstate(); 25P02: a statement had failed before.
+// - pqxx::usage_error: a call that does not fit, such as Begin twice.
 #pragma once
 
 #include <chrono>
