@@ -17,7 +17,7 @@ clean_up() {
 trap clean_up EXIT INT TERM
 
 [ "$(id -u)" != 0 ] || chown postgres "$dir"
-as_postgres "$pg_bin/initdb" -D "$dir/data" -A trust -N -U postgres >"$dir/initdb.log"
+as_postgres "$pg_bin/initdb" -D "$dir/data" -A trust -N -U postgres -E UTF8 >"$dir/initdb.log"
 as_postgres "$pg_bin/pg_ctl" -D "$dir/data" -l "$dir/server.log" -s -w \
     -o "-p 5432 -k $dir -c listen_addresses= -c fsync=off" start
 export PSP_TEST_DSN="host=$dir port=5432 user=postgres" PSP_TEST_DIR="$dir"
