@@ -110,9 +110,7 @@ def measure_adaptive(server: PgServer, options: argparse.Namespace, steps: Steps
     rows = []
     with databases.served():
         for isolation in ISOLATIONS:
-            point = adaptive.Point(
-                "both", isolation, clients, adaptive.ITEMS, clients, options.commit_delay_ms
-            )
+            point = Point("both", isolation, clients, adaptive.ITEMS, clients, options.commit_delay_ms)
             with steps.step(f"with workers, {isolation}, {clients} clients"):
                 rows.append(
                     adaptive.measure(databases, point, options.seconds, options.rounds, options.warm_up)

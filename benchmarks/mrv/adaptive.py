@@ -18,24 +18,13 @@ from psp.cluster.pgserver import PgServer
 from benchmarks.mrv import comparison, pgbench, shop
 from benchmarks.mrv.comparison import PLAIN, VIEW, Report
 from benchmarks.mrv.pgbench import Load
+from benchmarks.mrv.targets import Point
 
 WORKERS = "view, workers"
 ADAPTIVE = "view, adaptive"
 STOCK = 8192  # the thesis's, table 6
 ITEMS = 1
 WORKER_ABORTS_MAX = 0.01
-
-
-@dataclass(frozen=True)
-class Point:
-    """Where it is measured. `records`: of the forms that do not adapt."""
-
-    work: str
-    isolation: str
-    clients: int
-    items: int
-    records: int
-    commit_delay_ms: float
 
 
 @dataclass

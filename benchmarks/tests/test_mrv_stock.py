@@ -174,7 +174,7 @@ def _adaptive_row(more_aborts: int, own_aborts: int) -> dict[str, Any]:
         form: Report(900, 100.0, 1.0, 0) for form in (PLAIN, VIEW, adaptive.WORKERS, adaptive.ADAPTIVE)
     }
     reports[adaptive.WORKERS] = Report(1000 - more_aborts, 100.0, 1.0, more_aborts)
-    point = adaptive.Point("both", "repeatable read", 32, 1, 32, 5)
+    point = Point("both", "repeatable read", 32, 1, 32, 5)
     row = comparison.row(point, {form: [_round(report)] for form, report in reports.items()})
     return {**row, "workers": {adaptive.WORKERS: {"actions": 50, "aborts": own_aborts}}}
 

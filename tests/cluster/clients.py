@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import psycopg
-from psp.cluster import growth
-from psp.cluster.local import LocalCluster, Zone
+from psp.cluster.local import LocalCluster
 from psp.cluster.verify import verify, wait_drained
+from support import adopted_pair
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 _SCHEMA = "psp_test_schema"
@@ -32,11 +32,7 @@ def needs(sql: str) -> Callable[[Test], Test]:
 def cluster_for(module: ModuleType) -> Iterator[LocalCluster]:
     """Two SPs, `north` and `south`, with the tables of the module's tests."""
     parts = [getattr(item, _SCHEMA) for item in vars(module).values() if hasattr(item, _SCHEMA)]
-    with LocalCluster.temporary([Zone("north"), Zone("south")]) as cluster:
-        with psycopg.connect(cluster.sp("north").dsn, autocommit=True) as connection:
-            for part in parts:
-                connection.execute(part)
-        growth.adopt(cluster)
+    with adopted_pair(parts) as cluster:
         yield cluster
 
 

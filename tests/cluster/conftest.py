@@ -9,14 +9,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import psycopg
 import pytest
 from clients import Sites, cluster_for
 from psp.cluster import growth, processes, verify
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster.processes import ProcessName
 from psp.cluster.state import Mode
-from support import WAIT_S, wait_streaming
+from support import WAIT_S, adopted_pair, wait_streaming
 
 SCHEMA = Path(__file__).parent / "schema.sql"
 SHARED_ZONES = (Zone("sp1"), Zone("sp2"), Zone("sp3"))
@@ -80,10 +79,7 @@ def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
 def items_cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """Two SPs with the table `item`; once in each mode."""
     options = Options(mode=request.param, pg_settings={"shared_buffers": "32MB"})
-    with LocalCluster.temporary([Zone("north"), Zone("south")], options) as cluster:
-        with psycopg.connect(cluster.sps[0].dsn, autocommit=True) as connection:
-            connection.execute(ITEMS.encode())
-        growth.adopt(cluster)
+    with adopted_pair([ITEMS], options) as cluster:
         yield cluster
 
 

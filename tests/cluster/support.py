@@ -4,7 +4,7 @@ import re
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,8 +13,8 @@ from typing import Any, LiteralString, Self
 
 import psycopg
 from psp import paths
-from psp.cluster import daemons, processes, verify
-from psp.cluster.local import LocalCluster, SpNode
+from psp.cluster import daemons, growth, processes, verify
+from psp.cluster.local import LocalCluster, Options, SpNode, Zone
 from psp.cluster.processes import ProcessName
 from psp.waiting import wait_until
 
@@ -26,6 +26,41 @@ SERVER_STOPS = ("57P01", "57P02", "57P03")
 
 WAIT_S = 60
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@contextmanager
+def adopted_pair(scripts: Iterable[str], options: Options | None = None) -> Iterator[LocalCluster]:
+    """Two SPs, `north` and `south`, whose database is adopted as the SQL scripts have made it."""
+    with LocalCluster.temporary([Zone("north"), Zone("south")], options) as cluster:
+        with psycopg.connect(cluster.sps[0].dsn, autocommit=True) as connection:
+            for script in scripts:
+                connection.execute(script.encode())
+        growth.adopt(cluster)
+        yield cluster
+
+
+@contextmanager
+def running(*bodies: Callable[[], object]) -> Iterator[None]:
+    """Each in a thread. They have ended when the block has been left; the first exception is raised then."""
+    problems: list[BaseException] = []
+
+    def guarded(body: Callable[[], object]) -> None:
+        try:
+            body()
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=guarded, args=(body,)) for body in bodies]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.join(2 * WAIT_S)
+    assert not any(thread.is_alive() for thread in threads), "a client hangs"
+    if problems:
+        raise problems[0]
 
 
 def connect(sp: SpNode, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:

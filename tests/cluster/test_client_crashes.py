@@ -7,11 +7,10 @@ from uuid import uuid4
 import psp_client
 import psycopg
 import pytest
-from psp.cluster import growth
-from psp.cluster.local import LocalCluster, Options, Zone
+from psp.cluster.local import LocalCluster, Options
 from psp.waiting import wait_until
 from psp_client import Client, Committed, Settings
-from support import WAIT_S, wait_for_row, wait_streaming
+from support import WAIT_S, adopted_pair, wait_for_row, wait_streaming
 
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);
@@ -24,10 +23,7 @@ SETTINGS = Settings(retry_interval_s=0.2, timeout_s=WAIT_S)
 def views_cluster() -> Iterator[LocalCluster]:
     """Two SPs in views mode."""
     options = Options(mode="views", pg_settings={"shared_buffers": "32MB"})
-    with LocalCluster.temporary([Zone("north"), Zone("south")], options) as cluster:
-        with psycopg.connect(cluster.sps[0].dsn, autocommit=True) as connection:
-            connection.execute(SCHEMA.encode())
-        growth.adopt(cluster)
+    with adopted_pair([SCHEMA], options) as cluster:
         yield cluster
 
 

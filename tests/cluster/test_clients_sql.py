@@ -1,12 +1,12 @@
 """The SQL that applications write, unchanged, through psp: done at one SP, the same everywhere afterwards."""
 
-import threading
-from typing import Any
+from collections.abc import Callable
 
 import psycopg
 import pytest
 from clients import Sites, needs
 from psycopg import errors
+from support import running
 
 # ---- statements -----------------------------------------------------------------------------------
 
@@ -473,21 +473,7 @@ def test_no_increment_is_lost(sites: Sites) -> None:
     assert sites.rows("south", "SELECT * FROM counter ORDER BY id") == [(1, 2 * rounds), (2, 2 * rounds)]
 
 
-def in_parallel(*works: Any) -> None:
+def in_parallel(*works: Callable[[], object]) -> None:
     """Runs them all at once; the first error of any of them is raised."""
-    failures: list[BaseException] = []
-
-    def guarded(work: Any) -> None:
-        try:
-            work()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-        assert not thread.is_alive(), "a client hangs"
-    if failures:
-        raise failures[0]
+    with running(*works):
+        pass

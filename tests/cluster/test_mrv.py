@@ -16,7 +16,7 @@ from psp.mrv.create import Options, create
 from psp.mrv.drop import drop
 from psp.output import PspError
 from psp.waiting import wait_until
-from support import WAIT_S, connect, execute, wait_for_row
+from support import WAIT_S, connect, execute, running, wait_for_row
 
 STOCK = 200
 SCHEMA = f"""
@@ -57,29 +57,6 @@ def check(cluster: LocalCluster, item: int, stock: int) -> None:
     assert verify.verify(cluster).consistent
     for sp in cluster.sps:
         assert execute(sp, "SELECT stock FROM item WHERE id = %s", (item,)) == [(stock,)]
-
-
-@contextmanager
-def running(*bodies: Callable[[], None]) -> Iterator[list[threading.Thread]]:
-    """Each in a thread. They have ended when the block has been left; the first exception is raised then."""
-    problems: list[BaseException] = []
-
-    def guarded(body: Callable[[], None]) -> None:
-        try:
-            body()
-        except BaseException as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=guarded, args=(body,)) for body in bodies]
-    for thread in threads:
-        thread.start()
-    try:
-        yield threads
-    finally:
-        for thread in threads:
-            thread.join(2 * WAIT_S)
-    assert problems == []
-    assert not any(thread.is_alive() for thread in threads)
 
 
 def split(cluster: LocalCluster, item: int) -> None:

@@ -10,10 +10,9 @@ import psp_client
 import psycopg
 import pytest
 import zmq
-from psp.cluster import growth
-from psp.cluster.local import LocalCluster, Options, SpNode, Zone
+from psp.cluster.local import LocalCluster, Options, SpNode
 from psp_client._messages import Kind, Reply, Status, read_reply, request
-from support import WAIT_S, execute, wait_for_row
+from support import WAIT_S, adopted_pair, execute, wait_for_row
 
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);
@@ -29,10 +28,7 @@ def cluster() -> Iterator[LocalCluster]:
         pg_settings={"shared_buffers": "32MB"},
         sp_options={"gc_interval_ms": 100},
     )
-    with LocalCluster.temporary([Zone("north"), Zone("south")], options) as made:
-        with psycopg.connect(made.sps[0].dsn, autocommit=True) as connection:
-            connection.execute(SCHEMA.encode())
-        growth.adopt(made)
+    with adopted_pair([SCHEMA], options) as made:
         yield made
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from psp.mrv.create import RECORDS_MAX, base_facts, refuse_adopted
-from psp.mrv.drop import find_mrv
+from psp.mrv.create import RECORDS_MAX, base_facts
+from psp.mrv.drop import begin_change, find_mrv
 from psp.mrv.facts import Mrv, find_table, read_mrvs
 from psp.mrv.generate import functions_sql, record_column, record_max, view_sql
 from psp.mrv.locking import locked
@@ -42,12 +42,7 @@ def _alter(
     connection: psycopg.Connection[Any], column_id: int, nr_min: int | None, nr_max: int | None
 ) -> Mrv:
     """Within a transaction that holds the locks."""
-    refuse_adopted(connection)
-    connection.execute("SET LOCAL client_min_messages = warning; SET LOCAL search_path = pg_catalog, pg_temp")
-    mrvs = read_mrvs(connection)
-    old = next((m for m in mrvs if m.column_id == column_id), None)
-    if old is None:
-        raise PspError("the MRV has vanished meanwhile")
+    old, mrvs = begin_change(connection, column_id)
     new = _with_limits(old, nr_min, nr_max)
     facts = base_facts(connection, new)
     column = facts.column(new.column_name)

@@ -41,13 +41,19 @@ def find_mrv(mrvs: list[Mrv], name: str) -> Mrv:
     return found[0]
 
 
-def _drop(connection: psycopg.Connection[Any], oid: int, column_id: int) -> None:
+def begin_change(connection: psycopg.Connection[Any], column_id: int) -> tuple[Mrv, list[Mrv]]:
+    """The MRV and all of them, read anew in the transaction that holds the locks and changes it."""
     refuse_adopted(connection)
     connection.execute("SET LOCAL client_min_messages = warning; SET LOCAL search_path = pg_catalog, pg_temp")
     mrvs = read_mrvs(connection)
     mrv = next((m for m in mrvs if m.column_id == column_id), None)
     if mrv is None:
         raise PspError("the MRV has vanished meanwhile")
+    return mrv, mrvs
+
+
+def _drop(connection: psycopg.Connection[Any], oid: int, column_id: int) -> None:
+    mrv, mrvs = begin_change(connection, column_id)
     siblings = [
         m for m in mrvs
         if (m.schema_name, m.table_name) == (mrv.schema_name, mrv.table_name) and m.column_id != column_id
