@@ -13,6 +13,7 @@ namespace psp_client {
 namespace {
 
 using psp::proto::ClientReply;
+using psp::proto::ClientRequest;
 
 constexpr std::chrono::milliseconds kAskDatabaseInterval{200};
 
@@ -44,7 +45,10 @@ TxId RandomId() {
   return id;
 }
 
-bool IsOwnId(const TxId& tx_id) { return tx_id.size() > 14 && tx_id[14] == '8'; }
+void RefuseOwnId(const TxId& tx_id) {
+  if (tx_id.size() > 14 && tx_id[14] == '8')
+    throw pqxx::usage_error("psp: in native mode only the id of an OutcomeUnknown can be asked about");
+}
 
 // The endpoint as a client can connect to it: who listens everywhere is where its PostgreSQL is.
 std::string Reachable(const std::string& endpoint, const char* database_host) {
@@ -78,13 +82,34 @@ std::string FindEndpoint(const std::string& dsn) {
   throw pqxx::sql_error(message, "commit request", sqlstate.c_str());
 }
 
-Committed CommittedOrThrow(const TxId& tx_id, const ClientReply& reply) {
-  if (reply.status() == ClientReply::COMMITTED) return {tx_id, reply.global_t()};
+[[noreturn]] void ThrowReply(const ClientReply& reply) {
   const bool is_aborted = reply.status() == ClientReply::ABORTED;
   std::string message = reply.message().empty() ? "psp: the transaction is aborted" : reply.message();
   if (!reply.detail().empty()) message += "\nDETAIL:  " + reply.detail();
   if (!reply.hint().empty()) message += "\nHINT:  " + reply.hint();
   ThrowError(!reply.sqlstate().empty() ? reply.sqlstate() : is_aborted ? "40000" : "08P01", message);
+}
+
+Committed CommittedOrThrow(const TxId& tx_id, const ClientReply& reply) {
+  if (reply.status() != ClientReply::COMMITTED) ThrowReply(reply);
+  return {tx_id, reply.global_t()};
+}
+
+Status StatusOrThrow(const ClientReply& reply) {
+  switch (reply.status()) {
+    case ClientReply::RUNNING:
+      return Status::kRunning;
+    case ClientReply::WAITING:
+      return Status::kWaiting;
+    case ClientReply::PENDING:
+      return Status::kPending;
+    case ClientReply::COMMITTED:
+      return Status::kCommitted;
+    case ClientReply::ABORTED:
+      return Status::kAborted;
+    default:
+      ThrowReply(reply);
+  }
 }
 
 // The id in the error of native mode for a commit whose outcome it does not know (08007); empty for another
@@ -139,10 +164,8 @@ Committed Client::Commit() { return Get(CommitAsync()); }
 
 Committed Client::Commit(const TxId& tx_id) {
   if (tx_id == open_) return Commit();
-  if (mode_ == Mode::kNative && IsOwnId(tx_id))
-    throw pqxx::usage_error("psp: in native mode only the id of an OutcomeUnknown can be asked about");
-  if (mode_ == Mode::kNative) return AskDatabase(tx_id);
-  return CommittedOrThrow(tx_id, requests_->Wait(requests_->Commit(tx_id), tx_id));
+  if (mode_ == Mode::kNative) return AskDatabaseAgain(tx_id);
+  return CommittedOrThrow(tx_id, requests_->Wait(requests_->Ask(ClientRequest::COMMIT, tx_id), tx_id));
 }
 
 TxId Client::CommitAsync() {
@@ -158,7 +181,7 @@ TxId Client::CommitAsync() {
     if (connection_->is_open()) throw;
     // Else the COMMIT may have reached PostgreSQL: the semi-primary knows.
   }
-  tickets_[tx_id] = requests_->Commit(tx_id);
+  tickets_[tx_id] = requests_->Ask(ClientRequest::COMMIT, tx_id);
   return tx_id;
 }
 
@@ -169,6 +192,11 @@ Committed Client::Get(const TxId& tx_id) {
   if (const auto* error = std::get_if<std::exception_ptr>(&ticket)) std::rethrow_exception(*error);
   if (const auto* committed = std::get_if<Committed>(&ticket)) return *committed;
   return CommittedOrThrow(tx_id, requests_->Wait(std::get<std::uint64_t>(ticket), tx_id));
+}
+
+Status Client::Outcome(const TxId& tx_id) {
+  if (mode_ == Mode::kNative) return AskDatabase(tx_id);
+  return StatusOrThrow(requests_->Wait(requests_->Ask(ClientRequest::OUTCOME, tx_id), tx_id));
 }
 
 void Client::Abort() {
@@ -202,7 +230,7 @@ Client::Ticket Client::CommitNatively(const TxId& tx_id) {
     try {
       // psp itself is asked what became of it, under the id that it has given the transaction.
       const TxId known = UnknownNatively(problem.what());
-      if (!known.empty()) return Committed{tx_id, AskDatabase(known).global_t};
+      if (!known.empty()) return Committed{tx_id, AskDatabaseAgain(known).global_t};
       if (!connection_->is_open())
         throw pqxx::in_doubt_error(std::string("psp: the connection was lost at COMMIT: ") + problem.what());
       throw;
@@ -213,20 +241,25 @@ Client::Ticket Client::CommitNatively(const TxId& tx_id) {
 }
 
 // What native mode knows of the transaction, from sessions of its own until there is an answer.
-Committed Client::AskDatabase(const TxId& tx_id) const {
+Status Client::AskDatabase(const TxId& tx_id) const {
+  RefuseOwnId(tx_id);
   const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
   while (true) {
     try {
       pqxx::connection connection(dsn_);
       pqxx::nontransaction sql(connection);
       const auto found = sql.exec_params1("SELECT psp.outcome($1::uuid)::text", tx_id);
-      if (found[0].as<std::string>("") == "committed") return {tx_id, std::nullopt};
-      throw pqxx::transaction_rollback("psp: transaction " + tx_id + " is aborted");
+      return found[0].as<std::string>("") == "committed" ? Status::kCommitted : Status::kAborted;
     } catch (const pqxx::broken_connection& problem) {
       if (std::chrono::steady_clock::now() >= deadline) throw OutcomeUnknown(tx_id, problem.what());
       std::this_thread::sleep_for(kAskDatabaseInterval);
     }
   }
+}
+
+Committed Client::AskDatabaseAgain(const TxId& tx_id) const {
+  if (AskDatabase(tx_id) == Status::kCommitted) return {tx_id, std::nullopt};
+  throw pqxx::transaction_rollback("psp: transaction " + tx_id + " is aborted");
 }
 
 void Client::RollBackQuietly() noexcept {

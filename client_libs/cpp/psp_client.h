@@ -53,6 +53,9 @@ struct Settings {
   std::chrono::microseconds backoff_longest{250000};
 };
 
+// What is known of a transaction. The last two are for good.
+enum class Status { kRunning, kWaiting, kPending, kCommitted, kAborted };
+
 // A transaction that is committed, for good.
 struct Committed {
   TxId tx_id;
@@ -110,6 +113,9 @@ class Client {
   // does.
   Committed Get(const TxId& tx_id);
 
+  // A transaction's status, without asking for its commit. Throws what Commit(tx_id) does if it is not known.
+  Status Outcome(const TxId& tx_id);
+
   // Rolls the open transaction back; nothing of it is left. Without one it does nothing.
   void Abort();
 
@@ -147,7 +153,8 @@ class Client {
 
   Ticket CommitNatively(const TxId& tx_id);
   void CommitInPostgres();
-  Committed AskDatabase(const TxId& tx_id) const;
+  Status AskDatabase(const TxId& tx_id) const;
+  Committed AskDatabaseAgain(const TxId& tx_id) const;
   void RollBackQuietly() noexcept;
   // Called while the failure is being handled.
   void PauseOrRethrow(int failures) const;

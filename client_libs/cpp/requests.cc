@@ -46,10 +46,10 @@ Requests::Requests(const Settings& settings, FindEndpoint find_endpoint)
   if (!endpoint_.empty()) Connect();
 }
 
-std::uint64_t Requests::Commit(const TxId& tx_id) {
+std::uint64_t Requests::Ask(ClientRequest::Kind kind, const TxId& tx_id) {
   ClientRequest request;
   request.set_request_id(next_number_);
-  request.set_kind(ClientRequest::COMMIT);
+  request.set_kind(kind);
   request.set_tx_id(BytesOf(tx_id));
   Request& made = under_way_[next_number_];
   made.message = request.SerializeAsString();

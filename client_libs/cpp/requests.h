@@ -24,9 +24,9 @@ class Requests {
 
   Requests(const Settings& settings, FindEndpoint find_endpoint);
 
-  // Sends a commit request; returns its number, to be given to Wait. Throws pqxx::argument_error if tx_id is
-  // no uuid.
-  std::uint64_t Commit(const TxId& tx_id);
+  // Sends a request; returns its number, to be given to Wait. Throws pqxx::argument_error if tx_id is no
+  // uuid.
+  std::uint64_t Ask(psp::proto::ClientRequest::Kind kind, const TxId& tx_id);
 
   // Waits for the answer, once for each number. Throws OutcomeUnknown after the time limit.
   psp::proto::ClientReply Wait(std::uint64_t number, const TxId& tx_id);

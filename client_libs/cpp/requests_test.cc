@@ -70,8 +70,8 @@ std::string Nowhere() { return ""; }
 TEST(Requests, AnAnswerBelongsToItsRequest) {
   FakeDaemon daemon;
   Requests requests(At(daemon.endpoint(), kLate, kLate), Nowhere);
-  const auto first = requests.Commit(kTxId);
-  const auto second = requests.Commit(kTxId);
+  const auto first = requests.Ask(ClientRequest::COMMIT, kTxId);
+  const auto second = requests.Ask(ClientRequest::COMMIT, kTxId);
   const ClientRequest one = daemon.Receive();
   EXPECT_EQ(one.kind(), ClientRequest::COMMIT);
   EXPECT_EQ(one.tx_id(), "\x01\x23\x45\x67\x89\xab\x7d\xef\x81\x23\x45\x67\x89\xab\xcd\xef");
@@ -84,7 +84,7 @@ TEST(Requests, AnAnswerBelongsToItsRequest) {
 TEST(Requests, WhatIsNoAnswerIsAskedAgain) {
   FakeDaemon daemon;
   Requests requests(At(daemon.endpoint(), kSoon, kLate), Nowhere);
-  const auto number = requests.Commit(kTxId);
+  const auto number = requests.Ask(ClientRequest::COMMIT, kTxId);
   const ClientRequest first = daemon.Receive();
   daemon.Answer(first, ClientReply::FAILED, "57P03");
   std::thread later([&] {
@@ -100,7 +100,7 @@ TEST(Requests, WhatIsNoAnswerIsAskedAgain) {
 TEST(Requests, GarbageIsNoAnswer) {
   FakeDaemon daemon;
   Requests requests(At(daemon.endpoint(), kLate, kSoon), Nowhere);
-  const auto number = requests.Commit(kTxId);
+  const auto number = requests.Ask(ClientRequest::COMMIT, kTxId);
   ClientRequest request = daemon.Receive();
   request.set_request_id(77);
   daemon.Answer(request, ClientReply::COMMITTED);
@@ -110,7 +110,7 @@ TEST(Requests, GarbageIsNoAnswer) {
 TEST(Requests, AfterTheTimeLimitTheOutcomeIsUnknown) {
   FakeDaemon daemon;
   Requests requests(At(daemon.endpoint(), kSoon, kSoon), Nowhere);
-  const auto number = requests.Commit(kTxId);
+  const auto number = requests.Ask(ClientRequest::COMMIT, kTxId);
   try {
     requests.Wait(number, kTxId);
     FAIL() << "nobody has answered";
@@ -124,7 +124,7 @@ TEST(Requests, TheDaemonIsFoundWhereItListensNow) {
   FakeDaemon after;
   std::string listens = before.endpoint();
   Requests requests(At("", kSoon, kLate), [&] { return listens; });
-  const auto number = requests.Commit(kTxId);
+  const auto number = requests.Ask(ClientRequest::COMMIT, kTxId);
   before.Receive();
   listens = after.endpoint();
   std::thread daemon([&] { after.Answer(after.Receive(), ClientReply::COMMITTED); });
@@ -134,8 +134,9 @@ TEST(Requests, TheDaemonIsFoundWhereItListensNow) {
 
 TEST(Requests, AnIdMustBeAUuid) {
   Requests requests(At("", kSoon, kSoon), Nowhere);
-  EXPECT_THROW(requests.Commit("7"), pqxx::argument_error);
-  EXPECT_THROW(requests.Commit("zzzzzzzz-89ab-7def-8123-456789abcdef"), pqxx::argument_error);
+  EXPECT_THROW(requests.Ask(ClientRequest::COMMIT, "7"), pqxx::argument_error);
+  EXPECT_THROW(requests.Ask(ClientRequest::COMMIT, "zzzzzzzz-89ab-7def-8123-456789abcdef"),
+               pqxx::argument_error);
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ end
 
 -- Waits for the outcome of a commit_async: a table with status "committed" and global_t, or throws.
 function client:get(tx_id)
-   local reply = self.done[tx_id] or self:wait(tx_id)
+   local reply = self.done[tx_id] or self:wait(messages.COMMIT, tx_id)
    self.done[tx_id] = nil
    if reply.status ~= "committed" then
       fail(reply.sqlstate or "40000", reply.message or "psp: the transaction is aborted")
@@ -107,6 +107,15 @@ function client:commit(tx_id)
       return self:get(tx_id)
    end
    return self:get(self:commit_async())
+end
+
+-- The status of a transaction (running, waiting, pending, committed, aborted), without asking for its commit; views mode only.
+function client:outcome(tx_id)
+   assert(self.mode == "views", "psp: in native mode SELECT psp.outcome(id) tells")
+   self:ask(messages.OUTCOME, tx_id)
+   local reply = self:wait(messages.OUTCOME, tx_id)
+   if reply.status == "failed" then fail(reply.sqlstate, reply.message) end
+   return reply.status
 end
 
 -- Runs work(connection) in a transaction and commits it; after a serialization failure all of it again.
@@ -138,8 +147,12 @@ end
 
 -- ---- requests ----------------------------------------------------------------------------------
 
+local function key_of(kind, tx_id)
+   return kind .. " " .. tx_id
+end
+
 function client:ask(kind, tx_id)
-   local request = {id = self.next_id, tx_id = tx_id, data = messages.request(self.next_id, kind, tx_id)}
+   local request = {id = self.next_id, key = key_of(kind, tx_id), data = messages.request(self.next_id, kind, tx_id)}
    self.next_id = self.next_id + 1
    self.requests[request.id] = request
    self:send(request)
@@ -156,14 +169,15 @@ function client:receive(timeout_ms)
    local request = reply and self.requests[reply.request_id]
    if request and not (reply.status == "failed" and ASK_AGAIN[reply.sqlstate]) then
       self.requests[request.id] = nil
-      self.replies[request.tx_id] = reply
+      self.replies[request.key] = reply
    end
 end
 
--- The reply to the newest request about the transaction; requests without one are sent again meanwhile.
-function client:wait(tx_id)
+-- The reply to a request of this kind about the transaction; requests without one are sent again meanwhile.
+function client:wait(kind, tx_id)
+   local key = key_of(kind, tx_id)
    local deadline_ms = socket.now_ms() + self.options.timeout_ms
-   while not self.replies[tx_id] do
+   while not self.replies[key] do
       local now_ms = socket.now_ms()
       if now_ms >= deadline_ms then
          fail("08007", "psp: transaction " .. tx_id .. " may be committed or not: the semi-primary does not answer")
@@ -175,8 +189,8 @@ function client:wait(tx_id)
       end
       self:receive(wake_ms - now_ms)
    end
-   local reply = self.replies[tx_id]
-   self.replies[tx_id] = nil
+   local reply = self.replies[key]
+   self.replies[key] = nil
    return reply
 end
 

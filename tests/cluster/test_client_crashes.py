@@ -1,22 +1,24 @@
 """Views mode: a commit request that is asked again gets the same answer, whatever has crashed meanwhile."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from uuid import uuid4
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from uuid import UUID, uuid4
 
-import psp_client
 import psycopg
 import pytest
 from psp.cluster.local import LocalCluster, Options
 from psp.waiting import wait_until
-from psp_client import Client, Committed, Settings
+from psp_client import Committed
+from served_clients import LIBRARIES, AnyClient, one_of_each, python_client
 from support import WAIT_S, adopted_pair, wait_for_row, wait_streaming
 
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);
-INSERT INTO item SELECT n, 100 FROM generate_series(1, 20) n;
+INSERT INTO item SELECT n, 100 FROM generate_series(1, 100) n;
 """
-SETTINGS = Settings(retry_interval_s=0.2, timeout_s=WAIT_S)
+ITEMS = count(1)  # each test takes new ones
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +37,19 @@ def cluster(views_cluster: LocalCluster) -> Iterator[LocalCluster]:
     wait_streaming(views_cluster)
 
 
-@pytest.fixture
-def client(cluster: LocalCluster) -> Iterator[Client]:
-    with psp_client.connect(cluster.sps[0].dsn, SETTINGS) as found:
+@pytest.fixture(params=LIBRARIES)
+def client(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[AnyClient]:
+    with LIBRARIES[request.param](cluster.sps[0]) as found:
         yield found
 
 
-def take(client: Client, item: int) -> None:
-    client.execute("UPDATE item SET stock = stock - 1 WHERE id = %s", (item,))
+def take(client: AnyClient, item: int) -> None:
+    client.execute(f"UPDATE item SET stock = stock - 1 WHERE id = {item}")
 
 
-def commit_one(client: Client, item: int) -> Committed:
+def commit_one(client: AnyClient) -> Committed:
     """Tries until the daemon has found the primary, after a test before this one."""
+    item = next(ITEMS)
 
     def attempt() -> Committed | None:
         with suppress(psycopg.errors.ConnectionFailure):
@@ -58,26 +61,31 @@ def commit_one(client: Client, item: int) -> Committed:
     return wait_until("a commit", attempt, WAIT_S)
 
 
-def test_committed_is_committed(client: Client) -> None:
-    done = commit_one(client, 1)
+def test_committed_is_committed(cluster: LocalCluster, client: AnyClient) -> None:
+    done = commit_one(client)
     assert client.commit(done.tx_id) == done
     assert client.outcome(done.tx_id) == "committed"
+    with python_client(cluster.sps[0]) as another:
+        assert another.commit(done.tx_id) == done
 
 
-def test_aborted_is_aborted(cluster: LocalCluster, client: Client) -> None:
-    with psp_client.connect(cluster.sps[0].dsn, SETTINGS) as other:
-        tx_id = client.begin()
-        take(client, 2)
-        other.run(lambda _: take(other, 2))
-    for _ in range(2):
-        with pytest.raises(psycopg.errors.SerializationFailure):
-            client.commit(tx_id)
+def test_aborted_is_aborted(cluster: LocalCluster, client: AnyClient) -> None:
+    item = next(ITEMS)
+    tx_id = client.begin()
+    take(client, item)
+    with python_client(cluster.sps[0]) as other:
+        other.run(lambda _: take(other, item))
+    assert client.commit_async() == tx_id
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        client.get(tx_id)
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        client.commit(tx_id)
     assert client.outcome(tx_id) == "aborted"
 
 
-def test_at_another_semi_primary(cluster: LocalCluster, client: Client) -> None:
-    done = commit_one(client, 3)
-    with psp_client.connect(cluster.sps[1].dsn, SETTINGS) as other:
+def test_at_another_semi_primary(cluster: LocalCluster, client: AnyClient) -> None:
+    done = commit_one(client)
+    with python_client(cluster.sps[1]) as other:
         for tx_id in (done.tx_id, uuid4()):
             with pytest.raises(psycopg.Error) as error:
                 other.commit(tx_id)
@@ -100,25 +108,48 @@ def crash_primary(cluster: LocalCluster) -> None:
 CRASHES = (crash_daemon, crash_postgres, crash_primary)
 
 
+@dataclass
+class UnderWay:
+    """Of one client: what it was answered before the crash, and a request that is on its way."""
+
+    client: AnyClient
+    done: Committed = field(init=False)
+    item: int = field(default_factory=lambda: next(ITEMS))
+    tx_id: UUID = field(init=False)
+
+    def begin(self) -> None:
+        self.done = commit_one(self.client)
+        self.client.begin()
+        take(self.client, self.item)
+        self.tx_id = self.client.commit_async()
+
+    def check(self, cluster: LocalCluster) -> None:
+        """Answers and rows say the same, everywhere, and are the same when they are asked for again."""
+        answer = self._ask(self.client.get)
+        stock = 99 if answer == "committed" else 100
+        for sp in cluster.sps:
+            wait_for_row(sp, "SELECT 1 FROM item WHERE id = %s AND stock = %s", (self.item, stock))
+        assert self.client.outcome(self.tx_id) == ("committed" if stock == 99 else "aborted")
+        assert self._ask(self.client.commit) == answer
+        assert self.client.commit(self.done.tx_id) == self.done
+
+    def _ask(self, how: Callable[[UUID], Committed]) -> str:
+        """`committed`, or the SQLSTATE."""
+        try:
+            assert how(self.tx_id).tx_id == self.tx_id
+        except (psycopg.errors.TransactionRollback, psycopg.errors.ConnectionFailure) as error:
+            return str(error.sqlstate)
+        return "committed"
+
+
 @pytest.mark.parametrize("crash", CRASHES)
-def test_answers_survive(
-    cluster: LocalCluster, client: Client, crash: Callable[[LocalCluster], None]
-) -> None:
-    """One was answered, one request is on its way: rows and answers say the same, everywhere."""
-    done = commit_one(client, 4)
-    item = 5 + CRASHES.index(crash)
-    client.begin()
-    take(client, item)
-    tx_id = client.commit_async()
-    crash(cluster)
-    cluster.resume()
-    try:
-        client.get(tx_id)
-        stock = 99
-    except (psycopg.errors.TransactionRollback, psycopg.errors.ConnectionFailure):
-        stock = 100
-    for sp in cluster.sps:
-        wait_for_row(sp, "SELECT 1 FROM item WHERE id = %s AND stock = %s", (item, stock))
-    with psp_client.connect(cluster.sps[0].dsn, SETTINGS) as again:
-        assert again.outcome(tx_id) == ("committed" if stock == 99 else "aborted")
-        assert again.commit(done.tx_id).tx_id == done.tx_id
+def test_answers_survive(cluster: LocalCluster, crash: Callable[[LocalCluster], None]) -> None:
+    """In each library: one was answered, one request is on its way."""
+    with ExitStack() as stack:
+        all_under_way = [UnderWay(client) for client in one_of_each(stack, cluster.sps[0]).values()]
+        for under_way in all_under_way:
+            under_way.begin()
+        crash(cluster)
+        cluster.resume()
+        for under_way in all_under_way:
+            under_way.check(cluster)
