@@ -15,6 +15,9 @@ CREATE FUNCTION psp_mrv.place(i integer, first integer, places integer) RETURNS 
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN first + (psp_mrv.mirror(i)::bigint * places / 65536)::integer;
 
+-- The sum of records of a bigint; 22003 if it is none.
+CREATE AGGREGATE psp_mrv.sum(bigint) (SFUNC = pg_catalog.int8pl, STYPE = bigint, PARALLEL = SAFE, COMBINEFUNC = pg_catalog.int8pl);
+
 CREATE FUNCTION psp_mrv.records_table(id integer) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $psp$
 DECLARE

@@ -15,7 +15,7 @@ CREATE TABLE psp_mrv.columns (
     value_type    text NOT NULL,       -- of the column, by format_type
     key_columns   text[] NOT NULL,     -- the primary key, in key order
     key_types     text[] NOT NULL,
-    records_table text NOT NULL UNIQUE, -- in psp_mrv: (key columns…, rk, v); also the prefix of the column's functions
+    records_table text NOT NULL UNIQUE, -- in psp_mrv: (v, key columns…, rk); also the prefix of the column's functions
     split_column  text NOT NULL,       -- of base_table: whether the value stands in records, not in base_table itself
     lower_bound   numeric,             -- null: none
     bound_name    text,                -- the constraint that a violation (23514) names

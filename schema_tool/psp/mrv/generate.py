@@ -102,6 +102,8 @@ def column_context(facts: TableFacts, mrv: Mrv) -> dict[str, Any]:
         "value_type": column.type,
         "record_type": RECORD_TYPES.get(kind, "numeric"),
         "amount_type": AMOUNT_TYPES.get(kind, "numeric"),
+        "difference_type": _difference_type(kind, mrv.lower_bound),
+        "sum_type": _sum_type(kind, mrv.lower_bound),
         "integral": kind in INTEGERS,
         "is_float": kind in FLOATS,
         "cast": f"::{column.type}" if kind == "numeric" else "",
@@ -112,6 +114,19 @@ def column_context(facts: TableFacts, mrv: Mrv) -> dict[str, Any]:
         "nr_limit": mrv.record_limit,
         "nr_initial": mrv.nr_initial,
     }
+
+
+def _difference_type(kind: str, lower_bound: Decimal | None) -> str:
+    """What holds any difference of two values. Those of a bigint that is never negative are bigint."""
+    if kind == "int8" and lower_bound is not None and lower_bound >= 0:
+        return "bigint"
+    return AMOUNT_TYPES.get(kind, "numeric")
+
+
+def _sum_type(kind: str, lower_bound: Decimal | None) -> str:
+    """What holds the sum of a value's records, which a negative bound makes larger than the value."""
+    fits = kind in ("int2", "int4") or (kind == "int8" and (lower_bound is None or lower_bound >= 0))
+    return "int8" if fits else "numeric"
 
 
 def _key(facts: TableFacts, number: int, place: int) -> dict[str, str]:
