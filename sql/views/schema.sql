@@ -46,9 +46,6 @@ CREATE TABLE psp.transactions (
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX transactions_unfinished ON psp.transactions (xid) WHERE status IN ('running', 'waiting', 'pending');
 
--- A type that no value has: see table.sql.j2.
-CREATE TYPE psp.nothing AS ENUM ();
-
 -- One row while every T_temp holds what was written. PostgreSQL empties unlogged tables when it recovers from a crash,
 -- this one with the others: no row means that temporary data was lost and psp.recover has not been called since.
 CREATE UNLOGGED TABLE psp.temp_alive (

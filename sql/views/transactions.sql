@@ -87,12 +87,21 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT i.client_endpoint FROM psp.identity i
 $$;
 
--- What a rule calls for a write outside psp.begin … COMMIT: it would never be certified.
+-- What is called for a write outside psp.begin … COMMIT: it would never be certified.
 CREATE FUNCTION psp.no_transaction() RETURNS xid8
 LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION USING ERRCODE = 'no_active_sql_transaction', MESSAGE = 'psp: no transaction has begun',
         HINT = 'BEGIN, SELECT psp.begin(), write, COMMIT, then send the commit request.';
+END $$;
+
+-- What is called for a row that has changed since the statement has read it.
+CREATE FUNCTION psp.stale() RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
+        MESSAGE = 'could not serialize access due to concurrent update',
+        DETAIL = 'The row has changed since the statement has read it.', HINT = 'Retry the transaction.';
 END $$;
 
 -- The default of identity columns: no role needs a right on their sequences, as with the table itself.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -11,7 +12,8 @@ from conftest import Pair, new_pair
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psp.cluster.pgserver import PgServer
-from views_mode import begin, convert_pair, decide
+from psp.waiting import wait_until
+from views_mode import WAIT_S, begin, convert_pair, decide, write
 
 TABLE = """
 CREATE TABLE t (k1 int, k2 text, v int NOT NULL CHECK (v >= 0), w text DEFAULT 'def''ault', u int UNIQUE,
@@ -96,22 +98,26 @@ def reset(twins: tuple[Pair, Pair]) -> None:
     )
 
 
-def outcome(connection: psycopg.Connection[Any], statement: str) -> tuple[str | None, list[Any]]:
-    """The SQLSTATE of an error, or the rows that the statement returns."""
+def outcome(
+    connection: psycopg.Connection[Any], statement: str, values: Sequence[Any] | None = None
+) -> tuple[str | None, int, list[Any]]:
+    """The SQLSTATE of an error, or the count in the command tag and the rows that the statement returns."""
     try:
         with connection.transaction():
-            rows = connection.execute(f"{statement} RETURNING t.*".encode()).fetchall()
-            return None, sorted(rows, key=repr)
+            cursor = connection.execute(statement.encode(), values)
+            return None, cursor.rowcount, sorted(cursor.fetchall(), key=repr) if cursor.description else []
     except psycopg.Error as error:
-        return error.sqlstate, []
+        return error.sqlstate, 0, []
 
 
 def rows_of(connection: psycopg.Connection[Any], name: str = "t") -> list[Any]:
     return sorted(connection.execute(f"SELECT * FROM {name}".encode()).fetchall(), key=repr)
 
 
-def same(statement: str, expected: tuple[str | None, list[Any]], found: tuple[str | None, list[Any]]) -> None:
-    """A row that breaks two constraints may be told another one of them: rules look at keys first."""
+def same(
+    statement: str, expected: tuple[str | None, int, list[Any]], found: tuple[str | None, int, list[Any]]
+) -> None:
+    """A row that breaks two constraints may be told another one of them: keys are looked at first."""
     codes = (expected[0], found[0])
     both_of_constraints = all(code is not None and code.startswith("23") for code in codes)
     assert both_of_constraints or expected == found, statement
@@ -131,7 +137,8 @@ def test_same_rows_and_errors(
     before = rows_of(plain)
     tx_id = begin(views)
     for statement in statements:
-        same(statement, outcome(plain, statement), outcome(views, statement))
+        returning = f"{statement} RETURNING t.*"
+        same(statement, outcome(plain, returning), outcome(views, returning))
         assert rows_of(views) == rows_of(plain), statement
         assert rows_of(views, "public_fulljoin.t") == rows_of(plain), statement
         assert rows_of(views, "public_nryotw.t") == before, statement
@@ -146,7 +153,7 @@ def test_same_rows_and_errors(
 
 CODES = {
     "INSERT INTO t (k1, k2, v) VALUES (1, 'a', 1)": ("23505", "t_pkey"),
-    "INSERT INTO t (k1, k2, v) VALUES (9, 'a', 1), (9, 'a', 1)": ("23505", "t_temp_pkey"),
+    "INSERT INTO t (k1, k2, v) VALUES (9, 'a', 1), (9, 'a', 1)": ("23505", "t_pkey"),
     "INSERT INTO t (k1, k2, v, u) VALUES (9, 'a', 1, 3)": ("23505", "t_u_key"),
     "UPDATE t SET k2 = 'b' WHERE k1 = 1 AND k2 = 'a'": ("23505", "t_pkey"),
     "UPDATE t SET u = 4 WHERE k1 = 1 AND k2 = 'a'": ("23505", "t_u_key"),
@@ -172,29 +179,85 @@ def test_constraints_are_checked_at_once(
     assert (caught.value.sqlstate, caught.value.diag.constraint_name) == CODES[statement]
 
 
-@pytest.mark.parametrize("column", ["a", "b", "c"])
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE t SET v = 9 FROM {} WHERE a = k1 RETURNING {}",
-        "DELETE FROM t USING {} WHERE a = k1 RETURNING {}",
-    ],
-)
-def test_returning_of_other_tables_is_an_error(
+SOURCE = "(VALUES (1, 'b'::text, 7), (2, 'x', 8)) s (a, b, c)"
+AS_ON_A_TABLE = {
+    f"UPDATE t SET v = 9 FROM {SOURCE} WHERE a = k1 AND k2 = 'a' RETURNING a, b, c, t.v": None,
+    f"DELETE FROM t USING {SOURCE} WHERE a = k1 RETURNING c, b, t.*": None,
+    "UPDATE t SET v = %s, w = %s WHERE k1 = %s": [77, "bound", 1],
+    "UPDATE t SET v = v + %s WHERE k1 = %s RETURNING v, doubled": [5, 1],
+    "DELETE FROM t WHERE k1 = %s RETURNING *": [1],
+    "INSERT INTO t (k1, k2, v) VALUES (%s, %s, 1), (%s, 'z', 2) RETURNING w, doubled, k1": [8, "y", 8],
+    "WITH x AS (UPDATE t SET v = v + 1 WHERE k1 = 1 RETURNING v) SELECT sum(v) FROM x": None,
+    "INSERT INTO t (k1, k2, v, doubled) VALUES (9, 'a', 1, 2)": None,
+    "UPDATE t SET doubled = 5": None,
+    "UPDATE t SET doubled = DEFAULT, v = 6 RETURNING doubled": None,
+    "INSERT INTO t SELECT k1 + 50, k2, v, w, NULL FROM t": None,
+}
+
+
+@pytest.mark.parametrize("statement", AS_ON_A_TABLE)
+def test_counts_and_rows_that_statements_return(
     twins: tuple[Pair, Pair],
     connections: tuple[psycopg.Connection[Any], psycopg.Connection[Any]],
     statement: str,
-    column: str,
 ) -> None:
-    """A rule cannot, and what must not be is a wrong value."""
+    for connection in connections:
+        connection.rollback()
+    reset(twins)
+    begin(connections[1])
+    plain, views = (outcome(connection, statement, AS_ON_A_TABLE[statement]) for connection in connections)
+    connections[0].rollback()
+    assert views == plain
+
+
+def test_copy_into_a_table(
+    twins: tuple[Pair, Pair], connections: tuple[psycopg.Connection[Any], psycopg.Connection[Any]]
+) -> None:
     _, views = connections
     views.rollback()
     reset(twins)
     begin(views)
-    with pytest.raises(psycopg.Error):
-        views.execute(
-            statement.format("(VALUES (1, 'b'::text, 7), (2, 'x', 8)) s (a, b, c)", column).encode()
+    with views.cursor().copy("COPY t (k1, k2, v) FROM STDIN") as copy:
+        copy.write_row((20, "copied", 1))
+        copy.write_row((4, "a", 2))  # there is a tombstone of it
+    assert views.execute("SELECT k1, v, w FROM t WHERE k1 IN (4, 20) ORDER BY k1").fetchall() == [
+        (4, 2, "def'ault"),
+        (20, 1, "def'ault"),
+    ]
+
+
+@pytest.mark.parametrize("statement", ["UPDATE t SET v = v + 1 WHERE k1 = 1", "DELETE FROM t WHERE k1 = 1"])
+def test_read_committed_does_not_write_over_what_it_has_not_read(
+    twins: tuple[Pair, Pair],
+    connections: tuple[psycopg.Connection[Any], psycopg.Connection[Any]],
+    statement: str,
+) -> None:
+    """What comes between a statement's snapshot and its write is a conflict: nobody else would find it."""
+    for connection in connections:
+        connection.rollback()
+    reset(twins)
+    with (
+        twins[1].connect(autocommit=True) as holder,
+        twins[1].connect() as writer,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        holder.execute("SELECT pg_advisory_lock(5)")
+        writer.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        begin(writer)
+        pid = writer.info.backend_pid
+        written = threads.submit(
+            writer.execute, f"{statement} AND pg_advisory_xact_lock_shared(5) IS NOT NULL".encode()
         )
+        wait_until("the writer to wait", lambda: _waits(holder, pid), WAIT_S)
+        write(twins[1], 8, "UPDATE t SET v = 99 WHERE k1 = 1")
+        holder.execute("SELECT pg_advisory_unlock(5)")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            written.result(WAIT_S)
+
+
+def _waits(connection: psycopg.Connection[Any], pid: int) -> bool:
+    row = connection.execute("SELECT wait_event_type FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchone()
+    return row == ("Lock",)
 
 
 def test_message_of_a_taken_key(

@@ -395,9 +395,15 @@ def test_what_an_application_role_may_not(granted: Pair, statement: str) -> None
         connection.execute(statement.encode())
 
 
-def test_no_rekey_without_the_right_to_update(granted: Pair) -> None:
-    granted.run(f"REVOKE UPDATE (id, v) ON t, public_fulljoin.t, public_nryotw.t FROM {APPLICATION}")
+@pytest.mark.parametrize("function", ["insert_1", "update_1", "delete_1"])
+def test_the_triggers_functions_are_for_the_views_alone(granted: Pair, function: str) -> None:
+    """They write with the rights of T's owner."""
+    granted.run(f"GRANT CREATE ON SCHEMA public TO {APPLICATION}")
     with granted.connect_as_application() as connection:
-        begin(connection)
+        connection.execute("CREATE VIEW mine AS SELECT 1 AS id, 2 AS v")
         with pytest.raises(errors.InsufficientPrivilege):
-            connection.execute("SELECT psp.rekey_1(1, 7)")
+            what = function.split("_")[0]
+            connection.execute(
+                f"CREATE TRIGGER t INSTEAD OF {what} ON mine FOR EACH ROW "
+                f"EXECUTE FUNCTION psp.{function}()".encode()
+            )

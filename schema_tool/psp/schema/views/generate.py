@@ -78,7 +78,6 @@ def table_sql(converted: ConvertedTable) -> str:
             for c in table.columns
         ],
         "key": [column.name for column in members],
-        "key_types": [column.type_name for column in members],
         "modes": [{"mode": mode, "view": view} for mode, view in converted.views.items()],
         "uniques": [_unique(converted, index) for index in table.guarded_indexes],
         "key_name": key.name,
