@@ -7,15 +7,12 @@ INSERT INTO psp.watermark (watermark) VALUES (0);
 -- ---- for clients --------------------------------------------------------------------------------------------------
 
 -- Begins a transaction inside the open transaction of PostgreSQL, whose COMMIT must come before the commit request.
+-- The id's first six bytes are the time in milliseconds: an old one that is not known any more is told from a lost one.
+-- Its last four tell at which semi-primary it began: another one says so instead of looking for it.
 CREATE FUNCTION psp.begin() RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    -- Its first six bytes are the time in milliseconds: an old one that is not known any more is told from a lost one. Its
-    -- last four tell at which semi-primary it began: another one says so instead of looking for it.
-    tx uuid := encode(
-        overlay(overlay(uuid_send(gen_random_uuid())
-                        PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1)
-                PLACING int4send(coalesce((SELECT i.sp_id FROM psp.identity i), 0)) FROM 13), 'hex');
+    tx uuid;
 BEGIN
     IF current_setting('psp.tx_id', true) <> '' THEN
         RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction', MESSAGE = 'psp: a transaction has begun already';
@@ -23,18 +20,21 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'psp: SERIALIZABLE is not supported',
             HINT = 'Use REPEATABLE READ.';
     END IF;
-    -- Held to the end of the transaction: a commit request that finds no row tells "still open" from "unknown" by it.
-    PERFORM pg_advisory_xact_lock(hashtextextended(tx::text, 0));
     INSERT INTO psp.transactions (tx_id, xid, watermark, seen)
-    SELECT tx, pg_current_xact_id(), (SELECT w.watermark FROM psp.watermark w), ARRAY(SELECT a.global_t FROM psp.applied a)
-      FROM psp.temp_alive
-     WHERE NOT EXISTS (SELECT FROM psp.identity i WHERE i.joining);
+    SELECT encode(overlay(overlay(uuid_send(gen_random_uuid())
+                                  PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1)
+                          PLACING int4send(coalesce((SELECT i.sp_id FROM psp.identity i), 0)) FROM 13), 'hex')::uuid,
+           pg_current_xact_id(), w.watermark, ARRAY(SELECT a.global_t FROM psp.applied a)
+      FROM psp.temp_alive, psp.watermark w
+     WHERE NOT EXISTS (SELECT FROM psp.identity i WHERE i.joining)
+    RETURNING tx_id INTO tx;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now',
             MESSAGE = 'psp: the semi-primary is recovering, or joining the cluster',
             HINT = 'Try again when its daemon has finished.';
     END IF;
-    PERFORM set_config('psp.tx_id', tx::text, true);
+    -- The lock is held to the end of the transaction: a commit request that finds no row tells "still open" from "unknown".
+    PERFORM pg_advisory_xact_lock(hashtextextended(tx::text, 0)), set_config('psp.tx_id', tx::text, true);
     RETURN tx;
 END $$;
 
@@ -87,21 +87,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT i.client_endpoint FROM psp.identity i
 $$;
 
--- What is called for a write outside psp.begin … COMMIT: it would never be certified.
-CREATE FUNCTION psp.no_transaction() RETURNS xid8
+-- A view's trigger for a write outside psp.begin … COMMIT: it would never be certified.
+CREATE FUNCTION psp.no_transaction() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION USING ERRCODE = 'no_active_sql_transaction', MESSAGE = 'psp: no transaction has begun',
         HINT = 'BEGIN, SELECT psp.begin(), write, COMMIT, then send the commit request.';
-END $$;
-
--- What is called for a row that has changed since the statement has read it.
-CREATE FUNCTION psp.stale() RETURNS bigint
-LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
-        MESSAGE = 'could not serialize access due to concurrent update',
-        DETAIL = 'The row has changed since the statement has read it.', HINT = 'Retry the transaction.';
 END $$;
 
 -- The default of identity columns: no role needs a right on their sequences, as with the table itself.
@@ -127,14 +118,14 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_tx psp.transactions;
 BEGIN
+    UPDATE psp.transactions SET status = 'waiting', changed_at = clock_timestamp()
+     WHERE tx_id = tx AND status = 'running' AND EXISTS (SELECT FROM psp.temp_alive) RETURNING * INTO found_tx;
+    IF FOUND THEN
+        RETURN found_tx;
+    END IF;
     -- Or a transaction whose temporary rows are lost would look as if it had written nothing.
     IF NOT EXISTS (SELECT FROM psp.temp_alive) THEN
         RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'psp: the semi-primary is recovering';
-    END IF;
-    UPDATE psp.transactions SET status = 'waiting', changed_at = clock_timestamp()
-     WHERE tx_id = tx AND status = 'running' RETURNING * INTO found_tx;
-    IF FOUND THEN
-        RETURN found_tx;
     END IF;
     -- The lock first: the transaction may end between two looks.
     IF NOT pg_try_advisory_xact_lock_shared(hashtextextended(tx::text, 0)) THEN
