@@ -75,8 +75,6 @@ class AsyncClient:
         self.settings = settings
         self.mode = mode
         """`native` also on a PostgreSQL without psp, where everything works the same."""
-        if self.mode == "views":
-            connection.cursor_factory = psycopg.AsyncClientCursor  # see README.md: RETURNING
         self._again = again
         self._open: UUID | None = None
         self._tickets: dict[UUID, int | Committed | psycopg.Error] = {}

@@ -60,8 +60,6 @@ class Client:
         row = connection.execute(FIND_MODE).fetchone()
         self.mode = "views" if row and row[0] else "native"
         """`native` also on a PostgreSQL without psp, where everything works the same."""
-        if self.mode == "views":
-            connection.cursor_factory = psycopg.ClientCursor  # see README.md: RETURNING
         self._again = again
         self._open: UUID | None = None
         self._tickets: dict[UUID, int | Committed | psycopg.Error] = {}

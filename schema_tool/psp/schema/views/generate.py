@@ -63,7 +63,7 @@ def first_sql() -> list[str]:
 
 
 def table_sql(converted: ConvertedTable) -> str:
-    """T_temp, views and rules of a table that is called T_persistent by now."""
+    """T_temp, views and triggers of a table that is called T_persistent by now."""
     table, details = converted.captured.table, converted.details
     key = table.primary_key
     assert key is not None, "rules.check_table was not asked"
