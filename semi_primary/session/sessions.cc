@@ -97,7 +97,8 @@ void Sessions::OnCommitRequest(const TxId& tx_id, const Waiter& waiter, std::int
 
 void Sessions::OnLookRequest(const TxId& tx_id, const Waiter& waiter, bool abort) {
   const auto found = entries_.find(tx_id);
-  if (found == entries_.end()) {
+  // Of a request that is just being taken nothing is known yet: it may be asked again after the end.
+  if (found == entries_.end() || (found->second.state == State::kTaking && !abort)) {
     if (looks_ >= options_.transactions_max) return Fail(waiter, tx_id.View(), kTooMany);
     ++looks_;
     actions_.jobs.emplace_back(Look{tx_id, waiter, abort});

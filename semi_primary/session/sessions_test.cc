@@ -183,6 +183,15 @@ TEST_F(SessionsTest, AnotherSemiPrimarysTransactionIsNotAskedAbout) {
   EXPECT_THAT(now_.questions, IsEmpty());
 }
 
+TEST_F(SessionsTest, AFinishedOneThatIsAskedAgainIsNotToldAsWaiting) {
+  Request(Kind::COMMIT, Id('a'), 1);  // again: it is committed, which only the database knows
+  ASSERT_NE((Request(Kind::OUTCOME, Id('a'), 2), OnlyJob<Look>()), nullptr);
+  Result(Looked{Id('a'), {"client", 2}, {Status::kCommitted, 9}, {}});
+  EXPECT_THAT(Statuses(), ElementsAre(Told::COMMITTED));
+  Taken(Id('a'), {Status::kCommitted, 9});
+  EXPECT_THAT(Statuses(), ElementsAre(Told::COMMITTED));
+}
+
 TEST_F(SessionsTest, AnOwnOneThatIsNotKnownIsLookedUpInThePrimarysLog) {
   Request(Kind::COMMIT, Id('a'));
   Taken(Id('a'), {Status::kUnknown});
