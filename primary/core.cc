@@ -14,6 +14,15 @@ std::vector<RegisteredSp> ToConnections(const std::vector<RegistryRow>& registry
   return all;
 }
 
+proto::Conflict ToConflict(const LostKey& lost) {
+  proto::Conflict conflict;
+  conflict.set_table_id(lost.table_id);
+  conflict.set_key(lost.key);
+  conflict.set_winner_t(lost.winner_t);
+  conflict.set_winner_sp_id(lost.winner_sp_id);
+  return conflict;
+}
+
 }  // namespace
 
 PrimaryCore::PrimaryCore(const Options& options, Start start)
@@ -51,19 +60,17 @@ void PrimaryCore::TellDecision(const Scheduler::Decided& decided) {
     if (verdict.global_t > 0) {
       decision->set_global_t(verdict.global_t);
     } else if (verdict.lost_key) {
-      proto::Conflict* conflict = decision->mutable_conflict();
-      conflict->set_table_id(verdict.lost_key->table_id);
-      conflict->set_key(verdict.lost_key->key);
-      conflict->set_winner_t(verdict.lost_key->winner_t);
-      conflict->set_winner_sp_id(verdict.lost_key->winner_sp_id);
+      *decision->mutable_conflict() = ToConflict(*verdict.lost_key);
     } else {
       decision->set_error(verdict.reason);
     }
     SendTo(decided.sp_id, &message);
   }
   if (decided.asked_for_outcome) {
-    message.mutable_outcome_reply()->set_tx_id(decided.tx_id.View().data(), TxId::kSize);
-    message.mutable_outcome_reply()->set_global_t(verdict.global_t);
+    proto::OutcomeReply* reply = message.mutable_outcome_reply();
+    reply->set_tx_id(decided.tx_id.View().data(), TxId::kSize);
+    reply->set_global_t(verdict.global_t);
+    if (verdict.lost_key) *reply->mutable_conflict() = ToConflict(*verdict.lost_key);
     SendTo(decided.sp_id, &message);
   }
 }

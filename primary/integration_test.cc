@@ -111,24 +111,19 @@ TEST_F(PrimaryTest, ManyAtOnceOnTheSameKeyGiveOneWinner) {
 TEST_F(PrimaryTest, OutcomeIsMadeDefinite) {
   FakeSp a = Sp(1);
   Enter(a, 0);
-  NextReplicate(a);
-  proto::ToPrimary ask;
-  ask.mutable_outcome_request()->set_tx_id(Id(9).ToBytes());
-  a.Send(ask);
-  const auto reply = a.Next();
-  ASSERT_TRUE(reply && reply->has_outcome_reply());
-  EXPECT_EQ(reply->outcome_reply().global_t(), 0);
+  EXPECT_EQ(Outcome(a, 9).global_t(), 0);
   const auto late = Decide(a, 9, 0, Rows({{"k", "1"}}));
   EXPECT_FALSE(late.error().empty());
   const GlobalT committed = Decide(a, 10, 0, Rows({{"k", "1"}})).global_t();
-  ask.mutable_outcome_request()->set_tx_id(Id(10).ToBytes());
-  a.Send(ask);
-  while (auto message = a.Next()) {
-    if (!message->has_outcome_reply()) continue;
-    EXPECT_EQ(message->outcome_reply().global_t(), committed);
-    return;
-  }
-  FAIL() << "no outcome";
+  EXPECT_EQ(Outcome(a, 10).global_t(), committed);
+}
+
+TEST_F(PrimaryTest, OutcomeNamesTheConflict) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  Decide(a, 1, 0, Rows({{"k", "1"}}));
+  const proto::Decision lost = Decide(a, 2, 0, Rows({{"k", "2"}}));
+  EXPECT_EQ(Outcome(a, 2).conflict().SerializeAsString(), lost.conflict().SerializeAsString());
 }
 
 TEST_F(PrimaryTest, BadInputIsRefusedAndNobodyElseIsDisturbed) {

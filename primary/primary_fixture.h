@@ -124,6 +124,17 @@ class PrimaryTest : public testing::Test {
     sp.Certify(Id(id), watermark, rows, seen);
     return NextDecision(sp);
   }
+  // The answer to a question, whatever comes before it.
+  proto::OutcomeReply Outcome(FakeSp& sp, int id) {
+    proto::ToPrimary ask;
+    ask.mutable_outcome_request()->set_tx_id(Id(id).ToBytes());
+    sp.Send(ask);
+    while (auto message = sp.Next()) {
+      if (message->has_outcome_reply()) return message->outcome_reply();
+    }
+    ADD_FAILURE() << "no outcome";
+    return {};
+  }
 
  public:
   static inline StopSignals* signals_ = nullptr;

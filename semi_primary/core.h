@@ -90,7 +90,7 @@ class SemiPrimaryCore {
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnReplicate(const proto::Replicate& replicate, std::int64_t now_us);
   void OnSnapshotChunk(const proto::SnapshotChunk& chunk);
-  void OnOutcomeReply(const proto::OutcomeReply& reply);
+  void OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us);
   void OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us);
 
   bool Take(const proto::Transaction& transaction, ApplyStep* step);

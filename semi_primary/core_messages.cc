@@ -37,7 +37,7 @@ void SemiPrimaryCore::OnMessage(const proto::ToSemiPrimary& message, std::int64_
   if (message.has_decision()) return OnDecision(message.decision(), now_us);
   if (message.has_replicate()) return OnReplicate(message.replicate(), now_us);
   if (message.has_snapshot_chunk()) return OnSnapshotChunk(message.snapshot_chunk());
-  if (message.has_outcome_reply()) return OnOutcomeReply(message.outcome_reply());
+  if (message.has_outcome_reply()) return OnOutcomeReply(message.outcome_reply(), now_us);
 }
 
 void SemiPrimaryCore::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us) {
@@ -81,9 +81,9 @@ void SemiPrimaryCore::OnDecision(const proto::Decision& decision, std::int64_t n
   submissions_.OnDecision(decision);
 }
 
-void SemiPrimaryCore::OnOutcomeReply(const proto::OutcomeReply& reply) {
-  const auto tx_id = TxId::FromBytes(reply.tx_id());
-  if (tx_id) submissions_.OnOutcomeReply(*tx_id, reply.global_t());
+void SemiPrimaryCore::OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us) {
+  if (reply.has_conflict() && AskName(reply.conflict().winner_sp_id(), now_us)) return;
+  submissions_.OnOutcomeReply(reply);
 }
 
 void SemiPrimaryCore::OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us) {

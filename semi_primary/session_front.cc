@@ -73,7 +73,7 @@ void SessionFront::Answer(Submissions::Reply reply, SemiPrimaryCore* core, std::
   if (const auto* committed = std::get_if<Submissions::Committed>(&reply.answer)) {
     sessions_.OnCommitted(reply.ticket, committed->global_t);
   } else if (const auto* outcome = std::get_if<Submissions::Outcome>(&reply.answer)) {
-    sessions_.OnOutcome(reply.ticket, outcome->global_t);
+    sessions_.OnOutcome(reply.ticket, outcome->global_t, outcome->lost);
   } else {
     sessions_.OnError(reply.ticket, std::get<UserError>(reply.answer), now_us);
   }

@@ -12,7 +12,7 @@ constexpr std::int64_t kApplyAgainUs = 50'000;
 constexpr std::size_t kWaitersMax = 64;  // of one transaction; the oldest hears nothing and asks again
 
 const UserError kNotInTheLog = {"40000", "the primary has not committed the transaction", "",
-                                "It lost against another one, or a crash came first. Run it again."};
+                                "A crash came first, or the primary refused it. Run it again."};
 const UserError kTooMany = {"53300", "psp: too many transactions commit at once", "",
                             "Send the same request again later."};
 const UserError kNotReady = {"57P03", "psp: the semi-primary is starting or stopping", "",
@@ -208,12 +208,12 @@ void Sessions::OnCommitted(Ticket ticket, GlobalT global_t) {
   if (Entry* entry = EntryOf(ticket, &tx_id)) SetCommitted(tx_id, entry, global_t);
 }
 
-void Sessions::OnOutcome(Ticket ticket, GlobalT global_t) {
+void Sessions::OnOutcome(Ticket ticket, GlobalT global_t, const std::optional<UserError>& lost) {
   TxId tx_id;
   Entry* entry = EntryOf(ticket, &tx_id);
   if (entry == nullptr) return;
   if (global_t > 0) return SetCommitted(tx_id, entry, global_t);
-  SetAborted(tx_id, entry, kNotInTheLog);
+  SetAborted(tx_id, entry, lost.value_or(kNotInTheLog));
 }
 
 void Sessions::OnError(Ticket ticket, const UserError& error, std::int64_t now_us) {

@@ -75,7 +75,8 @@ class Sessions {
   void OnJobResult(JobResult result, std::int64_t now_us);
   // What became of a submission or a question. A ticket that is not known (any more) is ignored.
   void OnCommitted(Ticket ticket, GlobalT global_t);
-  void OnOutcome(Ticket ticket, GlobalT global_t);  // 0: aborted, for good
+  // global_t 0: aborted, for good; because of a conflict if `lost` is given.
+  void OnOutcome(Ticket ticket, GlobalT global_t, const std::optional<UserError>& lost);
   void OnError(Ticket ticket, const UserError& error, std::int64_t now_us);
 
   // The apply worker has begun (again): requests are taken from now on, pending transactions are looked for.

@@ -196,14 +196,14 @@ TEST_F(SessionsTest, AnOwnOneThatIsNotKnownIsLookedUpInThePrimarysLog) {
   Request(Kind::COMMIT, Id('a'));
   Taken(Id('a'), {Status::kUnknown});
   ASSERT_THAT(now_.questions, SizeIs(1));
-  sessions_.OnOutcome(now_.questions[0].ticket, 0);
+  sessions_.OnOutcome(now_.questions[0].ticket, 0, {});
   Now();
   EXPECT_THAT(Statuses(), ElementsAre(Told::ABORTED));
   EXPECT_EQ(SqlState(), "40000");
 
   Request(Kind::COMMIT, Id('b'));
   Taken(Id('b'), {Status::kUnknown});
-  sessions_.OnOutcome(now_.questions[0].ticket, 8);
+  sessions_.OnOutcome(now_.questions[0].ticket, 8, {});
   Now();
   ASSERT_NE(OnlyJob<Apply>(), nullptr) << "its row here was lost, perhaps its data, too";
   Result(ApplyTried{Id('b'), 8, true});
@@ -248,9 +248,10 @@ TEST_F(SessionsTest, PendingOnesAreAskedAboutByThemselves) {
   Result(PendingListed{{Id('a'), Id('b')}});
   ASSERT_THAT(now_.questions, SizeIs(2));
   const auto questions = now_.questions;
-  sessions_.OnOutcome(questions[0].ticket, 0);
-  EXPECT_NE((Now(), OnlyJob<Abort>()), nullptr);
-  sessions_.OnOutcome(questions[1].ticket, 4);
+  sessions_.OnOutcome(questions[0].ticket, 0, UserError{"40001", "it lost"});
+  ASSERT_NE((Now(), OnlyJob<Abort>()), nullptr);
+  EXPECT_EQ(OnlyJob<Abort>()->reason.sqlstate, "40001");
+  sessions_.OnOutcome(questions[1].ticket, 4, {});
   EXPECT_NE((Now(), OnlyJob<Apply>()), nullptr);
   Request(Kind::COMMIT, Id('b'));
   Result(ApplyTried{Id('b'), 4, true});

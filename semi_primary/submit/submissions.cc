@@ -8,6 +8,10 @@ namespace {
 // A second more for each megabyte of write-set: sending, certifying and logging it take time in proportion.
 constexpr std::int64_t kUsPerByte = 1;
 
+ConflictWith Read(const proto::Conflict& conflict) {
+  return {{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()};
+}
+
 }  // namespace
 
 void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
@@ -76,12 +80,9 @@ void Submissions::OnDecision(const proto::Decision& decision) {
   if (found == entries_.end() || found->second.state == State::kCommitted) return;
   if (decision.has_global_t()) return SetCommitted(found, decision.global_t());
   if (decision.has_conflict()) {
-    const proto::Conflict& conflict = decision.conflict();
     // One that nobody waits for any more has mostly lost before, by what arrived.
     if (found->second.submission.ticket != 0) {
-      Answer(found->second,
-             Lost(*found->second.submission.write_set,
-                  {{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()}));
+      Answer(found->second, Lost(*found->second.submission.write_set, Read(decision.conflict())));
     }
   } else {
     Answer(found->second, UserError{"40000", "the primary refused the transaction", decision.error(), ""});
@@ -89,20 +90,26 @@ void Submissions::OnDecision(const proto::Decision& decision) {
   Erase(found);
 }
 
-void Submissions::OnOutcomeReply(const TxId& tx_id, GlobalT global_t) {
+void Submissions::OnOutcomeReply(const proto::OutcomeReply& reply) {
+  const auto tx_id = TxId::FromBytes(reply.tx_id());
+  if (!tx_id) return;
+  const GlobalT global_t = reply.global_t();
+  const bool has_lost = global_t <= 0 && reply.has_conflict();
+  const std::optional<UserError> lost =
+      has_lost ? std::optional(ErrorOf(Read(reply.conflict()))) : std::nullopt;
   for (auto question = questions_.begin(); question != questions_.end();) {
-    if (question->second.tx_id == tx_id) {
-      replies_.push_back({question->first, Outcome{global_t > 0, global_t}});
+    if (question->second.tx_id == *tx_id) {
+      replies_.push_back({question->first, Outcome{global_t > 0, global_t, lost}});
       question = questions_.erase(question);
     } else {
       ++question;
     }
   }
-  const auto found = entries_.find(tx_id);
+  const auto found = entries_.find(*tx_id);
   if (found == entries_.end() || found->second.state == State::kCommitted) return;
   if (global_t > 0) return SetCommitted(found, global_t);
   Answer(found->second,
-         UserError{"40000", "the transaction was made aborted by a question for its outcome", "", ""});
+         lost.value_or(UserError{"40000", "the transaction was made aborted by a question for its outcome"}));
   Erase(found);
 }
 
@@ -220,6 +227,10 @@ void Submissions::Erase(Entries::iterator found) {
 
 UserError Submissions::Lost(const proto::WriteSet& write_set, const ConflictWith& conflict) const {
   options_.on_decided(write_set, &conflict.key);
+  return ErrorOf(conflict);
+}
+
+UserError Submissions::ErrorOf(const ConflictWith& conflict) const {
   return ConflictError(options_.names(conflict.key.table_id), conflict.key.key,
                        options_.sp_name(conflict.winner_sp), conflict.winner_t);
 }

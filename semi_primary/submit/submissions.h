@@ -20,6 +20,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -62,6 +63,7 @@ class Submissions {
   struct Outcome {
     bool committed = false;
     GlobalT global_t = 0;
+    std::optional<UserError> lost{};  // an aborted one's conflict
   };
   struct Reply {
     Ticket ticket = 0;
@@ -83,7 +85,7 @@ class Submissions {
   void OnConnected();     // Welcome: everything that is open is sent (again)
   void OnDisconnected();  // nothing is sent until OnConnected
   void OnDecision(const proto::Decision& decision);
-  void OnOutcomeReply(const TxId& tx_id, GlobalT global_t);
+  void OnOutcomeReply(const proto::OutcomeReply& reply);
   void OnOwnTransaction(const TxId& tx_id, GlobalT global_t);
   void OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set);
 
@@ -129,6 +131,7 @@ class Submissions {
   void Erase(Entries::iterator found);
   // Tells on_decided; what the application is told.
   UserError Lost(const proto::WriteSet& write_set, const ConflictWith& conflict) const;
+  UserError ErrorOf(const ConflictWith& conflict) const;
 
   const Options options_;
   ConflictCheck check_;

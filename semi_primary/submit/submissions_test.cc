@@ -35,6 +35,13 @@ class SubmissionsTest : public ::testing::Test {
     decision.mutable_conflict()->set_winner_t(11);
     submissions_.OnDecision(decision);
   }
+  void TellOutcome(char name, GlobalT global_t, bool has_lost = false) {
+    proto::OutcomeReply reply;
+    reply.set_tx_id(Tx(name).ToBytes());
+    reply.set_global_t(global_t);
+    if (has_lost) reply.mutable_conflict()->set_winner_t(11);
+    submissions_.OnOutcomeReply(reply);
+  }
   // "ticket:answer" of all replies, joined by spaces.
   std::string Replies() {
     std::string text;
@@ -43,7 +50,7 @@ class SubmissionsTest : public ::testing::Test {
       if (const auto* committed = std::get_if<Submissions::Committed>(&reply.answer)) {
         text += std::to_string(committed->global_t);
       } else if (const auto* outcome = std::get_if<Submissions::Outcome>(&reply.answer)) {
-        text += outcome->committed ? "committed" : "aborted";
+        text += outcome->committed ? "committed" : outcome->lost ? outcome->lost->sqlstate : "aborted";
       } else {
         text += std::get<UserError>(reply.answer).sqlstate;
       }
@@ -141,7 +148,7 @@ TEST_F(SubmissionsTest, SentWithoutAnswerIsUnknownAndItsWriteSetStays) {
   Sent();
   submissions_.OnConnected();
   EXPECT_EQ(Sent(), "outcome a");
-  submissions_.OnOutcomeReply(Tx('a'), 12);
+  TellOutcome('a', 12);
   EXPECT_EQ(Replies(), "");
   EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
   submissions_.OnApplied(12);
@@ -221,8 +228,12 @@ TEST_F(SubmissionsTest, OutcomeQuestions) {
   submissions_.AskOutcome(5, Tx('x'), 0);
   submissions_.AskOutcome(6, Tx('x'), 0);
   EXPECT_EQ(Sent(), "outcome x outcome x");
-  submissions_.OnOutcomeReply(Tx('x'), 0);
+  TellOutcome('x', 0);
   EXPECT_EQ(Replies().size(), std::string("5:aborted 6:aborted").size());
+  submissions_.AskOutcome(8, Tx('x'), 0);
+  TellOutcome('x', 0, true);
+  EXPECT_EQ(Replies(), "8:40001") << "the primary knows that it lost";
+  Sent();
   submissions_.AskOutcome(7, Tx('y'), 0);
   submissions_.OnTime(10 * kSecond);
   EXPECT_EQ(Replies(), "7:08006");

@@ -215,13 +215,10 @@ BEGIN
     RETURN (SELECT count(*) FROM psp.transactions WHERE status = 'pending');
 END $$;
 
--- What the primary's log tells of a pending (or waiting) transaction; its rows are applied like those of any other semi-primary, by
--- the same transaction. global_t NULL: aborted, or lost on the way.
+-- A pending (or waiting) transaction that the primary has committed; its rows are applied like those of any other
+-- semi-primary, by the same transaction. (One that is aborted, or was lost on the way: psp.abort.)
 CREATE FUNCTION psp.resolve(tx uuid, decided_t bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    UPDATE psp.transactions
-       SET status = CASE WHEN decided_t IS NULL THEN 'aborted' ELSE 'committed' END::psp.tx_status,
-           global_t = decided_t, changed_at = clock_timestamp(),
-           reason = CASE WHEN decided_t IS NULL THEN 'the primary did not commit it' END
+    UPDATE psp.transactions SET status = 'committed', global_t = decided_t, changed_at = clock_timestamp()
      WHERE tx_id = tx AND status IN ('pending', 'waiting')
 $$;

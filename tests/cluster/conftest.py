@@ -3,10 +3,12 @@
 `cluster`       three SPs without distance, shared by all tests that take it, with the tables of schema.sql.
                 After each test every part of it runs again, and its SPs hold the same rows as the primary.
 `make_cluster`  a cluster of the test's own: make_cluster(zones, schema_sql, options); removed after the test.
+`views_cluster` two SPs in views mode, shared by all tests that take it.
 `sites`         for tests of clients: a cluster of the file's own with the tables of its tests (clients.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,9 @@ from psp.cluster import growth, processes, verify
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster.processes import ProcessName
 from psp.cluster.state import Mode
+from psp.waiting import wait_until
 from support import WAIT_S, adopted_pair, wait_streaming
+from wire import commits
 
 SCHEMA = Path(__file__).parent / "schema.sql"
 SHARED_ZONES = (Zone("sp1"), Zone("sp2"), Zone("sp3"))
@@ -29,7 +33,7 @@ SHARED_OPTIONS = Options(
 # Of the tests of client libraries, each of which begins with its own rows.
 ITEMS = """
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL CHECK (stock >= 0));
-INSERT INTO item SELECT n, 100 FROM generate_series(1, 100) n;
+INSERT INTO item SELECT n, 100 FROM generate_series(1, 500) n;
 """
 MODES: tuple[Mode, ...] = ("native", "views")
 
@@ -81,6 +85,29 @@ def items_cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     options = Options(mode=request.param, pg_settings={"shared_buffers": "32MB"})
     with adopted_pair([ITEMS], options) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def shared_views_cluster() -> Iterator[LocalCluster]:
+    """The cluster behind `views_cluster`; use that one."""
+    # A garbage collector that comes often, so that tests of it need not wait.
+    options = Options(
+        mode="views", pg_settings={"shared_buffers": "32MB"}, sp_options={"gc_interval_ms": 100}
+    )
+    with adopted_pair([ITEMS], options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def views_cluster(shared_views_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """Two SPs in views mode with the table `item`, shared by test files, each of which takes other items.
+
+    Afterwards everything runs again, and commits.
+    """
+    yield shared_views_cluster
+    shared_views_cluster.resume()
+    for sp in shared_views_cluster.sps:
+        wait_until(f"a commit at {sp.name}", partial(commits, sp), WAIT_S)
 
 
 @pytest.fixture(scope="module")

@@ -75,6 +75,11 @@ def execute(sp: SpNode, statement: LiteralString, parameters: Any = None) -> lis
         return cursor.fetchall() if cursor.description else []
 
 
+def as_admin(sp: SpNode) -> SpNode:
+    """The same SP, whose connections are a superuser's."""
+    return SpNode(sp.name, sp.zone, sp.rtt_ms, sp.admin_dsn, sp.admin_dsn)
+
+
 def wait_for_row(sp: SpNode, statement: LiteralString, parameters: Any = None) -> tuple[Any, ...]:
     """Waits until a query at an SP finds a row."""
     rows = wait_until(f"{statement} at {sp.name}", lambda: execute(sp, statement, parameters), WAIT_S)

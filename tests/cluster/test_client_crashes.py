@@ -1,45 +1,24 @@
 """Views mode: a commit request that is asked again gets the same answer, whatever has crashed meanwhile."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from psp.cluster.local import LocalCluster, Options
-from psp.waiting import wait_until
+from psp.cluster.local import LocalCluster
 from psp_client import Committed
 from served_clients import LIBRARIES, AnyClient, one_of_each, python_client
-from support import WAIT_S, adopted_pair, wait_for_row, wait_streaming
+from support import wait_for_row
 
-SCHEMA = """
-CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);
-INSERT INTO item SELECT n, 100 FROM generate_series(1, 100) n;
-"""
-ITEMS = count(1)  # each test takes new ones
-
-
-@pytest.fixture(scope="module")
-def views_cluster() -> Iterator[LocalCluster]:
-    """Two SPs in views mode."""
-    options = Options(mode="views", pg_settings={"shared_buffers": "32MB"})
-    with adopted_pair([SCHEMA], options) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def cluster(views_cluster: LocalCluster) -> Iterator[LocalCluster]:
-    """Everything runs again afterwards."""
-    yield views_cluster
-    views_cluster.resume()
-    wait_streaming(views_cluster)
+ITEMS = count(101)  # each test takes new ones
 
 
 @pytest.fixture(params=LIBRARIES)
-def client(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[AnyClient]:
-    with LIBRARIES[request.param](cluster.sps[0]) as found:
+def client(views_cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[AnyClient]:
+    with LIBRARIES[request.param](views_cluster.sps[0]) as found:
         yield found
 
 
@@ -48,32 +27,24 @@ def take(client: AnyClient, item: int) -> None:
 
 
 def commit_one(client: AnyClient) -> Committed:
-    """Tries until the daemon has found the primary, after a test before this one."""
-    item = next(ITEMS)
-
-    def attempt() -> Committed | None:
-        with suppress(psycopg.errors.ConnectionFailure):
-            client.begin()
-            take(client, item)
-            return client.commit()
-        return None
-
-    return wait_until("a commit", attempt, WAIT_S)
+    client.begin()
+    take(client, next(ITEMS))
+    return client.commit()
 
 
-def test_committed_is_committed(cluster: LocalCluster, client: AnyClient) -> None:
+def test_committed_is_committed(views_cluster: LocalCluster, client: AnyClient) -> None:
     done = commit_one(client)
     assert client.commit(done.tx_id) == done
     assert client.outcome(done.tx_id) == "committed"
-    with python_client(cluster.sps[0]) as another:
+    with python_client(views_cluster.sps[0]) as another:
         assert another.commit(done.tx_id) == done
 
 
-def test_aborted_is_aborted(cluster: LocalCluster, client: AnyClient) -> None:
+def test_aborted_is_aborted(views_cluster: LocalCluster, client: AnyClient) -> None:
     item = next(ITEMS)
     tx_id = client.begin()
     take(client, item)
-    with python_client(cluster.sps[0]) as other:
+    with python_client(views_cluster.sps[0]) as other:
         other.run(lambda _: take(other, item))
     assert client.commit_async() == tx_id
     with pytest.raises(psycopg.errors.SerializationFailure):
@@ -83,9 +54,9 @@ def test_aborted_is_aborted(cluster: LocalCluster, client: AnyClient) -> None:
     assert client.outcome(tx_id) == "aborted"
 
 
-def test_at_another_semi_primary(cluster: LocalCluster, client: AnyClient) -> None:
+def test_at_another_semi_primary(views_cluster: LocalCluster, client: AnyClient) -> None:
     done = commit_one(client)
-    with python_client(cluster.sps[1]) as other:
+    with python_client(views_cluster.sps[1]) as other:
         for tx_id in (done.tx_id, uuid4()):
             with pytest.raises(psycopg.Error) as error:
                 other.commit(tx_id)
@@ -143,13 +114,13 @@ class UnderWay:
 
 
 @pytest.mark.parametrize("crash", CRASHES)
-def test_answers_survive(cluster: LocalCluster, crash: Callable[[LocalCluster], None]) -> None:
+def test_answers_survive(views_cluster: LocalCluster, crash: Callable[[LocalCluster], None]) -> None:
     """In each library: one was answered, one request is on its way."""
     with ExitStack() as stack:
-        all_under_way = [UnderWay(client) for client in one_of_each(stack, cluster.sps[0]).values()]
+        all_under_way = [UnderWay(client) for client in one_of_each(stack, views_cluster.sps[0]).values()]
         for under_way in all_under_way:
             under_way.begin()
-        crash(cluster)
-        cluster.resume()
+        crash(views_cluster)
+        views_cluster.resume()
         for under_way in all_under_way:
-            under_way.check(cluster)
+            under_way.check(views_cluster)

@@ -1,83 +1,21 @@
 """Views mode: bad commit requests get a clear answer and change nothing, by the wire's own messages."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psp_client
 import psycopg
 import pytest
 import zmq
-from psp.cluster.local import LocalCluster, Options, SpNode
-from psp_client._messages import Kind, Reply, Status, read_reply, request
-from support import WAIT_S, adopted_pair, execute, wait_for_row
-
-SCHEMA = """
-CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);
-INSERT INTO item SELECT n, 100 FROM generate_series(1, 20) n;
-"""
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Two SPs in views mode, whose garbage collector comes often."""
-    options = Options(
-        mode="views",
-        pg_settings={"shared_buffers": "32MB"},
-        sp_options={"gc_interval_ms": 100},
-    )
-    with adopted_pair([SCHEMA], options) as made:
-        yield made
+from psp.cluster.local import LocalCluster, SpNode
+from psp_client._messages import Kind, Status, read_reply, request
+from support import as_admin, execute, wait_for_row
+from wire import ask, begin, socket, stock, written
 
 
 @pytest.fixture
-def sp(cluster: LocalCluster) -> SpNode:
-    return cluster.sps[0]
-
-
-@contextmanager
-def socket(sp: SpNode, kind: int = zmq.DEALER) -> Iterator[zmq.Socket[bytes]]:
-    """A client's end."""
-    with psycopg.connect(sp.dsn) as connection:
-        row = connection.execute("SELECT psp.client_endpoint()").fetchone()
-    assert row is not None
-    with zmq.Context() as context, context.socket(kind) as made:
-        made.linger = 0
-        made.rcvtimeo = WAIT_S * 1000
-        made.connect(row[0])
-        yield made
-
-
-def ask(sp: SpNode, kind: Kind, tx_id: UUID, socket_kind: int = zmq.DEALER) -> Reply:
-    """One request's answer."""
-    with socket(sp, socket_kind) as made:
-        made.send(request(1, kind, tx_id))
-        reply = read_reply(made.recv())
-    assert reply is not None
-    return reply
-
-
-def begin(connection: psycopg.Connection[Any]) -> UUID:
-    row = connection.execute("SELECT psp.begin()").fetchone()
-    assert row is not None
-    return UUID(str(row[0]))
-
-
-def written(sp: SpNode, item: int) -> UUID:
-    """A transaction that took one of an item, and whose commit was not requested."""
-    with psycopg.connect(sp.dsn) as connection:
-        tx_id = begin(connection)
-        connection.execute("UPDATE item SET stock = stock - 1 WHERE id = %s", (item,))
-    return tx_id
-
-
-def stock(sp: SpNode, item: int) -> int:
-    with psycopg.connect(sp.dsn) as connection:
-        row = connection.execute("SELECT stock FROM item WHERE id = %s", (item,)).fetchone()
-    assert row is not None
-    return int(row[0])
+def sp(views_cluster: LocalCluster) -> SpNode:
+    return views_cluster.sps[0]
 
 
 def test_commit_while_the_transaction_is_open(sp: SpNode) -> None:
@@ -97,10 +35,10 @@ def test_a_transaction_of_nobody(sp: SpNode, kind: Kind) -> None:
     assert (reply.status, reply.sqlstate) == (Status.FAILED, "25P01")
 
 
-def test_another_semi_primarys_transaction_is_left_alone(cluster: LocalCluster, sp: SpNode) -> None:
+def test_another_semi_primarys_transaction_is_left_alone(views_cluster: LocalCluster, sp: SpNode) -> None:
     tx_id = written(sp, 2)
     for kind in Kind:
-        assert ask(cluster.sps[1], kind, tx_id).sqlstate == "25P01"
+        assert ask(views_cluster.sps[1], kind, tx_id).sqlstate == "25P01"
     assert ask(sp, Kind.COMMIT, tx_id).status == Status.COMMITTED
 
 
@@ -140,7 +78,7 @@ def test_a_client_that_vanishes_is_collected(sp: SpNode) -> None:
         begin(connection)
         connection.execute("UPDATE item SET stock = 0 WHERE id = 6")
         connection.close()  # in the middle
-    admin = SpNode(sp.name, sp.zone, sp.rtt_ms, sp.admin_dsn, sp.admin_dsn)
+    admin = as_admin(sp)
     # As if running_timeout_ms had passed.
     execute(
         admin,
@@ -174,9 +112,9 @@ def test_a_req_socket_is_served(sp: SpNode) -> None:
     assert ask(sp, Kind.COMMIT, written(sp, 8), zmq.REQ).status == Status.COMMITTED
 
 
-def test_conflict_names_row_and_winner(cluster: LocalCluster, sp: SpNode) -> None:
+def test_conflict_names_row_and_winner(views_cluster: LocalCluster, sp: SpNode) -> None:
     tx_id = written(sp, 9)
-    with psp_client.connect(cluster.sps[1].dsn) as other:
+    with psp_client.connect(views_cluster.sps[1].dsn) as other:
         other.run(lambda run: run.execute("UPDATE item SET stock = 50 WHERE id = 9"))
     for _ in range(2):
         reply = ask(sp, Kind.COMMIT, tx_id)

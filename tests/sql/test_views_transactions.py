@@ -300,7 +300,7 @@ def test_a_crashed_postgresql(app: Pair) -> None:
     assert [status(app, tx) for tx in (running, waiting, lost)] == ["pending"] * 3
     one(app, "SELECT psp.resolve(%s, 8)::text", waiting)
     for tx_id in (running, lost):
-        one(app, "SELECT psp.resolve(%s, NULL)::text", tx_id)
+        one(app, "SELECT psp.abort(%s, 'lost')::text", tx_id)
     assert [status(app, tx) for tx in (running, waiting, lost)] == ["aborted", "committed", "aborted"]
     one(app, "SELECT psp.resolve(%s, 8)::text", lost)  # a late word changes nothing
     assert status(app, lost) == "aborted"
