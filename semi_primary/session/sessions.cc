@@ -84,10 +84,7 @@ void Sessions::OnRequest(const ClientRoute& route, const proto::ClientRequest& r
 void Sessions::OnCommitRequest(const TxId& tx_id, const Waiter& waiter, std::int64_t now_us) {
   const auto found = entries_.find(tx_id);
   if (found != entries_.end()) {
-    const Entry& entry = found->second;
-    if (entry.state == State::kAborting) return Answer(waiter, tx_id, {Status::kAborted, 0, entry.reason});
-    if (entry.state == State::kApplying && !options_.wait_for_apply)
-      return Answer(waiter, tx_id, {Status::kCommitted, entry.global_t});
+    if (const auto told = ToldAlready(found->second)) return Answer(waiter, tx_id, *told);
     return Wait(&found->second, waiter, now_us);
   }
   if (entries_.size() >= options_.transactions_max) return Fail(waiter, tx_id.View(), kTooMany);
@@ -97,16 +94,24 @@ void Sessions::OnCommitRequest(const TxId& tx_id, const Waiter& waiter, std::int
 
 void Sessions::OnLookRequest(const TxId& tx_id, const Waiter& waiter, bool abort) {
   const auto found = entries_.find(tx_id);
-  // Of a request that is just being taken nothing is known yet: it may be asked again after the end.
-  if (found == entries_.end() || (found->second.state == State::kTaking && !abort)) {
+  const auto told = found == entries_.end() ? std::nullopt : ToldAlready(found->second);
+  if (told) {
+    Answer(waiter, tx_id, *told);
+  } else if (found != entries_.end() && found->second.state == State::kSubmitted) {
+    Answer(waiter, tx_id, {Status::kWaiting});
+  } else {  // the database knows; of one that is here, too, clients may have been told the end before a crash
     if (looks_ >= options_.transactions_max) return Fail(waiter, tx_id.View(), kTooMany);
     ++looks_;
     actions_.jobs.emplace_back(Look{tx_id, waiter, abort});
-  } else if (found->second.state == State::kAborting) {
-    Answer(waiter, tx_id, {Status::kAborted, 0, found->second.reason});
-  } else {
-    Answer(waiter, tx_id, {Status::kWaiting});
   }
+}
+
+// The answer that clients have had, and that every one gets from now on.
+std::optional<TransactionState> Sessions::ToldAlready(const Entry& entry) const {
+  if (entry.state == State::kAborting) return TransactionState{Status::kAborted, 0, entry.reason};
+  if (entry.state == State::kApplying && !options_.wait_for_apply)
+    return TransactionState{Status::kCommitted, entry.global_t};
+  return std::nullopt;
 }
 
 // A client that asks again while it waits is told once.

@@ -113,6 +113,7 @@ class Sessions {
   void OnApplyTried(const ApplyTried& tried, std::int64_t now_us);
   void OnPending(const PendingListed& pending);
 
+  std::optional<TransactionState> ToldAlready(const Entry& entry) const;
   std::optional<UserError> CannotBeAsked(const TxId& tx_id) const;
   Entry* EntryOf(Ticket ticket, TxId* tx_id);
   void Wait(Entry* entry, const Waiter& waiter, std::int64_t now_us);

@@ -128,6 +128,8 @@ TEST_F(SessionsThatDoNotWaitTest, ItIsAnsweredWhenItIsDecided) {
   EXPECT_NE(OnlyJob<Apply>(), nullptr);
   Request(Kind::COMMIT, Id('a'), 2);
   EXPECT_THAT(Statuses(), ElementsAre(Told::COMMITTED)) << "while it is being applied";
+  Request(Kind::OUTCOME, Id('a'), 3);
+  EXPECT_THAT(Statuses(), ElementsAre(Told::COMMITTED));
 }
 
 TEST_F(SessionsTest, TwoRequestsForOneTransactionGetOneDecision) {
@@ -305,6 +307,15 @@ TEST_F(SessionsTest, QuestionsAndAborts) {
   Request(Kind::ABORT, Id('b'));
   EXPECT_THAT(Statuses(), ElementsAre(Told::WAITING)) << "too late";
   EXPECT_THAT(now_.jobs, IsEmpty());
+}
+
+TEST_F(SessionsTest, AFinishedOneIsAskedAboutWhileItsCommitIsRequestedOnceMore) {
+  Request(Kind::COMMIT, Id('a'));
+  Request(Kind::OUTCOME, Id('a'), 4);
+  EXPECT_THAT(now_.replies, IsEmpty()) << "it may have been told COMMITTED before";
+  ASSERT_NE(OnlyJob<Look>(), nullptr);
+  Result(Looked{Id('a'), {"client", 4}, {Status::kCommitted, 9}, {}});
+  EXPECT_THAT(Statuses(), ElementsAre(Told::COMMITTED));
 }
 
 TEST_F(SessionsTest, MalformedRequests) {
