@@ -73,9 +73,9 @@ void Sessions::OnRequest(const ClientRoute& route, const proto::ClientRequest& r
     case proto::ClientRequest::COMMIT:
       return OnCommitRequest(*tx_id, waiter, now_us);
     case proto::ClientRequest::OUTCOME:
-      return OnLookRequest(*tx_id, waiter, false);
+      return OnLookRequest(*tx_id, waiter, now_us, false);
     case proto::ClientRequest::ABORT:
-      return OnLookRequest(*tx_id, waiter, true);
+      return OnLookRequest(*tx_id, waiter, now_us, true);
     default:
       return Fail(waiter, tx_id->View(), {"08P01", "psp: the request is of no known kind"});
   }
@@ -92,13 +92,15 @@ void Sessions::OnCommitRequest(const TxId& tx_id, const Waiter& waiter, std::int
   actions_.jobs.emplace_back(TakeCommitRequest{tx_id});
 }
 
-void Sessions::OnLookRequest(const TxId& tx_id, const Waiter& waiter, bool abort) {
+void Sessions::OnLookRequest(const TxId& tx_id, const Waiter& waiter, std::int64_t now_us, bool abort) {
   const auto found = entries_.find(tx_id);
-  const auto told = found == entries_.end() ? std::nullopt : ToldAlready(found->second);
-  if (told) {
+  Entry* entry = found == entries_.end() ? nullptr : &found->second;
+  if (const auto told = entry == nullptr ? std::nullopt : ToldAlready(*entry)) {
     Answer(waiter, tx_id, *told);
-  } else if (found != entries_.end() && found->second.state == State::kSubmitted) {
+  } else if (entry != nullptr && entry->state == State::kSubmitted) {
     Answer(waiter, tx_id, {Status::kWaiting});
+  } else if (entry != nullptr && entry->state == State::kApplying) {
+    Wait(entry, waiter, now_us);
   } else {  // the database knows; of one that is here, too, clients may have been told the end before a crash
     if (looks_ >= options_.transactions_max) return Fail(waiter, tx_id.View(), kTooMany);
     ++looks_;
@@ -184,7 +186,9 @@ void Sessions::OnLooked(const Looked& looked, std::int64_t now_us) {
   --looks_;
   if (looked.failed) return Fail(looked.asked_by, looked.tx_id.View(), *looked.failed);
   const auto found = entries_.find(looked.tx_id);  // its commit was requested meanwhile
-  if (looked.state.status != Status::kUnknown) return Answer(looked.asked_by, looked.tx_id, looked.state);
+  const bool is_decided = found != entries_.end() && found->second.state == State::kApplying;
+  if (looked.state.status != Status::kUnknown && !is_decided)
+    return Answer(looked.asked_by, looked.tx_id, looked.state);
   if (found != entries_.end()) return Wait(&found->second, looked.asked_by, now_us);
   if (const auto why = CannotBeAsked(looked.tx_id)) return Fail(looked.asked_by, looked.tx_id.View(), *why);
   Entry& entry = entries_[looked.tx_id];

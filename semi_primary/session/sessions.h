@@ -107,7 +107,7 @@ class Sessions {
   using Entries = std::unordered_map<TxId, Entry>;
 
   void OnCommitRequest(const TxId& tx_id, const Waiter& waiter, std::int64_t now_us);
-  void OnLookRequest(const TxId& tx_id, const Waiter& waiter, bool abort);
+  void OnLookRequest(const TxId& tx_id, const Waiter& waiter, std::int64_t now_us, bool abort);
   void OnTaken(CommitRequestTaken taken);
   void OnLooked(const Looked& looked, std::int64_t now_us);
   void OnApplyTried(const ApplyTried& tried, std::int64_t now_us);

@@ -318,6 +318,17 @@ TEST_F(SessionsTest, AFinishedOneIsAskedAboutWhileItsCommitIsRequestedOnceMore) 
   EXPECT_THAT(Statuses(), ElementsAre(Told::COMMITTED));
 }
 
+TEST_F(SessionsTest, OneThatIsBeingAppliedIsToldAsCommittedOnly) {
+  Request(Kind::OUTCOME, Id('a'), 4);
+  const Sessions::Ticket ticket = Submitted(Id('a'));
+  sessions_.OnCommitted(ticket, 9);
+  Request(Kind::OUTCOME, Id('a'), 5);
+  Result(Looked{Id('a'), {"client", 4}, {Status::kWaiting}, {}});
+  EXPECT_THAT(now_.replies, IsEmpty());
+  Result(ApplyTried{Id('a'), 9, true});
+  EXPECT_THAT(Statuses(), ElementsAre(Told::COMMITTED, Told::COMMITTED, Told::COMMITTED));
+}
+
 TEST_F(SessionsTest, MalformedRequests) {
   proto::ClientRequest request;
   request.set_tx_id("short");

@@ -9,11 +9,13 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from psp.cluster.local import LocalCluster
+from psp.waiting import wait_until
 from psp_client import Committed
 from served_clients import LIBRARIES, AnyClient, one_of_each, python_client
-from support import wait_for_row
+from support import WAIT_S, wait_for_row
 
 ITEMS = count(101)  # each test takes new ones
+FINAL = {status: status for status in ("committed", "aborted")}
 
 
 @pytest.fixture(params=LIBRARIES)
@@ -99,8 +101,17 @@ class UnderWay:
         answer = self._ask(self.client.get)
         stock = 99 if answer == "committed" else 100
         for sp in cluster.sps:
-            wait_for_row(sp, "SELECT 1 FROM item WHERE id = %s AND stock = %s", (self.item, stock))
-        assert self.client.outcome(self.tx_id) == ("committed" if stock == 99 else "aborted")
+            wait_for_row(
+                sp,
+                "SELECT 1 FROM item WHERE id = %s AND stock = %s",
+                (self.item, stock),
+            )
+        end = wait_until(
+            f"an end of {self.tx_id}",
+            lambda: FINAL.get(self.client.outcome(self.tx_id)),
+            WAIT_S,
+        )
+        assert end == ("committed" if stock == 99 else "aborted")
         assert self._ask(self.client.commit) == answer
         assert self.client.commit(self.done.tx_id) == self.done
 
@@ -108,7 +119,10 @@ class UnderWay:
         """`committed`, or the SQLSTATE."""
         try:
             assert how(self.tx_id).tx_id == self.tx_id
-        except (psycopg.errors.TransactionRollback, psycopg.errors.ConnectionFailure) as error:
+        except (
+            psycopg.errors.TransactionRollback,
+            psycopg.errors.ConnectionFailure,
+        ) as error:
             return str(error.sqlstate)
         return "committed"
 
