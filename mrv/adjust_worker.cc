@@ -91,6 +91,7 @@ void AdjustWorker::AdjustOne(const Column& column, const ValueId& value, const O
   const auto amounts = ReadAmounts(&session_, value.column_id, value.key);
   if (!amounts) {
     split_.Remove(value);
+    backoff_.Forget(value);
     session_.Call("forget_value", value.column_id, value.key);
     return;
   }
@@ -103,6 +104,7 @@ void AdjustWorker::AdjustOne(const Column& column, const ValueId& value, const O
     if (IsAtRest(observed) ? IsUsedElsewhere(value, amounts->total) : merges) return;
   }
   if (change != 0) {
+    if (!backoff_.IsTurn(value)) return;
     const bool changed = Change(value, change, window);
     // Of the own part there is no more than one left, and nobody uses those of the others.
     if (!changed && change < 0 && column.is_shared && IsAtRest(observed)) {
@@ -125,7 +127,11 @@ bool AdjustWorker::Change(const ValueId& value, std::int32_t change, const Windo
   // records while he waits for others.
   const std::int64_t wait_ms = change > 0 ? settings_.add_lock_timeout_ms : settings_.lock_timeout_ms;
   const auto rows = session_.Call("adjust", value.column_id, value.key, change, wait_ms);
-  if (!rows) return false;
+  if (!rows) {
+    backoff_.Lost(value);
+    return false;
+  }
+  backoff_.Won(value);
   const auto outcome = (*rows)[0][0].as<std::string>();
   const std::int32_t before = (*rows)[0][1].as<std::int32_t>();
   const std::int32_t after = (*rows)[0][2].as<std::int32_t>();

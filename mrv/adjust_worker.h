@@ -7,6 +7,7 @@
 #include <stop_token>
 
 #include "mrv/adjust.h"
+#include "mrv/backoff.h"
 #include "mrv/value_worker.h"
 
 namespace psp::mrv {
@@ -32,6 +33,7 @@ class AdjustWorker : private ValueWorker {
   bool Change(const ValueId& value, std::int32_t change, const Window& window);
 
   const int runner_;
+  Backoff backoff_{8};                // windows: what waits for more records should not wait long
   std::map<ValueId, double> totals_;  // of shared values at rest here, when last looked at
   ValueId resume_after_;              // where the last round's look at quiet values had to end
 };

@@ -33,7 +33,7 @@ void BalanceWorker::Round(std::stop_token stop) {
   for (const auto& [value, changed_us] : values) {
     if (stop.stop_requested() || !session_.connected()) return;
     const auto column = columns->find(value.column_id);
-    if (column != columns->end() && column->second.balance != "none") {
+    if (column != columns->end() && column->second.balance != "none" && backoff_.IsTurn(value)) {
       BalanceOne(column->second, value, stop);
     }
   }
@@ -41,7 +41,10 @@ void BalanceWorker::Round(std::stop_token stop) {
 
 void BalanceWorker::BalanceOne(const Column& column, const ValueId& value, std::stop_token stop) {
   const auto amounts = ReadAmounts(&session_, value.column_id, value.key);
-  if (!amounts || amounts->records < 2) return split_.Remove(value);
+  if (!amounts || amounts->records < 2) {
+    backoff_.Forget(value);
+    return split_.Remove(value);
+  }
   if (!IsUnevennessHarmful(*amounts, column.is_bounded, column.record_max)) return;
   const BalanceStrategy strategy = BalanceStrategyOf(column.balance);
   const double tolerance = static_cast<double>(settings_.balance_tolerance_percent) / 100;
@@ -50,7 +53,9 @@ void BalanceWorker::BalanceOne(const Column& column, const ValueId& value, std::
   if (column.is_shared) steps = std::min(steps, 1);
   for (; steps > 0 && !stop.stop_requested(); --steps) {
     const auto rows = session_.Call("balance", value.column_id, value.key, column.balance);
-    if (!rows || (*rows)[0][0].is_null()) return;  // failed, or another runner has the value
+    if (!rows) return backoff_.Lost(value);
+    if ((*rows)[0][0].is_null()) return;  // another runner has the value
+    backoff_.Won(value);
     const std::int32_t written = (*rows)[0][0].as<std::int32_t>();
     if (written > 0) session_.CountAction();
     if (!GoOn(strategy, written)) return;

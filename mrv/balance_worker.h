@@ -3,6 +3,7 @@
 
 #include <stop_token>
 
+#include "mrv/backoff.h"
 #include "mrv/value_worker.h"
 
 namespace psp::mrv {
@@ -20,6 +21,8 @@ class BalanceWorker : private ValueWorker {
  private:
   void Round(std::stop_token stop);
   void BalanceOne(const Column& column, const ValueId& value, std::stop_token stop);
+
+  Backoff backoff_{64};  // rounds
 };
 
 }  // namespace psp::mrv
