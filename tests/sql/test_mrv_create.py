@@ -315,7 +315,7 @@ def test_operators_of_the_caller_are_not_used(pair: Pair) -> None:
         for n, left in enumerate(types)
         for m, (sign, result) in enumerate(
             [("=", "boolean"), ("<>", "boolean"), (">=", "boolean"), ("<=", "boolean"), (">", "boolean"),
-             ("<", "boolean"), ("+", left), ("-", left)]
+             ("<", "boolean"), ("+", left), ("-", left), ("*", left)]
         )
     )  # fmt: skip
     pair.run(
