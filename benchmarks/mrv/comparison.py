@@ -9,6 +9,8 @@ from benchmarks.mrv.watch import Watch
 
 PLAIN = "plain"
 VIEW = "view"  # the same statements as on the plain table
+SATURATED = 0.9  # of the processors' time
+MANY = 0.25  # of the clients
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,21 @@ def _ratio(a: float, b: float) -> float | None:
 
 def limits(found: Mapping[str, Any]) -> dict[str, Any]:
     """What limited each form of one row: how busy the processors were, how many clients waited for locks."""
+    forms = found["forms"]
     return {
-        name: {form: measured[name] for form, measured in found["forms"].items()}
-        for name in ("cpu_busy", "lock_waiters")
+        **{
+            name: {form: measured[name] for form, measured in forms.items()}
+            for name in ("cpu_busy", "lock_waiters")
+        },
+        "limited_by": {form: limited_by(measured, found["clients"]) for form, measured in forms.items()},
     }
+
+
+def limited_by(measured: Mapping[str, Any], clients: int) -> str:
+    """In a word. Processors come first: who has the only lock works, too."""
+    if measured["cpu_busy"] >= SATURATED:
+        return "processors"
+    return "locks" if measured["lock_waiters"] >= clients * MANY else "commits"
 
 
 def target(found: Mapping[str, Any], limit: float) -> dict[str, Any]:

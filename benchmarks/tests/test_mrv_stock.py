@@ -70,6 +70,14 @@ def test_rounds_are_combined() -> None:
     assert found["abort_rate"] == pytest.approx(0.2)
 
 
+def test_what_limits_is_said_in_a_word() -> None:
+    seen = {"busy": (0.95, 20.0), "locks": (0.5, 8.0), "commits": (0.5, 7.0)}
+    forms = {form: {"cpu_busy": busy, "lock_waiters": waiters} for form, (busy, waiters) in seen.items()}
+    found = comparison.limits({"forms": forms, "clients": 32})
+    assert found["limited_by"] == {"busy": "processors", "locks": "locks", "commits": "commits"}
+    assert found["lock_waiters"] == {"busy": 20.0, "locks": 8.0, "commits": 7.0}
+
+
 def test_ratios_and_targets() -> None:
     grid = [
         _row("read committed", 32, 1, 100, view=1500, sub=2000),

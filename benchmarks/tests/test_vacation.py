@@ -73,8 +73,11 @@ def test_the_whole_grid_without_its_load(
     assert [(row["isolation"], row["clients"]) for row in result["grid"]] == [("repeatable read", 4)]
     assert [(row["isolation"], row["commit_delay_ms"]) for row in result["beside_the_grid"]] == [
         ("read committed", 100),
-        ("repeatable read", 0),
+        ("repeatable read", 500),
+        ("read committed", 500),
     ]
-    assert (result["targets"]["most_contended"]["clients"], len(seen)) == (4, 9)
+    assert [load.commit_wait_ms for load in seen] == [0] * 6 + [500] * 6
+    assert [target["clients"] for target in result["targets"].values()] == [4] * 4
+    assert set(result["targets"]["most_contended"]["limited_by"]) == {"plain", "view", "functions"}
     assert [load.functions for load in seen[:3]] == [False, False, True]
     assert (tmp_path / "vacation.png").stat().st_size > 0

@@ -10,8 +10,15 @@ from psycopg import sql
 FOLDER = Path(__file__).parent
 KINDS = ("car", "flight", "room")
 COLUMNS = ("numfree", "numtotal", "price")
-# Rows of one statement are then locked in the order in which it names them, on every database alike.
-IN_ORDER = ("enable_hashjoin", "enable_mergejoin", "enable_seqscan")
+# On every database alike. Rows of one statement are then locked in the order in which it names them. Sessions
+# plan each statement once, not anew for the first five times: all that is asked for is found by its key.
+SETTINGS = {
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_seqscan": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+}
 
 
 def make(server: PgServer, name: str, rows: int, records: int | None) -> str:
@@ -33,9 +40,11 @@ def make(server: PgServer, name: str, rows: int, records: int | None) -> str:
                     _silent,
                 )
     with psycopg.connect(dsn) as connection:
-        for setting in IN_ORDER:
+        for setting, value in SETTINGS.items():
             connection.execute(
-                sql.SQL("ALTER DATABASE {} SET {} = off").format(sql.Identifier(name), sql.SQL(setting))
+                sql.SQL("ALTER DATABASE {} SET {} = {}").format(
+                    sql.Identifier(name), sql.SQL(setting), sql.Literal(value)
+                )
             )
     return dsn
 

@@ -14,7 +14,7 @@ USER_PERCENT = 80  # the thesis's U
 class Load:
     """What the clients do. `n`: how many items a task looks at. `functions`: for databases with MRVs only.
 
-    `warmup_s` is part of `seconds` and not measured.
+    `warmup_s` is part of `seconds` and not measured. `commit_wait_ms`: before each COMMIT.
     """
 
     threads: int
@@ -25,6 +25,7 @@ class Load:
     functions: bool = False
     user_percent: int = USER_PERCENT
     warmup_s: int = 0
+    commit_wait_ms: int = 0
 
     def arguments(self) -> list[str]:
         rest = 100 - self.user_percent
@@ -35,6 +36,7 @@ class Load:
             f"--rows={self.rows}",
             f"--n={self.n}",
             f"--warmup={self.warmup_s}",
+            f"--commit-wait-ms={self.commit_wait_ms}",
             f"--isolation={self.isolation}",
             f"--functions={'on' if self.functions else 'off'}",
             f"--mix={self.user_percent},{rest // 2},{rest // 4},{rest // 4}",

@@ -1,6 +1,9 @@
 -- The statements of the tasks. `kind` stands for car, flight and room: each such statement is made three times.
 -- Several rows of a table are one statement, in the order of their keys: two tasks never wait for each other crosswise.
 
+-- name: wait(float8)
+SELECT pg_sleep($1);
+
 -- name: add_customer(int)
 INSERT INTO customer VALUES ($1) ON CONFLICT DO NOTHING;
 
