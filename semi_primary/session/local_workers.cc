@@ -15,11 +15,17 @@ using Status = TransactionState::Status;
 
 constexpr std::string_view kLockNotAvailable = "55P03";
 
+// The functions of sql/views/workers.sql.j2 rely on search_path, on how values look as text, and on generic plans.
 const std::vector<std::string> kSettings = {
     // A crash that takes a commit back is made good from the primary.
     "SET synchronous_commit = off",
     "SET search_path = pg_catalog",
     "SET client_encoding = 'UTF8'",
+    "SET datestyle = 'ISO, MDY'",
+    "SET intervalstyle = 'postgres'",
+    "SET extra_float_digits = 1",
+    "SET bytea_output = 'hex'",
+    "SET lc_monetary = 'C'",
     "SET session_replication_role = replica",
     "SET row_security = off",
     "SET statement_timeout = 0",

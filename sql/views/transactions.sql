@@ -114,7 +114,7 @@ END $$;
 --                                                                       the primary's log may know it, else aborted
 -- 25001: the transaction of PostgreSQL is still open. 57P03: PostgreSQL has crashed, and psp.recover has not run yet.
 CREATE FUNCTION psp.request_commit(tx uuid) RETURNS psp.transactions
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     found_tx psp.transactions;
 BEGIN
