@@ -5,7 +5,7 @@ SELECT json_build_object(
     'owner', pg_get_userbyid(t.relowner), 'row_security', t.relrowsecurity OR EXISTS (SELECT FROM pg_policy WHERE polrelid = t.oid),
     'inherits', EXISTS (SELECT FROM pg_inherits WHERE t.oid IN (inhrelid, inhparent)),
     'comment', obj_description(t.oid, 'pg_class'),
-    'published', EXISTS (SELECT FROM pg_publication_rel WHERE prrelid = t.oid),
+    'published', EXISTS (SELECT FROM pg_publication_tables p WHERE (p.schemaname, p.tablename) = (t.nspname, t.relname)),
     'columns', (SELECT json_agg(json_build_object(
         'name', a.attname, 'number', a.attnum, 'type', format_type(a.atttypid, a.atttypmod), 'type_name', y.typname,
         'base_type', CASE y.typtype WHEN 'd' THEN 'domain' ELSE y.typname END, 'modifier', a.atttypmod,
@@ -35,7 +35,8 @@ SELECT json_build_object(
     'triggers', (SELECT json_agg(json_build_object('name', g.tgname, 'columns', g.tgattr::int2[],
                         'on_update', g.tgtype & 16 <> 0, 'on_truncate', g.tgtype & 32 <> 0) ORDER BY g.tgname)
                    FROM pg_trigger g WHERE g.tgrelid = t.oid AND NOT g.tgisinternal),
-    -- Objects that would follow the table to its new name or depend on a column's value: class, object, column, text.
+    -- Objects that would follow the table to its new name or depend on a column's value: class, object, column, text. Indexes
+    -- of expressions depend on the table as a whole besides, without a meaning unless they name its whole row.
     'dependents', (SELECT json_agg(DISTINCT jsonb_build_object('class', p.classid::regclass::text, 'oid', p.objid::bigint,
                           'column', p.refobjsubid, 'text', pg_describe_object(p.classid, p.objid, p.objsubid),
                           'own_default', d.adnum IS NOT DISTINCT FROM p.refobjsubid AND d.oid IS NOT NULL,
@@ -43,6 +44,10 @@ SELECT json_build_object(
                      FROM pg_depend p LEFT JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
                     WHERE p.refclassid = 'pg_class'::regclass AND p.refobjid = t.oid AND p.deptype <> 'i'
                       AND NOT (p.classid = 'pg_rewrite'::regclass AND EXISTS (SELECT FROM pg_rewrite w WHERE w.oid = p.objid AND w.ev_class = t.oid))
+                      AND NOT (p.refobjsubid = 0 AND p.classid IN ('pg_class'::regclass, 'pg_constraint'::regclass) AND coalesce(
+                              (SELECT concat(i.indexprs, i.indpred) FROM pg_index i WHERE i.indexrelid = p.objid AND p.classid = 'pg_class'::regclass),
+                              (SELECT concat(x.conbin) FROM pg_constraint x WHERE x.oid = p.objid AND p.classid = 'pg_constraint'::regclass),
+                              ':varattno 0 ') NOT LIKE '%%:varattno 0 %%')
                        OR p.refclassid = 'pg_type'::regclass AND p.refobjid = t.reltype AND p.deptype = 'n'),
     'grants', (SELECT json_agg(json_build_object('column', g.name, 'grantee', CASE g.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(g.grantee) END,
                       'privilege', g.privilege_type, 'grantable', g.is_grantable))

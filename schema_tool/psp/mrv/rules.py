@@ -29,7 +29,7 @@ class RefusedError(PspError):
 
     def __init__(self, label: str, problems: list[Problem], what: str = "cannot be made an MRV") -> None:
         super().__init__(f"{label} {what}; nothing has changed")
-        self.problems = problems
+        self.problems = list(dict.fromkeys(problems))  # a view depends on each column by itself
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def check_table(facts: TableFacts) -> Iterator[Problem]:
         if dependent.class_ == "pg_rewrite":
             yield Problem(dependent.view or dependent.text, f"it would read the renamed {facts.name}",
                           "drop it, and create it again afterwards")  # fmt: skip
-        elif dependent.class_ in ("pg_proc", "pg_class") and dependent.column == 0:
+        elif dependent.class_ in ("pg_proc", "pg_class", "pg_constraint") and dependent.column == 0:
             yield Problem(dependent.text, f"it uses the table {facts.name} or its row type",
                           "drop it, and create it again afterwards")  # fmt: skip
 
