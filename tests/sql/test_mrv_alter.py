@@ -77,3 +77,20 @@ def test_command(pair: Pair) -> None:
     make(pair, "item.stock")
     done = CliRunner().invoke(app, ["mrv", "alter", "item.stock", pair.dsn, "--min", "2", "--max", "128"])
     assert (done.exit_code, done.output.strip()) == (0, "public.item.stock has 2 to 128 records.")
+
+
+def test_a_new_column_is_shown(pair: Pair) -> None:
+    """ALTER TABLE on what is a view now is refused; on the table itself, and then alter without limits."""
+    pair.run(SCHEMA + "ALTER TABLE item ADD price numeric DEFAULT 5;")
+    make(pair, "item.stock", records=4)
+    pair.run("ALTER VIEW item ALTER COLUMN price SET DEFAULT 6")
+    pair.run("ALTER TABLE item_orig ADD weight int NOT NULL DEFAULT 3")
+    with pair.connect_as_application(autocommit=True) as connection:
+        connection.execute("UPDATE item SET stock = stock - 1")
+    assert CliRunner().invoke(app, ["mrv", "alter", "item.stock", pair.dsn]).exit_code == 0
+    make(pair, "item.price", records=2)
+    with pair.connect(autocommit=True) as connection:
+        connection.execute("INSERT INTO item (id, stock) VALUES (3, 7)")
+        connection.execute("UPDATE item SET weight = weight + 1, stock = stock - 1 WHERE id = 3")
+        rows = connection.execute("SELECT * FROM item WHERE id <> 2 ORDER BY id").fetchall()
+        assert rows == [(1, 99, 5, 3), (3, 6, 6, 4)]

@@ -23,7 +23,8 @@ CREATE TABLE item (id serial PRIMARY KEY, kind int DEFAULT 1 REFERENCES kind ON 
                    name text UNIQUE, stock int NOT NULL DEFAULT 5 CONSTRAINT enough CHECK (stock >= 2),
                    price numeric(8,2) CHECK (price > 0.5));
 COMMENT ON TABLE item IS 'what we sell'; COMMENT ON COLUMN item.stock IS 'pieces';
-CREATE INDEX item_kind ON item (kind, price); CREATE INDEX item_name_lower ON item (lower(name)) WHERE kind > 1;
+CREATE INDEX item_kind ON item (kind, price);
+CREATE INDEX item_name_lower ON item (lower(name)) WHERE kind > 1;
 CREATE TABLE line (item int REFERENCES item ON DELETE CASCADE, n int);
 INSERT INTO item (kind, name, stock) SELECT 1 + i % 2, 'n' || i, 100 FROM generate_series(1, 50) i;
 CREATE ROLE {pair}_reader; CREATE ROLE {pair}_clerk;
@@ -216,6 +217,39 @@ def test_keys_and_indexes_go_on(pair: Pair) -> None:
             r[0] for r in connection.execute("EXPLAIN UPDATE item SET stock = stock - 1 WHERE id = 3")
         )
     assert "Seq Scan" not in plan
+
+
+def test_triggers_find_what_they_name(pair: Pair) -> None:
+    """Triggers of the table name the application's tables without a schema."""
+    pair.run(
+        SCHEMA.format(pair=pair.name) + "CREATE TABLE audit (at serial, what text);"
+        "GRANT INSERT ON audit TO application; GRANT USAGE ON audit_at_seq TO application;"
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        "  INSERT INTO audit (what) VALUES (concat_ws(' ', TG_WHEN, TG_OP, coalesce(NEW.name, OLD.name)));"
+        "  RETURN coalesce(NEW, OLD); END $$;"
+        "CREATE TRIGGER before BEFORE INSERT OR DELETE OR UPDATE OF name ON item "
+        "  FOR EACH ROW EXECUTE FUNCTION note();"
+        "CREATE TRIGGER after AFTER INSERT OR DELETE OR UPDATE OF name ON item "
+        "  FOR EACH ROW EXECUTE FUNCTION note();"
+    )
+    statements = (
+        "INSERT INTO item (name) VALUES ('x') RETURNING stock",
+        "UPDATE item SET stock = stock + 1 WHERE name = 'x' RETURNING stock",
+        "UPDATE item SET name = 'y', stock = stock + 1 WHERE name = 'x' RETURNING stock",
+        "DELETE FROM item WHERE name = 'y' RETURNING stock",
+    )
+
+    def seen() -> list[Any]:
+        with pair.connect() as connection:
+            rows = [connection.execute(statement.encode()).fetchall() for statement in statements]
+            rows.append(connection.execute("SELECT what FROM audit ORDER BY at").fetchall())
+            connection.rollback()
+            return rows
+
+    plain = seen()
+    make(pair, "item.stock", records=4)
+    assert seen() == plain
+    assert len(plain[-1]) == 6
 
 
 def test_while_in_use(pair: Pair) -> None:

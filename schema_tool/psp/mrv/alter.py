@@ -16,7 +16,7 @@ from psycopg import sql
 
 from psp.mrv.create import RECORDS_MAX, base_facts
 from psp.mrv.drop import begin_change, find_mrv
-from psp.mrv.facts import Mrv, find_table, read_mrvs
+from psp.mrv.facts import Mrv, find_table, read_facts, read_mrvs
 from psp.mrv.generate import functions_sql, record_column, record_max, view_sql
 from psp.mrv.locking import locked
 from psp.output import PspError
@@ -34,12 +34,12 @@ def alter(dsn: str, name: str, nr_min: int | None, nr_max: int | None, lock_wait
         oid = find_table(connection, mrv.schema_name, mrv.table_name)
         connection.rollback()
         return locked(
-            connection, oid, lock_wait_s, say, lambda: _alter(connection, mrv.column_id, nr_min, nr_max)
+            connection, oid, lock_wait_s, say, lambda: _alter(connection, oid, mrv.column_id, nr_min, nr_max)
         )
 
 
 def _alter(
-    connection: psycopg.Connection[Any], column_id: int, nr_min: int | None, nr_max: int | None
+    connection: psycopg.Connection[Any], view: int, column_id: int, nr_min: int | None, nr_max: int | None
 ) -> Mrv:
     """Within a transaction that holds the locks."""
     old, mrvs = begin_change(connection, column_id)
@@ -63,7 +63,7 @@ def _alter(
         for m in mrvs
         if (m.schema_name, m.table_name) == (new.schema_name, new.table_name)
     ]
-    for script in (*functions_sql(facts, new), view_sql(facts, of_table, is_new=False)):
+    for script in (*functions_sql(facts, new), view_sql(facts, of_table, read_facts(connection, view))):
         run_script(connection, script)
     return new
 

@@ -94,7 +94,7 @@ def _create(connection: psycopg.Connection[Any], oid: int, column_name: str, opt
     _store(connection, mrv)
     for script in (records_sql(base, mrv), *functions_sql(base, mrv)):
         run_script(connection, script)
-    run_script(connection, view_sql(base, [*siblings, mrv], is_new=not siblings))
+    run_script(connection, view_sql(base, [*siblings, mrv], view if siblings else None))
     rights.give(connection, base, view if siblings else facts, mrv, is_new=not siblings)
     _split_all(connection, mrv)
     return mrv

@@ -65,7 +65,7 @@ def _drop(connection: psycopg.Connection[Any], oid: int, column_id: int) -> None
         _drop_from_base(connection, mrv)
         facts = read_facts(connection, base_oid)
         shown = [column for column in facts.columns if column.name != mrv.split_column]
-        run_script(connection, view_sql(replace(facts, columns=shown), siblings, is_new=False))
+        run_script(connection, view_sql(replace(facts, columns=shown), siblings, view))
         _drop_objects(connection, mrv)
         return
     _refuse_dependents(view)

@@ -152,8 +152,9 @@ def _number(value: Decimal) -> str:
     return f"({text})" if value < 0 else text
 
 
-def view_context(facts: TableFacts, mrvs: list[Mrv], *, is_new: bool) -> dict[str, Any]:
+def view_context(facts: TableFacts, mrvs: list[Mrv], view: TableFacts | None) -> dict[str, Any]:
     """What the view's template takes. `facts` are those of the base table, `mrvs` all of its MRVs."""
+    shown = {column.name for column in view.columns} if view else set()
     first = mrvs[0]
     contexts = {mrv.column_name: column_context(facts, mrv) for mrv in mrvs}
     hidden = {mrv.split_column for mrv in mrvs}
@@ -166,6 +167,7 @@ def view_context(facts: TableFacts, mrvs: list[Mrv], *, is_new: bool) -> dict[st
             "generated": column.generated,
             "sequence": literal(column.sequence or ""),
             "default": column.default,
+            "is_new": column.name not in shown,
         }
         for column in facts.columns
         if column.name not in hidden
@@ -180,7 +182,7 @@ def view_context(facts: TableFacts, mrvs: list[Mrv], *, is_new: bool) -> dict[st
         "rest": [column for column in columns if column["mrv"] is None],
         "mrvs": list(contexts.values()),
         "f": trigger_functions(first),
-        "is_new": is_new,
+        "is_new": view is None,
     }
 
 
@@ -205,7 +207,7 @@ def functions_sql(facts: TableFacts, mrv: Mrv) -> list[str]:
     return [templates.get_template(name).render(c=context) for name in FUNCTION_TEMPLATES]
 
 
-def view_sql(facts: TableFacts, mrvs: list[Mrv], *, is_new: bool) -> str:
-    """The view in the table's place and its triggers; replaces what is there unless `is_new`."""
-    context = view_context(facts, mrvs, is_new=is_new)
+def view_sql(facts: TableFacts, mrvs: list[Mrv], view: TableFacts | None) -> str:
+    """The view in the table's place and its triggers. Replaces `view`, if there is one, with its new columns."""
+    context = view_context(facts, mrvs, view)
     return sql_templates("mrv").get_template(VIEW_TEMPLATE).render(t=context)
