@@ -208,6 +208,6 @@ def functions_sql(facts: TableFacts, mrv: Mrv) -> list[str]:
 
 
 def view_sql(facts: TableFacts, mrvs: list[Mrv], view: TableFacts | None) -> str:
-    """The view in the table's place and its triggers. Replaces `view`, if there is one, with its new columns."""
+    """The view in the table's place and its triggers. Replaces `view`, if any, with its new columns."""
     context = view_context(facts, mrvs, view)
     return sql_templates("mrv").get_template(VIEW_TEMPLATE).render(t=context)
