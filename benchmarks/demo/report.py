@@ -17,19 +17,23 @@ SYSTEMS = {"postgres": "PostgreSQL", "views": "psp (views)", "psp": "psp"}
 
 def show(result: dict[str, Any]) -> None:
     """Prints the table, the ratios and the verdicts."""
-    rows = [_row(zone, system) for zone in result["zones"] for system in _systems(result)]
+    rows = [
+        _row(zone, system, _name(result, system)) for zone in result["zones"] for system in _systems(result)
+    ]
     console.print(table("TPC-C in each zone; PostgreSQL stands at the primary's place", COLUMNS, rows))
-    console.print("[dim]commit: p50 of COMMIT alone, in ms; +ms: what it takes over the round trip[/]")
+    for line in _legend(result):
+        console.print(f"[dim]{line}[/]")
     for zone in result["zones"]:
         postgres = zone["postgres"]
         for system in result["throughput_ratios"]:
             console.print(
-                f"{zone['name']}, {SYSTEMS[system]}: {_times(zone[system]['tps'], postgres['tps'])} the"
+                f"{zone['name']}, {_name(result, system)}: {_times(zone[system]['tps'], postgres['tps'])} the"
                 f" throughput, p50 {_times(postgres['p50_ms'], zone[system]['p50_ms'])} shorter"
             )
     for system, ratio in result["throughput_ratios"].items():
         console.print(
-            f"All zones, {SYSTEMS[system]}: [bold]{_times(ratio, 1)}[/] the throughput of one far PostgreSQL"
+            f"All zones, {_name(result, system)}: [bold]{_times(ratio, 1)}[/]"
+            " the throughput of one far PostgreSQL"
         )
     found = [name for verification in result["verification"].values() for name in verification["differing"]]
     differing = ", ".join(found) or "the streams did not drain"
@@ -47,6 +51,22 @@ def show(result: dict[str, Any]) -> None:
         )
 
 
+def _legend(result: dict[str, Any]) -> list[str]:
+    """What the columns are, and under which isolation each system ran."""
+    isolation = result["load"]["isolation"]
+    return [
+        "trip: the zone's round trip to the primary; tps: committed transactions in a second",
+        "aborts: lost to another transaction on the same row; each was run again, within its p50 and p95",
+        "commit: p50 of COMMIT alone, in ms; +ms: what it takes over the round trip",
+        "; ".join(f"{_name(result, system)}: {isolation[system]}" for system in _systems(result)),
+    ]
+
+
+def _name(result: dict[str, Any], system: str) -> str:
+    """What psp's usual mode is called where the other one stands beside it, too."""
+    return "psp (native)" if system == "psp" and "views" in _systems(result) else SYSTEMS[system]
+
+
 def _times(a: float | None, b: float | None) -> str:
     return f"{a / b:.1f} times" if a and b else "? times"  # nothing was committed: too short a load
 
@@ -57,17 +77,17 @@ def _systems(result: dict[str, Any]) -> list[str]:
 
 def _factors(result: dict[str, Any]) -> str:
     return ", ".join(
-        f"{SYSTEMS[name]} {_times(ratio, 1)}" for name, ratio in result["throughput_ratios"].items()
+        f"{_name(result, name)} {_times(ratio, 1)}" for name, ratio in result["throughput_ratios"].items()
     )
 
 
-def _row(zone: dict[str, Any], system: str) -> tuple[object, ...]:
+def _row(zone: dict[str, Any], system: str, name: str) -> tuple[object, ...]:
     measured = zone[system]
     commit_ms, rtt_ms = measured["commit_p50_ms"], zone["rtt_ms"]
     return (
         zone["name"],
         f"{rtt_ms:g} ms",
-        SYSTEMS[system],
+        name,
         float(measured["tps"]),
         _rounded(measured["p50_ms"]),
         _rounded(measured["p95_ms"]),
@@ -110,7 +130,7 @@ def plot(result: dict[str, Any], path: Path) -> None:
                 places,
                 [zone[system][field] or 0 for zone in zones],
                 width * 0.95,
-                label="one far PostgreSQL" if system == "postgres" else SYSTEMS[system],
+                label="one far PostgreSQL" if system == "postgres" else _name(result, system),
             )
             axis.bar_label(bars, fmt="%.0f", fontsize=8)
         axis.set_title(title)

@@ -146,7 +146,9 @@ def _result(demo: Demo, reports: dict[str, list[dict[str, Any]]]) -> dict[str, A
             "threads_per_zone": demo.threads,
             "warehouses": demo.scale.warehouses,
             "customers_per_district": demo.customers,
-            "isolation": demo.isolation,
+            "isolation": {
+                system: demo.load(0, MODE_OF_SYSTEM.get(system, "native")).isolation for system in reports
+            },
             "prepared_statements": demo.prepared,
         },
         "zones": zones,

@@ -18,6 +18,7 @@ def _measured(tps: float) -> dict[str, Any]:
 
 
 RESULT: dict[str, Any] = {
+    "load": {"isolation": {"postgres": "read committed", "psp": "read committed"}},
     "zones": [{"name": "near", "rtt_ms": 30.0, "postgres": _measured(10), "psp": _measured(50)}],
     "throughput_ratio": 5.0,
     "throughput_ratios": {"psp": 5.0},
@@ -69,11 +70,13 @@ def test_results_are_shown_and_written(tmp_path: Path, capsys: pytest.CaptureFix
 def test_three_systems_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     zones = [{**RESULT["zones"][0], "views": _measured(40)}]
     ratios = {"views": 4.0, "psp": 5.0}
-    result = {**RESULT, "zones": zones, "throughput_ratios": ratios}
+    isolation = {**RESULT["load"]["isolation"], "views": "repeatable read"}
+    result = {**RESULT, "load": {"isolation": isolation}, "zones": zones, "throughput_ratios": ratios}
     report.show(result)
     shown = capsys.readouterr().out
     assert "psp (views): 4.0 times" in shown
-    assert "psp: 5.0 times" in shown
+    assert "psp (native): 5.0 times" in shown
+    assert "PostgreSQL: read committed; psp (views): repeatable read; psp (native): read committed" in shown
     report.plot(result, tmp_path / "demo.png")
 
 
