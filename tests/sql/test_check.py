@@ -1,13 +1,17 @@
 """Each thing that stands in the way of adoption is found, with the severity it deserves."""
 
 import json
+from collections.abc import Iterator
 
 import psycopg
 import pytest
 from conftest import APPLICATION, Pair, Quiet
+from psp.cluster.pgserver import PgServer
+from psp.output import PspError
 from psp.schema.adopt import Options, RefusedError, adopt
 from psp.schema.catalog import read_database
 from psp.schema.cli import app
+from psp.schema.primary import init_primary
 from psp.schema.rules import Problem, check, has_errors
 from psp.schema.server import read_facts
 from typer.testing import CliRunner
@@ -133,3 +137,41 @@ def test_command_tells_programs(pair: Pair) -> None:
     assert (shown.exit_code, json.loads(shown.stdout)["adoptable"]) == (1, False)
     shown = CliRunner().invoke(app, ["check", pair.dsn, "--json", "--add-keys"])
     assert (shown.exit_code, json.loads(shown.stdout)["adoptable"]) == (0, True)
+
+
+@pytest.fixture
+def ascii_dsn(server: PgServer) -> Iterator[str]:
+    """A database of encoding SQL_ASCII with a table, whose names psycopg gives as bytes."""
+    name = "ascii"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE ascii ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        )
+        with psycopg.connect(server.dsn(name)) as inside:
+            inside.execute("CREATE TABLE t (a int PRIMARY KEY)")
+        yield server.dsn(name)
+        connection.execute("DROP DATABASE ascii WITH (FORCE)")
+
+
+@pytest.mark.parametrize("mode", ["native", "views"])
+def test_sql_ascii_is_refused(ascii_dsn: str, pair: Pair, mode: str) -> None:
+    shown = CliRunner().invoke(app, ["check", ascii_dsn, "--mode", mode, "--json"])
+    assert shown.exit_code == 1
+    (told,) = json.loads(shown.stdout)["problems"]
+    assert (told["severity"], told["object"]) == ("error", "database ascii")
+    assert "SQL_ASCII" in told["problem"]
+    assert "UTF8" in told["hint"]
+    for command in (
+        ["adopt", ascii_dsn, "--primary-dsn", pair.primary_dsn, "--name", "one", "--mode", mode, "--yes"],
+        ["convert", ascii_dsn],
+        ["release", ascii_dsn],
+    ):
+        refused = CliRunner().invoke(app, command)
+        assert isinstance(refused.exception, SystemExit), command
+        assert refused.exit_code == 1
+        assert "SQL_ASCII" in refused.output
+        assert "encoding UTF8" in refused.output
+    with psycopg.connect(ascii_dsn) as connection:
+        assert connection.execute("SELECT to_regnamespace('psp') IS NULL").fetchone() == (True,)
+    with pytest.raises(PspError, match="SQL_ASCII"):
+        init_primary(ascii_dsn)

@@ -22,7 +22,7 @@ from psp.schema.catalog import read_database
 from psp.schema.modes import check
 from psp.schema.release import release
 from psp.schema.rules import Problem, has_errors, not_superuser
-from psp.schema.server import read_facts
+from psp.schema.server import SqlAsciiError, read_facts
 from psp.schema.views import convert as views
 from psp.schema.views.scratch import convert_file
 
@@ -77,15 +77,18 @@ def check_command(
     """
     with _errors(), psycopg.connect(dsn) as connection:
         connection.read_only = True
-        facts = read_facts(connection)
-        problems = (
-            check(
-                connection, read_database(connection), mode, slots,
-                add_keys=add_keys, drop_foreign_keys=drop_foreign_keys,
-            )
-            if facts.superuser
-            else [not_superuser(facts)]
-        )  # fmt: skip
+        try:
+            facts = read_facts(connection)
+            problems = (
+                check(
+                    connection, read_database(connection), mode, slots,
+                    add_keys=add_keys, drop_foreign_keys=drop_foreign_keys,
+                )
+                if facts.superuser
+                else [not_superuser(facts)]
+            )  # fmt: skip
+        except SqlAsciiError as error:
+            problems = [Problem("error", error.where, error.problem, error.hint or "")]
     if json:
         print_json({"adoptable": not has_errors(problems), "problems": [p.as_dict() for p in problems]})
     else:

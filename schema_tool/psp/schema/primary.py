@@ -12,6 +12,7 @@ from psp.cluster.state import Mode
 from psp.output import PspError
 from psp.paths import sql_dir
 from psp.schema.install import Stride, run_script
+from psp.schema.server import refuse_sql_ascii
 
 SLOTS = 64
 SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
@@ -29,10 +30,11 @@ class Cluster:
 
 
 def init_primary(dsn: str, slots: int = SLOTS) -> None:
-    """Creates the psp schema of a primary. PspError if there is one already."""
+    """Creates the psp schema of a primary. PspError if there is one already, or the encoding is SQL_ASCII."""
     if slots < 1:
         raise PspError(f"{slots} slots: a cluster needs at least one")
     with psycopg.connect(dsn) as connection:
+        refuse_sql_ascii(connection)
         row = connection.execute("SELECT to_regnamespace('psp') IS NOT NULL").fetchone()
         if row is not None and row[0]:
             raise PspError("the database has a schema psp already", "use an empty database for the primary")

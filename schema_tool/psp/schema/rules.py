@@ -76,9 +76,6 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
         yield Problem("error", where, "the database is under psp already", "psp schema release takes it out")
     if not facts.superuser:
         yield not_superuser(facts)
-    if facts.encoding == "SQL_ASCII":
-        yield Problem("error", where, "the encoding is SQL_ASCII, text cannot be converted between servers",
-                      "use a database with encoding UTF8")  # fmt: skip
     if facts.default_isolation == "serializable":
         yield Problem("error", where, "default_transaction_isolation is serializable, which psp refuses",
                       "ALTER DATABASE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip

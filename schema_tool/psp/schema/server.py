@@ -8,6 +8,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+from psp.output import PspError
+
 MIN_VERSION = 15
 
 _FACTS = """
@@ -15,7 +17,6 @@ SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_ta
        to_regclass('psp.converted_tables') IS NOT NULL AS converted,
        current_user AS role,
        (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS superuser,
-       current_setting('server_encoding') AS encoding,
        (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
         WHERE e.extname = 'dblink') AS dblink_schema,
        EXISTS (SELECT FROM pg_available_extensions WHERE name = 'dblink') AS dblink_available,
@@ -37,13 +38,29 @@ SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_ta
 """
 
 
+class SqlAsciiError(PspError):
+    """The database does not know what its text means: not even its catalogs can be read as text."""
+
+    def __init__(self, database: str) -> None:
+        self.where = f"database {database}"
+        self.problem = "the encoding is SQL_ASCII, text cannot be converted between servers"
+        super().__init__(
+            f"{self.where}: {self.problem}", "dump it and restore it into one with encoding UTF8"
+        )
+
+
+def refuse_sql_ascii(connection: psycopg.Connection[Any]) -> None:
+    """SqlAsciiError if the connection's database has that encoding."""
+    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+        raise SqlAsciiError(connection.info.dbname)
+
+
 @dataclass(frozen=True)
 class ServerFacts:
     adopted: bool  # native mode
     converted: bool  # views mode
     role: str
     superuser: bool
-    encoding: str
     dblink_schema: str | None  # quoted; where the extension is installed already
     dblink_available: bool
     dblink_public: bool  # it is installed already, and PUBLIC may execute some of it
@@ -56,7 +73,8 @@ class ServerFacts:
 
 
 def read_facts(connection: psycopg.Connection[Any]) -> ServerFacts:
-    """The facts about the connection's server and database."""
+    """The facts about the connection's server and database. SqlAsciiError before anything is read."""
+    refuse_sql_ascii(connection)
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(_FACTS).fetchone()
     assert row is not None
