@@ -1,4 +1,5 @@
-"""What the documents claim must exist: linked files, make targets, and every setting of the daemons.
+"""What the documents claim must exist: linked files, make targets, every setting of the daemons, and the
+files and tests that docs/thesis.md names.
 
 The tables of settings in docs/operating.md are made from what the daemons themselves say under
 `--print-sample-config`: `make format` writes them (--fix), and lint makes them again and compares.
@@ -17,6 +18,8 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MAKE = re.compile(r"(?:`|^\s{0,8}|&& )make ([a-z][a-z_-]*)", re.MULTILINE)
 SETTING = re.compile(r"# (?P<about>.+)\n# (?P<type>.+); (?P<fallback>.+)\n(?:# )?(?P<name>[a-z0-9_]+):")
 OPERATING = ROOT / "docs" / "operating.md"
+THESIS = ROOT / "docs" / "thesis.md"
+FILE_NAME = re.compile(r"[\w./-]+(?:/|\.(?:py|cc|h|sql|j2|lua|proto))")
 DAEMONS = ("psp-primary", "psp-semi-primary", "psp-mrv")
 
 
@@ -56,6 +59,42 @@ def is_benchmark(target: str) -> bool:
     """As in the Makefile: bench-mrv-tpcc is benchmarks/mrv/tpcc, a folder or a module."""
     place = ROOT / "benchmarks" / target.removeprefix("bench-").replace("-", "/")
     return target.startswith("bench-") and (place.is_dir() or place.with_suffix(".py").exists())
+
+
+def check_thesis() -> Iterator[str]:
+    """Each row of its tables: what, where, test. Names after a file's are in that file."""
+    for number, line in enumerate(THESIS.read_text(encoding="utf-8").splitlines(), 1):
+        cells = line.strip("|").split("|")
+        if not line.startswith("|") or len(cells) != 3:
+            continue
+        for cell, folders in ((cells[1], [ROOT]), (cells[2], [ROOT / "tests", ROOT])):
+            for problem in check_names(re.findall(r"`([^`]+)`", cell), folders):
+                yield f"docs/thesis.md:{number}: {problem}"
+
+
+def check_names(names: list[str], folders: list[Path]) -> Iterator[str]:
+    """Files are looked for in the folders, and beside the last one that was found."""
+    found: Path | None = None
+    for name in names:
+        if FILE_NAME.fullmatch(name):
+            beside = [] if found is None else [found if found.is_dir() else found.parent]
+            there = [folder / name for folder in [*folders, *beside] if (folder / name).exists()]
+            found = there[0] if there else None
+            if found is None:
+                yield f"`{name}` is not there"
+        elif (
+            found is not None
+            and found.is_file()
+            and re.fullmatch(r"\w+", name)
+            and not is_defined(name, found)
+        ):
+            yield f"`{name}` is not in {found.relative_to(ROOT)}"
+
+
+def is_defined(name: str, file: Path) -> bool:
+    """Whether the file has a function, or a test, of that name."""
+    pattern = rf"def {name}\(|::{name}\(|TEST(?:_\w)?\(\w+, {name}\)"
+    return re.search(pattern, file.read_text(encoding="utf-8")) is not None
 
 
 def settings_table(binary: Path) -> str:
@@ -99,7 +138,8 @@ def main() -> int:
     parser.add_argument("--build", default="build", help="the CMake build folder")
     parser.add_argument("--fix", action="store_true", help="write the tables of settings")
     options = parser.parse_args()
-    problems = [*check_links(), *check_make_targets(), *check_settings(ROOT / options.build, options.fix)]
+    problems = [*check_links(), *check_make_targets(), *check_thesis()]
+    problems += check_settings(ROOT / options.build, options.fix)
     for problem in problems:
         print(problem)
     return 1 if problems else 0
