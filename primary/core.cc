@@ -29,7 +29,8 @@ PrimaryCore::PrimaryCore(const Options& options, Start start)
     : options_(options),
       epoch_(start.epoch),
       truncated_t_(start.truncated_t),
-      connections_({std::move(start.cluster_id), start.epoch, options.heartbeat_timeout_us}),
+      connections_(
+          {std::move(start.cluster_id), start.epoch, options.heartbeat_timeout_us, std::move(start.epochs)}),
       intake_(options.write_set_bytes_max, std::move(start.table_ids)),
       scheduler_(options.scheduler, start.closed_t),
       streams_(options.streams, start.epoch, start.closed_t) {

@@ -51,6 +51,7 @@ class PrimaryCore {
     GlobalT truncated_t = 0;
     std::vector<RegistryRow> registry;
     std::unordered_set<std::uint32_t> table_ids;
+    EpochStarts epochs{};  // this daemon's is the last
   };
 
   struct Send {

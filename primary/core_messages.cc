@@ -73,6 +73,11 @@ proto::ToSemiPrimary PrimaryCore::Welcome(bool say_hello) const {
   welcome->set_say_hello(say_hello);
   welcome->set_write_set_bytes_max(options_.write_set_bytes_max);
   welcome->set_heartbeat_interval_ms(static_cast<std::uint32_t>(options_.heartbeat_interval_ms));
+  for (const EpochStart& epoch : connections_.epochs()) {
+    proto::EpochStart* one = welcome->add_epochs();
+    one->set_history(epoch.history);
+    one->set_start_t(epoch.start_t);
+  }
   for (const auto& [sp_id, sp] : connections_.registry()) {
     proto::SemiPrimaryName* name = welcome->add_semi_primaries();
     name->set_sp_id(sp_id);

@@ -78,7 +78,7 @@ class PrimaryCoreTest : public testing::Test {
   }
 
   std::int64_t now_us_ = 1'000'000;
-  PrimaryCore core_{{}, {kCluster, kEpoch, 10, 0, Registry(), {1}}};
+  PrimaryCore core_{{}, {kCluster, kEpoch, 10, 0, Registry(), {1}, {{"older", 1}, {"now", 11}}}};
 };
 
 TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithRecover) {
@@ -88,6 +88,9 @@ TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithRecover) {
   const auto welcome = Parsed(actions.sends[0]).welcome();
   EXPECT_EQ(actions.sends[0].route, "x");
   EXPECT_EQ(welcome.closed_t(), 10);
+  ASSERT_EQ(welcome.epochs_size(), 2);
+  EXPECT_EQ(welcome.epochs(1).history(), "now");
+  EXPECT_EQ(welcome.epochs(1).start_t(), 11);
   EXPECT_EQ(welcome.semi_primaries_size(), 3);
   EXPECT_FALSE(welcome.say_hello());
   Certify("x", 'a', "k");

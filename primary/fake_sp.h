@@ -36,7 +36,8 @@ class FakeSp {
   }
   void SendRaw(std::string_view bytes) { ASSERT_EQ(socket_.SendBytes(bytes), SendOutcome::kSent); }
 
-  void SayHello(GlobalT watermark) {
+  // `newest_t` was decided in the epoch of that history.
+  void SayHello(GlobalT watermark, GlobalT newest_t = 0, const std::string& history = {}) {
     proto::ToPrimary message;
     proto::Hello* hello = message.mutable_hello();
     hello->set_cluster_id(cluster_id_);
@@ -45,6 +46,8 @@ class FakeSp {
     hello->set_incarnation(incarnation_);
     hello->set_watermark(watermark);
     hello->set_protocol_version(kProtocolVersion);
+    hello->set_newest_t(newest_t);
+    hello->set_history(history);
     Send(message);
   }
 

@@ -220,6 +220,57 @@ TEST_F(PrimaryTest, RestartBeginsANewEpochAndCatchUpHasNoGap) {
   EXPECT_EQ(NextReplicate(b).from_t(), last);
 }
 
+// The database as an older copy of it would be, which then gives out the lost numbers again.
+TEST_F(PrimaryTest, WhoHasWhatARestoredDatabaseLostIsRefusedAlsoWhenTheGapIsFilled) {
+  const auto answer_to = [this](GlobalT newest_t, const std::string& history, SpId sp_id) {
+    FakeSp sp = Sp(sp_id, sp_id);
+    sp.SayHello(0, newest_t, history);
+    const auto answer = sp.Next();
+    const bool is_welcome = answer && answer->has_welcome() && !answer->welcome().say_hello();
+    return is_welcome ? answer->welcome().epochs(answer->welcome().epochs_size() - 1).history()
+           : answer   ? answer->refused().message()
+                      : "silence";
+  };
+  const std::string first = answer_to(0, "", 1);
+  FakeSp b = Sp(2);
+  Enter(b, 0);
+  for (int i = 1; i <= 4; ++i) Decide(b, i, 0, Rows({{"k" + std::to_string(i), "1"}}));
+  Stop();
+  Start();
+  const std::string lost = answer_to(4, first, 1);
+  EXPECT_EQ(lost.size(), 16U) << lost;
+  EXPECT_NE(lost, first);
+  Stop();
+  Sql("DELETE FROM psp.replication_log WHERE global_t > 2; DELETE FROM psp.data WHERE global_t > 2;"
+      "DELETE FROM psp.tx_log WHERE global_t > 2; DELETE FROM psp.epochs WHERE start_t > 2");
+  Start();
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  for (int i = 11; i <= 14; ++i)
+    EXPECT_EQ(Decide(a, i, 0, Rows({{"l" + std::to_string(i), "1"}})).global_t(), i - 8);
+  for (const GlobalT newest_t : {3, 4, 5, 100}) {
+    EXPECT_THAT(answer_to(newest_t, first, 2), testing::HasSubstr("join anew")) << newest_t;
+  }
+  EXPECT_THAT(answer_to(5, lost, 2), testing::HasSubstr("join anew"));
+  EXPECT_EQ(answer_to(2, first, 2).size(), 16U) << "it has nothing that was lost";
+}
+
+TEST_F(PrimaryTest, EpochsThatNobodyCanStandInAreForgotten) {
+  for (int i = 0; i < 3; ++i) {
+    Stop();
+    Start();
+  }
+  EXPECT_EQ(Sql("SELECT start_t FROM psp.epochs").size(), 1U) << "those before have decided nothing";
+  Stop();
+  Sql("INSERT INTO psp.epochs (epoch, start_t) VALUES (-3, 5), (-2, 10), (-1, 20);"
+      "DELETE FROM psp.epochs WHERE epoch > 0; UPDATE psp.log_start SET truncated_t = 15");
+  Start();
+  const auto left = Sql("SELECT start_t FROM psp.epochs ORDER BY start_t");
+  ASSERT_EQ(left.size(), 2U) << "one ended at 9, one began beyond the newest number";
+  EXPECT_EQ(left[0][0].as<GlobalT>(), 10);
+  EXPECT_EQ(left[1][0].as<GlobalT>(), 16);
+}
+
 TEST_F(PrimaryTest, JoinGetsTheLiveRowsThenTheStream) {
   FakeSp a = Sp(1);
   Enter(a, 0);
@@ -309,7 +360,7 @@ TEST_F(PrimaryTest, SchemaOfAnotherVersionIsRefusedWithWhatToDo) {
   Sql("UPDATE psp.cluster SET schema_version = 1");
   const auto older = TakeOver(settings_.database);
   ASSERT_FALSE(older.ok());
-  EXPECT_EQ(older.error(), "schema psp has version 1, this daemon needs 2: run psp primary upgrade");
+  EXPECT_EQ(older.error(), "schema psp has version 1, this daemon needs 3: run psp primary upgrade");
   Sql("UPDATE psp.cluster SET schema_version = 99");
   const auto newer = TakeOver(settings_.database);
   ASSERT_FALSE(newer.ok());

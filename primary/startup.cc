@@ -8,7 +8,7 @@
 namespace psp {
 namespace {
 
-constexpr int kSchemaVersion = 2;  // sql/primary/schema.sql
+constexpr int kSchemaVersion = 3;  // sql/primary/schema.sql
 constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
 
@@ -53,6 +53,19 @@ void ReadState(pqxx::transaction_base& tx, PrimaryState* state) {
   state->table_ids = ReadTableIds(tx);
 }
 
+// From here on this daemon decides; what it gives out is told from what a lost copy of this database gave
+// out.
+void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
+  const GlobalT start_t = state->closed_t + 1;
+  tx.exec_params(std::string(sql::kForgetEpochs), start_t);
+  tx.exec_params("INSERT INTO psp.epochs (epoch, start_t) VALUES ($1, $2)", state->epoch, start_t);
+  state->epochs.clear();
+  for (const pqxx::row& row : tx.exec(std::string(sql::kEpochs))) {
+    state->epochs.push_back(
+        {DecodeByteaText("\\x" + row[0].as<std::string>()).value_or(""), row[1].as<GlobalT>()});
+  }
+}
+
 }  // namespace
 
 Result<PrimaryState, std::string> TakeOver(const std::string& database) {
@@ -73,7 +86,10 @@ Result<PrimaryState, std::string> TakeOver(const std::string& database) {
   if (!epoch.ok()) return Out("cannot begin a new epoch: " + epoch.error().message);
   state.epoch = *epoch;
   if (const auto fenced = RaiseFence(session); !fenced.ok()) return Out(fenced.error().message);
-  const auto read = session.Autocommit([&state](pqxx::nontransaction& tx) { ReadState(tx, &state); });
+  const auto read = session.Transaction([&state](pqxx::work& tx) {
+    ReadState(tx, &state);
+    BeginHistory(tx, &state);
+  });
   if (!read.ok()) return Out(read.error().message);
   return Out(std::move(state));
 }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "common/epochs.h"
 #include "common/ids.h"
 #include "common/pg_session.h"
 #include "common/result.h"
@@ -21,6 +22,7 @@ struct PrimaryState {
   GlobalT truncated_t = 0;
   std::vector<RegistryRow> registry;
   std::unordered_set<std::uint32_t> table_ids;
+  EpochStarts epochs;  // this one is the last
 };
 
 // The error is a text for the operator. Nothing is changed when the database is refused. Afterwards no

@@ -42,6 +42,8 @@ std::optional<proto::Refused> Connections::Objection(const proto::Hello& hello, 
     return Refuse(Refused::NAME_MISMATCH, "semi-primary " + std::to_string(sp.sp_id) + " is named " +
                                               sp.name + ", not " + hello.name());
   }
+  const std::string lost = HistoryObjection(settings_.epochs, hello.newest_t(), hello.history());
+  if (!lost.empty()) return Refuse(Refused::OTHER_HISTORY, lost);
   const auto peer = peers_.find(sp.sp_id);
   if (peer != peers_.end() && peer->second.incarnation != hello.incarnation() &&
       now_us - peer->second.heard_us < settings_.heartbeat_timeout_us) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/epochs.h"
 #include "common/ids.h"
 #include "proto/psp.pb.h"
 
@@ -29,6 +30,7 @@ class Connections {
     std::string cluster_id;  // 16 bytes
     Epoch epoch = 0;
     std::int64_t heartbeat_timeout_us = 3'000'000;
+    EpochStarts epochs{};
   };
 
   // What to say to a Hello.
@@ -46,6 +48,7 @@ class Connections {
 
   void SetRegistry(std::vector<RegisteredSp> registry);
   const std::map<SpId, RegisteredSp>& registry() const { return registry_; }
+  const EpochStarts& epochs() const { return settings_.epochs; }
 
   // `truncated_t`: where the log begins. `registry_is_fresh`: it was read after this Hello came, so that a
   // number that is not in it does not exist. With kWelcome, `route` is the SP's from now on.

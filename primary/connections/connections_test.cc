@@ -44,7 +44,7 @@ class ConnectionsTest : public testing::Test {
     EXPECT_EQ(connections_.Heard("x", 7, 0), std::nullopt);
   }
 
-  Connections connections_{{kCluster, 7, kTimeoutUs}};
+  Connections connections_{{kCluster, 7, kTimeoutUs, {{"older", 1}, {"now", 101}}}};
 };
 
 TEST_F(ConnectionsTest, WelcomedSpIsHeardOverItsRouteInItsEpochOnly) {
@@ -79,6 +79,25 @@ TEST_F(ConnectionsTest, TruncatedLogStopsAllButJoiners) {
   ExpectRefused(Hello(1, "lisbon", 1, 19), proto::Refused::LOG_TRUNCATED, 20);
   EXPECT_EQ(Say("a", Hello(1, "lisbon", 1, 20), 0, 20).kind, Kind::kWelcome);
   EXPECT_EQ(Say("b", Hello(2, "tokyo", 1, 0), 0, 20).kind, Kind::kWelcome);
+}
+
+// However far the SP is behind by W, and whether it has joined or not as far as this database knows.
+TEST_F(ConnectionsTest, WhoHasWhatWasLostIsRefused) {
+  auto hello = Hello(1, "lisbon");
+  hello.set_newest_t(100);
+  hello.set_history("older");
+  EXPECT_EQ(Say("x", hello).kind, Kind::kWelcome);
+  connections_.Goodbye(1);
+  hello.set_newest_t(101);
+  ExpectRefused(hello, proto::Refused::OTHER_HISTORY);
+  hello.set_history("another");
+  hello.set_newest_t(7);
+  ExpectRefused(hello, proto::Refused::OTHER_HISTORY);
+  auto joined_since = Hello(2, "tokyo");
+  joined_since.set_newest_t(150);
+  joined_since.set_history("another");
+  ExpectRefused(joined_since, proto::Refused::OTHER_HISTORY);
+  EXPECT_EQ(Say("x", Hello(2, "tokyo")).kind, Kind::kWelcome);
 }
 
 TEST_F(ConnectionsTest, SecondDaemonOfOneSpIsRefusedUntilTheFirstIsSilent) {

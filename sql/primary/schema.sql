@@ -5,7 +5,7 @@ CREATE SCHEMA psp;
 CREATE TABLE psp.cluster (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     cluster_id     uuid NOT NULL DEFAULT gen_random_uuid(),
-    schema_version integer NOT NULL DEFAULT 2,    -- a change here raises it: upgrades/NUMBER.sql
+    schema_version integer NOT NULL DEFAULT 3,    -- a change here raises it: upgrades/NUMBER.sql
     epoch          bigint NOT NULL DEFAULT 0,      -- the daemon adds one at each start
     mode           text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
     slots          integer NOT NULL DEFAULT 64,    -- stride of every sequence = most SPs there can ever be
@@ -13,6 +13,14 @@ CREATE TABLE psp.cluster (
     schema_ddl     text                            -- the application's schema as plain SQL, for SPs that join
 );
 INSERT INTO psp.cluster DEFAULT VALUES;
+
+-- Which start of the daemon decided which numbers: those from start_t to before the next one's. A database that was
+-- restored from a backup goes on with another history, and an SP that has what was lost is told by it.
+CREATE TABLE psp.epochs (
+    epoch   bigint PRIMARY KEY,
+    history uuid NOT NULL DEFAULT gen_random_uuid(),
+    start_t bigint NOT NULL
+);
 
 -- Every SP that ever was. Numbers are never used again; an SP that left keeps its row.
 -- join_t: it copies the table as of this, or its copy is not known to be on its disk yet; null: neither.

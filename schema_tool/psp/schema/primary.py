@@ -16,7 +16,7 @@ from psp.schema.server import refuse_sql_ascii
 
 SLOTS = 64
 SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
-SCHEMA_VERSION = 2  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
+SCHEMA_VERSION = 3  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
 DAEMON_LOCK = (7369584, 1)  # primary/startup.cc
 
 

@@ -1,0 +1,1 @@
+SELECT encode(uuid_send(history), 'hex') AS history, start_t FROM psp.epochs ORDER BY start_t
