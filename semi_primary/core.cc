@@ -26,6 +26,8 @@ SemiPrimaryCore::SemiPrimaryCore(const Options& options)
                     .sp_name = [this](SpId sp_id) { return NameOf(sp_id); },
                     .on_decided = [this](const proto::WriteSet& write_set,
                                          const RowKey* lost) { mrv_outcomes_.Add(write_set, lost); }}),
+      epochs_(options.epochs),
+      saved_epochs_(options.epochs),
       watermark_(options.watermark) {}
 
 SemiPrimaryCore::Actions SemiPrimaryCore::TakeActions() {
@@ -53,6 +55,9 @@ void SemiPrimaryCore::OnApplyEvent(const ApplyEvent& event, std::int64_t now_us)
     OnApplyProgress(*progress, now_us);
   } else if (const auto* catalog = std::get_if<ApplyCatalog>(&event)) {
     SetCatalog(catalog->catalog);
+  } else if (const auto* saved = std::get_if<EpochsSaved>(&event)) {
+    saved_epochs_ = saved->epochs;
+    if (!going_on_) GoOn(now_us);
   } else {
     failure_ = std::get<ApplyFailed>(event).message;
     last_error_ = failure_;
@@ -69,7 +74,9 @@ void SemiPrimaryCore::OnApplyStarted(const ApplyStarted& started, std::int64_t n
   SetCatalog(started.catalog);
   position_.Reset(started.watermark);
   submissions_.OnStreamReset();
-  if (connected()) Recover(now_us);
+  // Who joins has nothing that the new copy will not replace.
+  newest_t_ = joining_ ? 0 : std::max(newest_t_, started.newest_t);
+  GoOn(now_us);
 }
 
 void SemiPrimaryCore::SetCatalog(TableCatalogPtr catalog) {
@@ -92,7 +99,8 @@ void SemiPrimaryCore::OnTime(std::int64_t now_us) {
   submissions_.OnTime(now_us);
   if (connected() && now_us - heard_us_ > options_.heartbeat_timeout_us) Disconnect("it is silent");
   SayIfAlone(now_us);
-  if ((!connected() || asking_name_) && (hello_us_ == 0 || now_us - hello_us_ >= kHelloEveryUs)) {
+  if (generation_ != 0 && (!connected() || asking_name_) &&
+      (hello_us_ == 0 || now_us - hello_us_ >= kHelloEveryUs)) {
     SayHello(now_us);
   }
   if (connected() && now_us - heartbeat_us_ >= heartbeat_interval_us_) SendHeartbeat(now_us);
@@ -113,9 +121,10 @@ void SemiPrimaryCore::SayGoodbye() {
   Send(std::move(goodbye));
 }
 
-// Durable W, when the primary does not know it yet.
+// Durable W, when the primary does not know it yet. After Recover, by which it learns who joins and has
+// nothing.
 void SemiPrimaryCore::Acknowledge() {
-  if (!connected() || durable_ <= acked_) return;
+  if (!going_on_ || durable_ <= acked_) return;
   proto::ToPrimary ack;
   ack.mutable_ack()->set_watermark(durable_);
   Send(std::move(ack));
@@ -153,7 +162,7 @@ std::string SemiPrimaryCore::StateName() const {
   if (stopping_) return "stopped";
   if (!connected()) return "disconnected";
   if (joining_) return "joining";
-  return recovering_ || watermark_ < catch_up_t_ ? "recovering" : "streaming";
+  return !going_on_ || recovering_ || watermark_ < catch_up_t_ ? "recovering" : "streaming";
 }
 
 DaemonStatus SemiPrimaryCore::Status(std::int64_t now_us) const {

@@ -3,9 +3,14 @@
 // (monotonic microseconds) come in as arguments; what is to be done comes out as Actions. server.cc moves
 // them from and to the socket and the threads, the simulation moves them in virtual time. One thread.
 //
-// Connection: Hello (epoch 0) is said until Welcome comes; then Recover from where the stream stands, and
-// everything open is sent again. Silence for heartbeat_timeout, or Welcome{say_hello}, begins anew.
+// Connection: once the apply worker has told where the database stands, Hello (epoch 0) is said until Welcome
+// comes. When the primary's list of epochs is on the disk, the stream goes on (Recover from where it stands)
+// and everything open is sent again. Silence for heartbeat_timeout, or Welcome{say_hello}, begins anew.
 // Messages of another epoch are dropped.
+//
+// History: `newest_t_` covers every transaction whose rows are in this database or may come to be. Hello and
+// Welcome are answered for it: a primary that does not have it (common/epochs.h) gets nothing from here, and
+// nothing of it is applied.
 //
 // Copy: whatever it is interrupted by, it is taken from its first row to its last or begun anew, never put
 // together from parts of two.
@@ -14,9 +19,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/epochs.h"
 #include "common/note.h"
 #include "semi_primary/apply/stream_position.h"
 #include "semi_primary/apply/types.h"
@@ -34,6 +41,7 @@ class SemiPrimaryCore {
     std::string name;
     std::uint64_t incarnation = 0;  // drawn at each start of the daemon
     GlobalT watermark = 0;          // of the database, at the start
+    EpochStarts epochs{};           // saved in the database
     std::int64_t heartbeat_timeout_us = 3'000'000;
     std::int64_t commit_timeout_us = 10'000'000;
     std::int64_t disconnected_grace_us = 1'000'000;
@@ -48,6 +56,7 @@ class SemiPrimaryCore {
     std::vector<proto::ToPrimary> messages;  // those that cannot be sent may be dropped
     std::vector<ApplyStep> steps;            // for the apply worker
     std::vector<Submissions::Reply> replies;
+    std::optional<EpochStarts> save_epochs{};  // durably; EpochsSaved tells when it is done
     std::vector<Note> notes;
   };
 
@@ -86,7 +95,7 @@ class SemiPrimaryCore {
 
   // One message each (core_messages.cc).
   void OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us);
-  void OnRefused(const proto::Refused& refused);
+  void OnRefused(const std::string& why, proto::Refused::Reason reason);
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnReplicate(const proto::Replicate& replicate, std::int64_t now_us);
   void OnSnapshotChunk(const proto::SnapshotChunk& chunk);
@@ -98,6 +107,7 @@ class SemiPrimaryCore {
   void SayHello(std::int64_t now_us);
   void SayIfAlone(std::int64_t now_us);
   void Disconnect(const char* why);
+  void GoOn(std::int64_t now_us);
   void Recover(std::int64_t now_us);
   void SendHeartbeat(std::int64_t now_us);
   void Send(proto::ToPrimary message);
@@ -118,6 +128,7 @@ class SemiPrimaryCore {
 
   Epoch epoch_ = 0;           // 0: not connected
   bool asking_name_ = false;  // Hello was said for a name: what comes before Welcome is dropped
+  bool going_on_ = false;     // since Welcome: what was open is sent
   bool stopping_ = false;
   bool fatal_ = false;
   std::uint64_t generation_ = 0;  // of the stream; 0: the apply worker has not begun
@@ -126,6 +137,9 @@ class SemiPrimaryCore {
   bool copy_received_ = false;   // all of the table has arrived
   bool recovering_ = false;      // asked to stream again, nothing taken since
   GlobalT catch_up_t_ = 0;       // the primary's closed_t at Welcome
+  EpochStarts epochs_;           // as the primary told last
+  EpochStarts saved_epochs_;     // of these or older ones, on the disk
+  GlobalT newest_t_ = 0;         // see above
   GlobalT watermark_ = 0;
   GlobalT durable_ = 0;
   GlobalT acked_ = -1;

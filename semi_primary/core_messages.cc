@@ -30,7 +30,7 @@ void SemiPrimaryCore::OnMessage(const proto::ToSemiPrimary& message, std::int64_
   alone_since_us_ = 0;
   alone_said_ = false;
   if (message.has_welcome()) return OnWelcome(message.epoch(), message.welcome(), now_us);
-  if (message.has_refused()) return OnRefused(message.refused());
+  if (message.has_refused()) return OnRefused(message.refused().message(), message.refused().reason());
   if (!connected() || message.epoch() != epoch_) return;
   if (message.has_heartbeat_reply()) return OnHeartbeatReply(message.heartbeat_reply(), now_us);
   if (asking_name_) return;  // it comes again after Welcome
@@ -45,25 +45,43 @@ void SemiPrimaryCore::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std:
     if (connected()) Disconnect("it does not know this semi-primary any more");
     return;
   }
+  EpochStarts epochs;
+  for (const auto& one : welcome.epochs()) epochs.push_back({one.history(), one.start_t()});
+  // Not only the primary's affair: this may be the answer to an older Hello.
+  const std::string lost = HistoryObjection(epochs, newest_t_, HistoryOf(epochs_, newest_t_));
+  if (!lost.empty()) return OnRefused(lost, proto::Refused::OTHER_HISTORY);
   for (const auto& sp : welcome.semi_primaries()) sp_names_[sp.sp_id()] = sp.name();
   asking_name_ = false;
   if (epoch != epoch_) Say(Note::Level::kInfo, "connected to the primary, epoch " + std::to_string(epoch));
   epoch_ = epoch;
+  epochs_ = std::move(epochs);
   acked_ = -1;
   closed_t_ = welcome.closed_t();
   catch_up_t_ = welcome.closed_t();
   if (welcome.heartbeat_interval_ms() > 0)
     heartbeat_interval_us_ = welcome.heartbeat_interval_ms() * std::int64_t{1000};
   last_error_ = failure_;
-  if (generation_ != 0) Recover(now_us);
-  submissions_.OnConnected();
+  going_on_ = false;
+  GoOn(now_us);
 }
 
-void SemiPrimaryCore::OnRefused(const proto::Refused& refused) {
-  if (last_error_ != refused.message())
-    Say(Note::Level::kError, "the primary refuses this semi-primary: " + refused.message());
-  last_error_ = refused.message();
-  switch (refused.reason()) {
+// What the primary decides from now on is told by `epochs_` from what another one decides, and a crash must
+// not part it from that. So they are on the disk first.
+void SemiPrimaryCore::GoOn(std::int64_t now_us) {
+  if (!connected() || generation_ == 0) return;
+  if (saved_epochs_ != epochs_) {
+    submissions_.OnDisconnected();
+    actions_.save_epochs = epochs_;
+    return;
+  }
+  Recover(now_us);
+  if (!std::exchange(going_on_, true)) submissions_.OnConnected();
+}
+
+void SemiPrimaryCore::OnRefused(const std::string& why, proto::Refused::Reason reason) {
+  if (last_error_ != why) Say(Note::Level::kError, "the primary refuses this semi-primary: " + why);
+  last_error_ = why;
+  switch (reason) {
     case proto::Refused::DUPLICATE_SP:
     case proto::Refused::UNSPECIFIED:
       return;  // Hello is said again
@@ -78,11 +96,13 @@ void SemiPrimaryCore::OnDecision(const proto::Decision& decision, std::int64_t n
     return;
   }
   if (decision.has_conflict() && AskName(decision.conflict().winner_sp_id(), now_us)) return;
+  newest_t_ = std::max(newest_t_, decision.global_t());
   submissions_.OnDecision(decision);
 }
 
 void SemiPrimaryCore::OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us) {
   if (reply.has_conflict() && AskName(reply.conflict().winner_sp_id(), now_us)) return;
+  newest_t_ = std::max(newest_t_, reply.global_t());  // in views mode it may be applied by this
   submissions_.OnOutcomeReply(reply);
 }
 
@@ -107,6 +127,7 @@ void SemiPrimaryCore::OnReplicate(const proto::Replicate& replicate, std::int64_
       break;
   }
   recovering_ = false;
+  newest_t_ = std::max(newest_t_, replicate.closed_t());
   ApplyStep step;
   step.generation = generation_;
   step.closed_t = replicate.closed_t();
@@ -160,6 +181,7 @@ void SemiPrimaryCore::OnSnapshotChunk(const proto::SnapshotChunk& chunk) {
   recovering_ = false;
   if (!chunk.last()) return;
   copy_received_ = true;
+  newest_t_ = std::max(chunk.snapshot_t(), chunk.complete_t());  // the copy leaves out what was changed since
   position_.Reset(chunk.snapshot_t());
 }
 
@@ -184,6 +206,8 @@ void SemiPrimaryCore::SayHello(std::int64_t now_us) {
   hello->set_incarnation(options_.incarnation);
   hello->set_watermark(watermark_);
   hello->set_protocol_version(kProtocolVersion);
+  hello->set_newest_t(newest_t_);
+  hello->set_history(HistoryOf(epochs_, newest_t_));
 }
 
 // A wrong address looks like a primary that is not there yet: the operator must be told once.
@@ -202,6 +226,7 @@ void SemiPrimaryCore::Disconnect(const char* why) {
   epoch_ = 0;
   alone_said_ = true;  // by this
   asking_name_ = false;
+  going_on_ = false;
   hello_us_ = 0;
   actions_.reconnect = true;
   actions_.messages.clear();

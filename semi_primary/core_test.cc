@@ -14,6 +14,7 @@ constexpr SpId kMe = 1;
 constexpr SpId kOther = 2;
 constexpr Epoch kEpoch = 7;
 constexpr std::int64_t kTimeoutUs = 3'000'000;
+const EpochStarts kEpochs = {{"older", 1}, {"now", 101}};
 
 TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number)); }
 
@@ -33,7 +34,7 @@ class SemiPrimaryCoreTest : public testing::Test {
     message.set_epoch(epoch);
     core_.OnMessage(message, now_us_);
   }
-  void Welcome(GlobalT closed_t = 0, Epoch epoch = kEpoch) {
+  void Welcome(GlobalT closed_t = 0, Epoch epoch = kEpoch, const EpochStarts& epochs = kEpochs) {
     proto::ToSemiPrimary message;
     message.mutable_welcome()->set_closed_t(closed_t);
     for (const SpId sp_id : {kMe, kOther}) {
@@ -41,10 +42,16 @@ class SemiPrimaryCoreTest : public testing::Test {
       name->set_sp_id(sp_id);
       name->set_name("sp" + std::to_string(sp_id));
     }
+    for (const EpochStart& one : epochs) {
+      proto::EpochStart* start = message.mutable_welcome()->add_epochs();
+      start->set_history(one.history);
+      start->set_start_t(one.start_t);
+    }
     Hear(message, epoch);
   }
-  void Started(GlobalT watermark, bool joining = false) {
-    core_.OnApplyEvent(ApplyStarted{++generation_, watermark, joining, nullptr}, now_us_);
+  void Started(GlobalT watermark, bool joining = false, GlobalT newest_t = 0) {
+    core_.OnApplyEvent(
+        ApplyStarted{++generation_, watermark, joining, nullptr, std::max(watermark, newest_t)}, now_us_);
   }
   // Connected and streaming.
   void Enter(GlobalT watermark = 0, bool joining = false) {
@@ -98,10 +105,14 @@ class SemiPrimaryCoreTest : public testing::Test {
                          .name = "sp1",
                          .incarnation = 42,
                          .watermark = 0,
+                         .epochs = kEpochs,
                          .heartbeat_timeout_us = kTimeoutUs}};
 };
 
 TEST_F(SemiPrimaryCoreTest, SaysHelloUntilItIsWelcomedAndThenRecovers) {
+  core_.OnTime(now_us_);
+  EXPECT_THAT(Now().messages, IsEmpty()) << "the apply worker has not told where the database stands";
+  Started(3);
   core_.OnTime(now_us_);
   const auto first = Now();
   ASSERT_THAT(Kinds(first), ElementsAre(proto::ToPrimary::kHello));
@@ -112,8 +123,6 @@ TEST_F(SemiPrimaryCoreTest, SaysHelloUntilItIsWelcomedAndThenRecovers) {
   core_.OnTime(now_us_ + 500'000);
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kHello));
   Welcome(5);
-  EXPECT_THAT(Now().messages, IsEmpty()) << "the apply worker has not told where the database stands";
-  Started(3);
   const auto recover = Now();
   ASSERT_THAT(Kinds(recover), ElementsAre(proto::ToPrimary::kRecover));
   EXPECT_EQ(recover.messages[0].recover().from(), 3);
@@ -169,6 +178,87 @@ TEST_F(SemiPrimaryCoreTest, BeginsAnewWhenThePrimaryDoesNotKnowIt) {
   Hear(message);
   EXPECT_TRUE(Now().reconnect);
   EXPECT_FALSE(core_.connected());
+}
+
+// What it may hand over to applications or apply counts, not only W.
+TEST_F(SemiPrimaryCoreTest, HelloTellsTheNewestTransactionAndWhoDecidedIt) {
+  const auto hello = [this] {
+    now_us_ += kTimeoutUs + 1;
+    core_.OnTime(now_us_);
+    const auto actions = Now();
+    const proto::Hello said = actions.messages.empty() ? proto::Hello() : actions.messages.back().hello();
+    return std::pair(said.newest_t(), said.history());
+  };
+  Enter(0);
+  EXPECT_EQ(hello(), std::pair(GlobalT{0}, std::string())) << "it has what was there at adoption";
+  Started(90, false, 100);
+  EXPECT_EQ(hello(), std::pair(GlobalT{100}, std::string("older"))) << "an own commit above W";
+  Welcome(90);
+  Hear(Replicate(90, 150));
+  EXPECT_EQ(hello(), std::pair(GlobalT{150}, std::string("now"))) << "received, not applied yet";
+  Welcome(150);
+  proto::ToSemiPrimary message;
+  message.mutable_decision()->set_tx_id(Id(1).ToBytes());
+  message.mutable_decision()->set_global_t(160);
+  Hear(message);
+  Started(90);
+  EXPECT_EQ(hello(), std::pair(GlobalT{160}, std::string("now"))) << "a backend may be committing it";
+}
+
+TEST_F(SemiPrimaryCoreTest, WhoJoinsTellsNothingUntilTheCopyIsThere) {
+  Enter(90, true);
+  const auto newest = [this] {
+    now_us_ += kTimeoutUs + 1;
+    core_.OnTime(now_us_);
+    const auto actions = Now();
+    return actions.messages.empty() ? -1 : actions.messages.back().hello().newest_t();
+  };
+  EXPECT_EQ(newest(), 0) << "all of it will be replaced";
+  Welcome(100);
+  Hear(Chunk(100, 1, 1));
+  EXPECT_EQ(newest(), 0);
+  Welcome(100);
+  auto last = Chunk(100, 1, 1, true);
+  last.mutable_snapshot_chunk()->set_complete_t(120);
+  Hear(last);
+  EXPECT_EQ(newest(), 120) << "the copy leaves out the rows that were changed up to there";
+}
+
+TEST_F(SemiPrimaryCoreTest, PrimaryThatDoesNotHaveWhatIsHereIsNotGivenAnything) {
+  Enter(90);
+  Hear(Replicate(90, 150));
+  Submit(1, Rows("k"));
+  Now();
+  Welcome(200, kEpoch, {{"older", 1}, {"now", 101}, {"next", 151}});
+  EXPECT_FALSE(core_.fatal());
+  Welcome(200, kEpoch, {{"older", 1}, {"now", 101}, {"restored", 150}});
+  EXPECT_TRUE(core_.fatal());
+  EXPECT_THAT(core_.Status(now_us_).last_error, testing::HasSubstr("global_t 150"));
+  for (const auto& message : Now().messages) {
+    EXPECT_FALSE(message.has_recover() || message.has_certify()) << message.ShortDebugString();
+  }
+}
+
+TEST_F(SemiPrimaryCoreTest, NothingGoesOnBeforeTheEpochsAreSaved) {
+  Enter(90);
+  Submit(1, Rows("k"));
+  Now();
+  const EpochStarts grown = {{"older", 1}, {"now", 101}, {"next", 111}};
+  Welcome(110, kEpoch + 1, grown);
+  Submit(2, Rows("l"));
+  core_.OnApplyEvent(ApplyProgress{generation_, 90, 90, 0, false}, now_us_);
+  auto actions = Now();
+  EXPECT_THAT(actions.messages, IsEmpty());
+  EXPECT_EQ(actions.save_epochs, grown);
+  core_.OnApplyEvent(EpochsSaved{kEpochs}, now_us_);
+  EXPECT_EQ(Now().save_epochs, grown) << "those were saved for an older Welcome";
+  core_.OnApplyEvent(EpochsSaved{grown}, now_us_);
+  actions = Now();
+  EXPECT_EQ(actions.save_epochs, std::nullopt);
+  EXPECT_THAT(Kinds(actions), ElementsAre(proto::ToPrimary::kRecover, proto::ToPrimary::kCertify,
+                                          proto::ToPrimary::kCertify));
+  Welcome(110, kEpoch + 1, grown);
+  EXPECT_EQ(Now().save_epochs, std::nullopt) << "they are there";
 }
 
 TEST_F(SemiPrimaryCoreTest, OnlySomeRefusalsAreForGood) {

@@ -48,12 +48,16 @@ class FakePrimary {
       ;
   }
 
-  // Greets as a primary does, and begins the stream where the semi-primary wants it.
-  void Enter() {
+  proto::Hello AwaitHello() {
     proto::Hello hello;
     do hello = Await(Kind::kHello).hello();
     while (hello.incarnation() == ended_ && !testing::Test::HasFailure());
     incarnation_ = hello.incarnation();
+    return hello;
+  }
+  // Greets as a primary does, and begins the stream where the semi-primary wants it.
+  void Enter() {
+    AwaitHello();
     SendWelcome();
     closed_t_ = Await(Kind::kRecover).recover().from();
     Publish({});
@@ -80,6 +84,8 @@ class FakePrimary {
     proto::Welcome* welcome = message.mutable_welcome();
     welcome->set_closed_t(closed_t_);
     welcome->set_heartbeat_interval_ms(50);
+    welcome->add_epochs()->set_history(history_);
+    welcome->mutable_epochs(0)->set_start_t(1);
     for (const auto& [sp_id, name] : {std::pair(1, "one"), std::pair(2, "two")}) {
       proto::SemiPrimaryName* known = welcome->add_semi_primaries();
       known->set_sp_id(static_cast<SpId>(sp_id));
@@ -133,6 +139,8 @@ class FakePrimary {
 
   void set_epoch(Epoch epoch) { epoch_ = epoch; }
   Epoch epoch() const { return epoch_; }
+  // 16 bytes: whose numbers it gives out.
+  void set_history(const std::string& history) { history_ = history; }
   void set_answers_heartbeats(bool answers) { answers_heartbeats_ = answers; }
   const std::string& endpoint() const { return endpoint_; }
   // The last number of the stream.
@@ -155,6 +163,7 @@ class FakePrimary {
   }
 
   Epoch epoch_;
+  std::string history_ = std::string(16, 'h');
   GlobalT closed_t_ = 0;
   bool answers_heartbeats_ = true;
   std::uint64_t incarnation_ = 0;

@@ -135,6 +135,29 @@ TEST_F(SemiPrimaryTest, WordsOfAnotherEpochAreDropped) {
   EXPECT_EQ(Stock(2), 1);
 }
 
+// What it says after a restart, too, is by the epochs that it has saved, and by all that its database has.
+TEST_F(SemiPrimaryTest, HistoryOutlivesTheDaemon) {
+  ExpectAllIsWell();
+  Answer answer = Raise(2);
+  const GlobalT own = primary_.closed_t() + 1;
+  primary_.Commit(primary_.AwaitCertify().tx_id(), own);
+  EXPECT_EQ(answer.get().sqlstate, "");
+  Stop();
+  Start({});
+  const proto::Hello hello = primary_.AwaitHello();
+  EXPECT_EQ(hello.watermark(), own - 1);
+  EXPECT_EQ(hello.newest_t(), own) << "it is in psp.applied";
+  EXPECT_EQ(hello.history(), std::string(16, 'h'));
+  primary_.set_history(std::string(16, 'o'));
+  primary_.SendWelcome();
+  EXPECT_EQ(Join(), 1) << "a primary that has another transaction of this number";
+  EXPECT_THAT(Sql("SELECT last_error FROM psp.status")[0][0].as<std::string>(), HasSubstr("join anew"));
+  primary_.set_history(std::string(16, 'h'));
+  Start({});
+  primary_.Enter();
+  EXPECT_EQ(Stock(2), 1);
+}
+
 TEST_F(SemiPrimaryTest, WelcomeOfAnotherEpochBeginsItAnew) {
   Answer answer = Raise(2);
   const proto::Certify first = primary_.AwaitCertify();
@@ -304,7 +327,7 @@ TEST_F(SemiPrimaryTest, DatabaseThatIsNotItsOwnIsRefusedWithWhatToDo) {
   EXPECT_THAT(open(database_ + " dbname=postgres", "one"), HasSubstr("psp schema adopt"));
   EXPECT_THAT(open(database_ + " dbname=nowhere", "one"), HasSubstr("nowhere"));
   Sql("UPDATE psp.identity SET schema_version = 1");
-  EXPECT_THAT(open(database_, "one"), HasSubstr("schema psp has version 1, this daemon needs 3: release it"));
+  EXPECT_THAT(open(database_, "one"), HasSubstr("schema psp has version 1, this daemon needs 4: release it"));
   Sql("UPDATE psp.identity SET schema_version = 99");
   EXPECT_THAT(open(database_, "one"), HasSubstr("a newer psp has made it"));
   Sql("UPDATE psp.identity SET schema_version = 2, mode = 'views'");

@@ -37,6 +37,7 @@ SemiPrimaryCore::Options ToCoreOptions(const SemiPrimarySettings& settings, cons
   options.name = settings.name;
   options.incarnation = DrawIncarnation();
   options.watermark = identity.watermark;
+  options.epochs = identity.epochs;
   options.heartbeat_timeout_us = settings.heartbeat_timeout_ms * 1000;
   options.commit_timeout_us = settings.commit_timeout_ms * 1000;
   options.disconnected_grace_us = settings.disconnected_grace_ms * 1000;
@@ -76,7 +77,7 @@ Result<Done, std::string> Server::Start() {
   apply_.Start();
   blockers_.Start();
   mrv_reporter_.Start();
-  status_->Start();
+  status_->Start([this](const EpochStarts& epochs) { apply_events_.Push(EpochsSaved{epochs}); });
   return started;
 }
 
@@ -150,6 +151,7 @@ void Server::Carry() {
     const std::int64_t now_us = MonotonicUs();
     for (Submissions::Reply& reply : actions.replies) front_->Answer(std::move(reply), &core_, now_us);
     for (ApplyStep& step : actions.steps) apply_.inbox().Push(std::move(step));
+    if (actions.save_epochs) status_->SaveEpochs(*actions.save_epochs);
     for (const Note& note : actions.notes) Log(note, &logged_);
     again = !actions.replies.empty();  // the front may have asked for more
   }

@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
-
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/pg_binary.h"
 #include "common/schema_version.h"
 #include "embedded/semi_primary_sql.h"
 
 namespace psp {
 namespace {
 
-constexpr int kSchemaVersion = 3;  // sql/common/semi_primary.sql
+constexpr std::int64_t kTroubleWaitMs = 500;
+constexpr int kSchemaVersion = 4;  // sql/common/semi_primary.sql
 
 std::string JsonText(const std::string& text) {
   std::string out = "\"";
@@ -21,6 +21,14 @@ std::string JsonText(const std::string& text) {
     out.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
   }
   return out + "\"";
+}
+
+EpochStarts ReadEpochs(pqxx::work& tx) {
+  EpochStarts epochs;
+  for (const pqxx::row& row : tx.exec(std::string(sql::kReadEpochs))) {
+    epochs.push_back({pqxx::binarystring(row["history"]).str(), row["start_t"].as<GlobalT>()});
+  }
+  return epochs;
 }
 
 std::string ToJson(const DaemonStatus& now, double commits_per_s, double aborts_per_s) {
@@ -69,7 +77,10 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
     identity.token = row["token"].as<std::string>();
     identity.database = row["database"].as<std::string>();
     identity.watermark = row["watermark"].as<GlobalT>();
-    if (problem.empty()) WriteServedAt(tx, served_at);
+    if (problem.empty()) {
+      identity.epochs = ReadEpochs(tx);
+      WriteServedAt(tx, served_at);
+    }
   });
   if (!read) {
     const bool is_plain = read.error().sqlstate == "42P01";
@@ -91,7 +102,8 @@ void StatusWriter::WriteServedAt(pqxx::work& tx, const std::string& served_at) c
   if (pending > 0) spdlog::info("{} transactions are pending: the primary's log will tell", pending);
 }
 
-void StatusWriter::Start() {
+void StatusWriter::Start(std::function<void(const EpochStarts&)> on_saved) {
+  on_saved_ = std::move(on_saved);
   thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
 }
 
@@ -105,21 +117,55 @@ void StatusWriter::Set(const DaemonStatus& status) {
   status_ = status;
 }
 
+void StatusWriter::SaveEpochs(const EpochStarts& epochs) {
+  const std::lock_guard lock(mutex_);
+  unsaved_ = epochs;
+  wake_up_.notify_one();
+}
+
 void StatusWriter::Run(std::stop_token stop) {
-  std::mutex mutex;
-  std::condition_variable_any tick;
-  std::unique_lock lock(mutex);
   std::int64_t written_us = MonotonicUs();
   while (!stop.stop_requested()) {
-    tick.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+    std::optional<EpochStarts> unsaved;
+    {
+      std::unique_lock lock(mutex_);
+      wake_up_.wait_for(lock, stop, std::chrono::seconds(1), [this] { return unsaved_.has_value(); });
+      unsaved = unsaved_;
+    }
     if (!session_.connected()) {
       sequences_due_ = true;  // PostgreSQL may have crashed
       if (!session_.ConnectUntilStopped(stop)) return;
     }
+    if (unsaved && !Save(*unsaved)) WaitOrStop(stop, kTroubleWaitMs);
+    if (unsaved && !stop.stop_requested()) continue;
     const std::int64_t now_us = MonotonicUs();
     Write(static_cast<double>(now_us - written_us) / 1e6);
     written_us = now_us;
   }
+}
+
+bool StatusWriter::Save(const EpochStarts& epochs) {
+  ArrayWriter histories(kOidUuid);
+  ArrayWriter starts(kOidInt8);
+  for (const EpochStart& epoch : epochs) {
+    histories.Add(std::string_view(epoch.history));
+    starts.AddInt8(epoch.start_t);
+  }
+  const auto saved = session_.Transaction([&](pqxx::work& tx) {
+    tx.exec0("SET LOCAL synchronous_commit = on");
+    tx.exec0("DELETE FROM psp.epochs");
+    tx.exec_params0(std::string(sql::kSaveEpochs), Binary(histories.Finish()), Binary(starts.Finish()));
+  });
+  if (!saved) {
+    if (logged_.First(saved.error().message)) spdlog::warn("epochs: {}", saved.error().message);
+    return false;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (unsaved_ == epochs) unsaved_.reset();
+  }
+  on_saved_(epochs);
+  return true;
 }
 
 void StatusWriter::Write(double seconds) {

@@ -1,12 +1,17 @@
-// The daemon's own session: claims the database, reads its identity, and once a second writes
-// psp.daemon_status and, in native mode, clears away what finished transactions have left (psp.clean).
+// The daemon's own session: claims the database, reads its identity, saves the primary's epochs, and once a
+// second writes psp.daemon_status and, in native mode, clears away what finished transactions have left
+// (psp.clean).
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "common/epochs.h"
 #include "common/ids.h"
 #include "common/log.h"
 #include "common/pg_session.h"
@@ -20,9 +25,10 @@ struct Identity {
   std::string token;
   std::string database;  // psp.this_database()
   GlobalT watermark = 0;
+  EpochStarts epochs{};
 };
 
-// Open and Identity reading on the caller's thread, before Start; Set from any thread.
+// Open and Identity reading on the caller's thread, before Start; Set and SaveEpochs from any thread.
 class StatusWriter {
  public:
   StatusWriter(const std::string& conninfo, bool views_mode);
@@ -32,13 +38,17 @@ class StatusWriter {
   // hook server's conninfo, or the endpoint for clients. In views mode transactions that were under way when
   // the last daemon ended become pending. The error says why this database cannot be served.
   Result<Identity, std::string> Open(const std::string& name, const std::string& served_at);
-  void Start();
+  // `on_saved` is called on the writer's thread, when epochs are on the disk.
+  void Start(std::function<void(const EpochStarts&)> on_saved);
   // Writes the last status and joins the thread.
   void Stop();
   void Set(const DaemonStatus& status);
+  // At once, and until it has succeeded. Newer ones take the place of those that wait.
+  void SaveEpochs(const EpochStarts& epochs);
 
  private:
   void Run(std::stop_token stop);
+  bool Save(const EpochStarts& epochs);
   void Write(double seconds);
   void AdvanceSequences(GlobalT closed_t);
 
@@ -47,7 +57,10 @@ class StatusWriter {
   const bool views_mode_;
   PgSession session_;
   std::mutex mutex_;
-  DaemonStatus status_;  // guarded by mutex_
+  std::condition_variable_any wake_up_;
+  DaemonStatus status_;                 // guarded by mutex_
+  std::optional<EpochStarts> unsaved_;  // guarded by mutex_
+  std::function<void(const EpochStarts&)> on_saved_;
   // The thread's:
   DaemonStatus last_written_;
   bool sequences_due_ = true;

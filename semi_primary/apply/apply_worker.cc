@@ -81,7 +81,7 @@ bool ApplyWorker::Begin(std::stop_token stop) {
     if (options_.views_mode) tx.exec(kRecoverIfLost);
     const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
     tx.exec_prepared0("forget_proofs", GlobalT{0}, row[0].as<GlobalT>());
-    return std::pair(row[0].as<GlobalT>(), row[1].as<bool>());
+    return std::tuple(row[0].as<GlobalT>(), row[1].as<bool>(), row[2].as<GlobalT>());
   });
   auto catalog = state ? LoadCatalog(session_) : PgResult<TableCatalogPtr>(state.error());
   if (!catalog) {
@@ -90,7 +90,8 @@ bool ApplyWorker::Begin(std::stop_token stop) {
     WaitOrStop(stop, kTroubleWaitMs);
     return false;
   }
-  std::tie(watermark_, joining_) = *state;
+  GlobalT newest_t = 0;
+  std::tie(watermark_, joining_, newest_t) = *state;
   durable_ = -1;
   durable_at_us_ = 0;
   copied_rows_ = 0;
@@ -98,7 +99,7 @@ bool ApplyWorker::Begin(std::stop_token stop) {
   catalog_ = *catalog;
   catalog_is_early_ = joining_;
   ++generation_;
-  report_(ApplyStarted{generation_, watermark_, joining_, catalog_});
+  report_(ApplyStarted{generation_, watermark_, joining_, catalog_, newest_t});
   return true;
 }
 

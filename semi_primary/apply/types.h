@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/epochs.h"
 #include "common/ids.h"
 #include "proto/psp.pb.h"
 #include "semi_primary/apply/catalog.h"
@@ -41,6 +42,7 @@ struct ApplyStarted {  // the stream must begin anew from here
   GlobalT watermark = 0;
   bool joining = false;
   TableCatalogPtr catalog;
+  GlobalT newest_t = 0;  // of psp.applied, or the watermark
 };
 struct ApplyProgress {
   std::uint64_t generation = 0;
@@ -55,6 +57,10 @@ struct ApplyCatalog {
 struct ApplyFailed {  // applying has stopped for good
   std::string message;
 };
-using ApplyEvent = std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyFailed>;
+// By the daemon's own session, since the worker may be waiting for a transaction that waits for the primary.
+struct EpochsSaved {
+  EpochStarts epochs;  // on the disk now
+};
+using ApplyEvent = std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyFailed, EpochsSaved>;
 
 }  // namespace psp

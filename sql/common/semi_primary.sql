@@ -6,7 +6,7 @@ CREATE TABLE psp.identity (
     sp_id           integer NOT NULL,
     name            text NOT NULL,
     mode            text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
-    schema_version  integer NOT NULL DEFAULT 3,  -- a change of a table here raises it; the daemon refuses all others
+    schema_version  integer NOT NULL DEFAULT 4,  -- a change of a table here raises it; the daemon refuses all others
     token           text NOT NULL,      -- what the commit hook shows the daemon, and nobody else can read
     hook_conninfo   text NOT NULL,      -- native: where the daemon's commit hook server listens (libpq conninfo)
     client_endpoint text,               -- views: where the daemon takes clients' requests (ZeroMQ); null: not known yet
@@ -47,6 +47,13 @@ CREATE TABLE psp.watermark (
 CREATE TABLE psp.applied (
     global_t bigint PRIMARY KEY,
     tx_id    uuid NOT NULL
+);
+
+-- The primary's epochs, as it told when it last let this SP in: which start of its daemon decided which numbers, at this
+-- SP, too. On the disk before anything of a new epoch is submitted or applied.
+CREATE TABLE psp.epochs (
+    start_t bigint PRIMARY KEY,
+    history uuid NOT NULL
 );
 
 -- Written by the daemon about once a second; read by psp.status.

@@ -86,7 +86,7 @@ def wait_for_row(sp: SpNode, statement: LiteralString, parameters: Any = None) -
     return rows[0]
 
 
-def retry(work: Callable[[], None], errors: tuple[str, ...] = (SERIALIZATION_FAILURE,)) -> int:
+def retry(work: Callable[[], object], errors: tuple[str, ...] = (SERIALIZATION_FAILURE,)) -> int:
     """Repeats `work` while it fails with one of `errors`; returns how often it failed."""
     failures = 0
     while True:

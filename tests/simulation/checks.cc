@@ -5,34 +5,37 @@
 namespace psp::simulation {
 namespace {
 
-// 1: what was reported is what the primary decided.
-void CheckReports(Simulator* sim, const History& history, const PrimaryDatabase& primary) {
+// 1: what was reported is what the primary decided, or had decided before it lost it.
+void CheckReports(Simulator* sim, const History& history, const PrimaryDatabase& primary, const Lost& lost) {
   for (const auto& [tx_id, record] : history) {
+    const auto any_lost = lost.lower_bound({tx_id, 0});
+    const bool was_lost = any_lost != lost.end() && any_lost->first == tx_id;
     const Verdict* verdict = primary.DecisionOf(tx_id);
     const GlobalT global_t = verdict == nullptr ? 0 : verdict->global_t;
-    if (record.report == Report::kCommitted && record.reported_t != global_t) {
+    if (record.report == Report::kCommitted && record.reported_t != global_t &&
+        !lost.contains({tx_id, record.reported_t})) {
       sim->Violation(tx_id.ToText(), " was reported committed as ", record.reported_t, " and is ", global_t);
     }
     if (record.report == Report::kAborted && global_t > 0) {
       sim->Violation(tx_id.ToText(), " was reported aborted and is committed as ", global_t);
     }
     if (record.report == Report::kNothing) sim->Violation(tx_id.ToText(), " was never answered");
-    if (record.outcome && *record.outcome != (global_t > 0)) {
+    if (record.outcome && *record.outcome != (global_t > 0) && !was_lost) {
       sim->Violation("psp.outcome told the wrong outcome of ", tx_id.ToText());
     }
   }
 }
 
 // 2: the tables are the same.
-void CheckTables(Simulator* sim, const PrimaryDatabase& primary, const std::vector<SpStatePtr>& sps) {
+void CheckTables(Simulator* sim, const PrimaryDatabase& primary, const std::map<SpId, SpStatePtr>& sps) {
   std::map<RowKey, std::string> expected;
   for (const auto& [key, row] : primary.data()) {
     if (key.table_id != kNamesGuard && !row.deleted) expected[key] = row.image;
   }
-  for (std::size_t i = 0; i < sps.size(); ++i) {
+  for (const auto& [sp_id, state] : sps) {
     std::map<RowKey, std::string> rows;
-    for (const auto& [key, row] : sps[i]->rows) rows[key] = row.image;
-    if (rows != expected) sim->Violation("the tables of SP ", i + 1, " are not the primary's");
+    for (const auto& [key, row] : state->rows) rows[key] = row.image;
+    if (rows != expected) sim->Violation("the tables of SP ", sp_id, " are not the primary's");
   }
 }
 
@@ -63,8 +66,9 @@ void CheckWriters(Simulator* sim, const Scenario& scenario, const History& histo
 }  // namespace
 
 void CheckEverything(Simulator* sim, const Scenario& scenario, const History& history,
-                     const PrimaryDatabase& primary, const std::vector<SpStatePtr>& semi_primaries) {
-  CheckReports(sim, history, primary);
+                     const PrimaryDatabase& primary, const Lost& lost,
+                     const std::map<SpId, SpStatePtr>& semi_primaries) {
+  CheckReports(sim, history, primary, lost);
   CheckTables(sim, primary, semi_primaries);
   CheckWriters(sim, scenario, history, primary);
 }

@@ -1,7 +1,7 @@
 // What must hold in the end (DESIGN section 9), when everything has been delivered.
 #pragma once
 
-#include <vector>
+#include <map>
 
 #include "tests/simulation/history.h"
 #include "tests/simulation/primary_database.h"
@@ -12,6 +12,7 @@ namespace psp::simulation {
 
 // Each difference becomes a violation.
 void CheckEverything(Simulator* sim, const Scenario& scenario, const History& history,
-                     const PrimaryDatabase& primary, const std::vector<SpStatePtr>& semi_primaries);
+                     const PrimaryDatabase& primary, const Lost& lost,
+                     const std::map<SpId, SpStatePtr>& semi_primaries);
 
 }  // namespace psp::simulation

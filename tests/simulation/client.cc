@@ -254,9 +254,18 @@ void Client::End(Report report) {
   Later(0, 20'000, &Client::Begin);
 }
 
+void Client::Retire() {
+  stopping_ = retired_ = true;
+  open_questions_ = 0;
+  if (open_ && open_->at_commit) history_[open_->tx_id].report = Report::kUnknown;
+  open_.reset();
+}
+
 void Client::AskOutcome(const TxId& tx_id) {
+  if (retired_) return;
   const auto again = [this, tx_id] { AskOutcome(tx_id); };
   const Ticket ticket = node_.AskOutcome(tx_id, [this, tx_id, again](const Done& done) {
+    if (retired_) return;
     if (const auto* outcome = std::get_if<Submissions::Outcome>(&done)) {
       history_[tx_id].outcome = outcome->committed;
       --open_questions_;

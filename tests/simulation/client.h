@@ -24,6 +24,8 @@ class Client {
   bool idle() const { return open_ == nullptr && open_questions_ == 0; }
 
   void OnPostgresCrash();
+  // It goes away with its SP, and asks nothing any more.
+  void Retire();
   void EndIfRunning();  // the apply worker's grace is over
 
  private:
@@ -72,6 +74,7 @@ class Client {
   History& history_;
   const SpDatabase::LockOwner number_;
   bool stopping_ = false;
+  bool retired_ = false;
   int open_questions_ = 0;
   std::shared_ptr<Open> open_;  // what is under way in it dies with it
 

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "common/ids.h"
@@ -24,5 +26,8 @@ struct TxRecord {
 };
 
 using History = std::map<TxId, TxRecord>;
+
+// What restored databases of the primary had committed after their backup: (tx_id, global_t).
+using Lost = std::set<std::pair<TxId, GlobalT>>;
 
 }  // namespace psp::simulation

@@ -18,6 +18,11 @@ PrimaryCore::Options CoreOptions(const Scenario& scenario) {
   return options;
 }
 
+std::string History(Simulator* sim) {
+  const std::uint64_t number = sim->Number();
+  return std::string(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
 }  // namespace
 
 PrimaryDaemon::PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDatabase* database,
@@ -26,9 +31,9 @@ PrimaryDaemon::PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDa
       scenario_(scenario),
       database_(*database),
       network_(*network),
-      epoch_(database->BeginEpoch()),
+      epoch_(database->BeginEpoch(History(sim))),
       core_(CoreOptions(scenario), {kClusterId, epoch_, database->closed_t(), database->truncated_t(),
-                                    database->Registry(), database->TableIds()}) {
+                                    database->Registry(), database->TableIds(), database->epochs()}) {
   network_.to_primary = [this](const std::string& route, const std::string& bytes) {
     OnMessage(route, bytes);
   };

@@ -22,6 +22,16 @@ GlobalT PrimaryDatabase::closed_t() const {
   return log_.empty() ? truncated_t_ : std::max(truncated_t_, log_.rbegin()->first);
 }
 
+// As in sql/primary/forget_epochs.sql.
+Epoch PrimaryDatabase::BeginEpoch(const std::string& history) {
+  const GlobalT start_t = closed_t() + 1;
+  std::erase_if(epochs_, [&](const EpochStart& epoch) { return epoch.start_t >= start_t; });
+  while (epochs_.size() > 1 && epochs_[1].start_t <= truncated_t_) epochs_.erase(epochs_.begin());
+  const bool draws = mutation_ != Mutation::kHistoryIsNotDrawn || epochs_.empty();
+  epochs_.push_back({draws ? history : epochs_.back().history, start_t});
+  return ++epoch_;
+}
+
 std::vector<RegistryRow> PrimaryDatabase::Registry() const {
   std::vector<RegistryRow> registry;
   for (const auto& [sp_id, acked_t] : acked_) {
@@ -112,6 +122,11 @@ TableChunk PrimaryDatabase::Read(Epoch epoch, const ReadTable& work) const {
     one->set_image(row.image);
   }
   return EncodeTableChunk(epoch, work, std::move(rows), static_cast<std::int64_t>(data_.size()), closed_t());
+}
+
+void PrimaryDatabase::Release(SpId sp_id) {
+  acked_.erase(sp_id);
+  joins_.erase(sp_id);
 }
 
 HouseReport PrimaryDatabase::Keep(const HouseWork& work) {

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "common/epochs.h"
 #include "common/ids.h"
 #include "primary/certify/types.h"
 #include "primary/publish/housework.h"
@@ -37,7 +38,9 @@ class PrimaryDatabase {
   // One batch: duplicates, conflicts, winners, decisions, log.
   std::vector<Verdict> Decide(const Batch& batch);
 
-  Epoch BeginEpoch() { return ++epoch_; }
+  // `history`: what this start draws.
+  Epoch BeginEpoch(const std::string& history);
+  const EpochStarts& epochs() const { return epochs_; }
   GlobalT closed_t() const;
   GlobalT truncated_t() const { return truncated_t_; }
   std::vector<RegistryRow> Registry() const;
@@ -48,6 +51,8 @@ class PrimaryDatabase {
 
   // A new SP, which will join.
   void Register(SpId sp_id) { acked_[sp_id] = -1; }
+  bool IsRegistered(SpId sp_id) const { return acked_.contains(sp_id); }
+  void Release(SpId sp_id);
 
   // For the checks: all that was ever committed and decided, and the rows now.
   const std::map<GlobalT, TxId>& committed() const { return committed_; }
@@ -60,8 +65,9 @@ class PrimaryDatabase {
   void Write(const BatchItem& item);
   void Truncate();
 
-  const Mutation mutation_;
+  Mutation mutation_;
   Epoch epoch_ = 0;
+  EpochStarts epochs_;
   GlobalT truncated_t_ = 0;
   std::map<SpId, GlobalT> acked_;
   std::map<SpId, GlobalT> joins_;  // join_t, where it is not null

@@ -9,12 +9,26 @@
 namespace psp::simulation {
 namespace {
 
-constexpr std::array<const char*, 6> kFaultNames = {"crash of the primary daemon",
+constexpr std::array<const char*, 7> kFaultNames = {"crash of the primary daemon",
                                                     "crash of the daemon",
                                                     "crash of PostgreSQL",
                                                     "connection cut",
                                                     "slow link",
-                                                    "apply stalled"};
+                                                    "apply stalled",
+                                                    "restore of the primary"};
+
+void AddRestores(Scenario* scenario) {
+  Simulator dice(scenario->seed ^ 0xBACC, false);
+  if (!dice.Chance(30)) return;
+  for (std::int64_t backups = dice.Between(1, 2); backups > 0; --backups) {
+    scenario->backups_us.push_back(dice.Between(0, scenario->run_us * 3 / 4));
+  }
+  const std::int64_t first = *std::ranges::min_element(scenario->backups_us);
+  for (std::int64_t restores = dice.Between(1, 2); restores > 0; --restores) {
+    scenario->faults.push_back({Fault::Kind::kRestorePrimary, 0, dice.Between(first, scenario->run_us),
+                                dice.Between(1'000, 1'000'000)});
+  }
+}
 
 }  // namespace
 
@@ -40,7 +54,8 @@ Scenario MakeScenario(std::uint64_t seed) {
   const std::int64_t faults = dice.Between(0, 8);
   for (std::int64_t i = 0; i < faults; ++i) {
     Fault fault;
-    fault.kind = static_cast<Fault::Kind>(dice.Between(0, kFaultNames.size() - 1));
+    fault.kind =
+        static_cast<Fault::Kind>(dice.Between(0, static_cast<std::int64_t>(Fault::Kind::kStallApply)));
     if (fault.kind != Fault::Kind::kCrashPrimary) fault.sp_id = static_cast<SpId>(dice.Between(1, sps));
     fault.at_us = dice.Between(50'000, scenario.run_us);
     if (joiners > 0 && dice.Chance(50)) {  // soon after somebody has come
@@ -51,6 +66,7 @@ Scenario MakeScenario(std::uint64_t seed) {
     fault.duration_us = dice.Chance(50) ? dice.Between(1'000, 50'000) : dice.Between(50'000, 2'000'000);
     scenario.faults.push_back(fault);
   }
+  AddRestores(&scenario);
   std::sort(scenario.faults.begin(), scenario.faults.end(),
             [](const Fault& a, const Fault& b) { return a.at_us < b.at_us; });
   return scenario;
@@ -65,6 +81,7 @@ std::string Describe(const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.joins_us.size(); ++i) {
     out << "  " << scenario.joins_us[i] << " us  SP " << scenario.sps + 1 + i << " joins\n";
   }
+  for (const std::int64_t at_us : scenario.backups_us) out << "  " << at_us << " us  backup of the primary\n";
   for (const Fault& fault : scenario.faults) {
     out << "  " << fault.at_us << " us  " << kFaultNames.at(static_cast<std::size_t>(fault.kind));
     if (fault.sp_id != 0) out << " of SP " << fault.sp_id;

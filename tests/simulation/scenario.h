@@ -11,12 +11,13 @@ namespace psp::simulation {
 
 struct Fault {
   enum class Kind {
-    kCrashPrimary,   // the daemon; its batches in PostgreSQL commit or not
-    kCrashDaemon,    // an SP's daemon
-    kCrashPostgres,  // an SP's PostgreSQL: what was not on disk is gone
-    kCutConnection,  // with everything that is under way
-    kSlowLink,       // twenty times slower
-    kStallApply,     // the apply worker does nothing
+    kCrashPrimary,    // the daemon; its batches in PostgreSQL commit or not
+    kCrashDaemon,     // an SP's daemon
+    kCrashPostgres,   // an SP's PostgreSQL: what was not on disk is gone
+    kCutConnection,   // with everything that is under way
+    kSlowLink,        // twenty times slower
+    kStallApply,      // the apply worker does nothing
+    kRestorePrimary,  // its database becomes one of the backups, if there is one by then; all daemons stay
   };
   Kind kind = Kind::kCutConnection;
   SpId sp_id = 0;  // 0: the primary
@@ -34,6 +35,8 @@ enum class Mutation {
   kNoWaitForOwnBackend,     // … looks for the proof once, without waiting for the backend's end
   kCopyIsNotCleared,        // a copy that begins anew leaves the rows of the one before
   kJoinedBeforeTheLog,      // an SP opens with the copy, before the log has brought what the copy left out
+  kHistoryIsNotDrawn,       // each start of the primary's daemon goes on with the history of the last one
+  kEpochsAreNotSaved,       // an SP tells that it has saved the primary's epochs, and has not
   kLogIsNotKeptForJoiners,  // the log is truncated to what those that have joined acknowledge
 };
 
@@ -53,7 +56,8 @@ struct Scenario {
   std::size_t outstanding_bytes_max = 2000;
   std::int64_t latency_us = 20'000;  // one way, to the farthest SP
   std::int64_t run_us = 4'000'000;
-  int backend_dies_percent = 2;  // between the decision and its COMMIT
+  std::vector<std::int64_t> backups_us;  // when the primary's database is copied
+  int backend_dies_percent = 2;          // between the decision and its COMMIT
   std::vector<Fault> faults;
 };
 

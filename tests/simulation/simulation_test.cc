@@ -83,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                          ::testing::Values(Mutation::kNoConflictCheck, Mutation::kDecisionBeforeDurable,
                                            Mutation::kAckBeforeDurable, Mutation::kOwnMarkersAreTaken,
                                            Mutation::kNoWaitForOwnBackend, Mutation::kCopyIsNotCleared,
-                                           Mutation::kJoinedBeforeTheLog, Mutation::kLogIsNotKeptForJoiners));
+                                           Mutation::kJoinedBeforeTheLog, Mutation::kLogIsNotKeptForJoiners,
+                                           Mutation::kHistoryIsNotDrawn, Mutation::kEpochsAreNotSaved));
 
 }  // namespace
 }  // namespace psp::simulation

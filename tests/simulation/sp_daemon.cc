@@ -7,13 +7,14 @@ namespace {
 
 constexpr std::int64_t kTickUs = 50'000;
 
-SemiPrimaryCore::Options CoreOptions(SpId sp_id, std::uint64_t incarnation, GlobalT watermark) {
+SemiPrimaryCore::Options CoreOptions(SpId sp_id, std::uint64_t incarnation, const SpState& state) {
   SemiPrimaryCore::Options options;
   options.cluster_id = kClusterId;
   options.sp_id = sp_id;
   options.name = "sp" + std::to_string(sp_id);
   options.incarnation = incarnation;
-  options.watermark = watermark;
+  options.watermark = state.watermark;
+  options.epochs = state.epochs;
   options.heartbeat_timeout_us = kHeartbeatTimeoutUs;
   options.commit_timeout_us = 1'500'000;
   options.disconnected_grace_us = 300'000;
@@ -25,11 +26,12 @@ SemiPrimaryCore::Options CoreOptions(SpId sp_id, std::uint64_t incarnation, Glob
 SpDaemon::SpDaemon(Simulator* sim, const Scenario& scenario, SpId sp_id, SpDatabase* database,
                    Network* network, Hooks hooks)
     : sim_(*sim),
+      scenario_(scenario),
       sp_id_(sp_id),
       database_(*database),
       network_(*network),
       hooks_(std::move(hooks)),
-      core_(CoreOptions(sp_id, sim->Number(), database->state()->watermark)),
+      core_(CoreOptions(sp_id, sim->Number(), *database->state())),
       applier_(sim, scenario, database,
                {[this](const ApplyEvent& event) {
                   core_.OnApplyEvent(event, sim_.now_us());
@@ -76,19 +78,36 @@ std::string SpDaemon::StateText() const {
 }
 
 void SpDaemon::OnMessage(Network::Link link, const std::string& bytes) {
-  if (link != link_) return;
+  if (link != link_ || is_refused_) return;
   proto::ToSemiPrimary message;
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at SP ", sp_id_);
   core_.OnMessage(message, sim_.now_us());
   Carry();
-  if (core_.fatal()) sim_.Violation("SP ", sp_id_, " is refused for good: ", message.ShortDebugString());
+  if (!core_.fatal()) return;
+  is_refused_ = true;
+  sim_.After(100, alive_, [this] { hooks_.refused(core_.Status(sim_.now_us()).last_error); });
 }
 
 void SpDaemon::Tick() {
+  if (is_refused_) return;  // it ends
   if (link_ == 0) link_ = network_.Connect(sp_id_);
   core_.OnTime(sim_.now_us());
   Carry();
   sim_.After(kTickUs, alive_, [this] { Tick(); });
+}
+
+void SpDaemon::SaveEpochs(const EpochStarts& epochs) {
+  sim_.After(sim_.Between(200, 20'000), alive_, [this, epochs] {
+    if (!database_.up()) return SaveEpochs(epochs);
+    if (scenario_.mutation != Mutation::kEpochsAreNotSaved) {
+      SpState next = *database_.state();
+      next.epochs = epochs;
+      database_.Commit(std::move(next));
+      database_.Flush();
+    }
+    core_.OnApplyEvent(EpochsSaved{epochs}, sim_.now_us());
+    Carry();
+  });
 }
 
 void SpDaemon::Carry() {
@@ -104,6 +123,7 @@ void SpDaemon::Carry() {
   }
   for (const Submissions::Reply& reply : actions.replies) hooks_.reply(reply);
   for (ApplyStep& step : actions.steps) applier_.Push(std::move(step));
+  if (actions.save_epochs) SaveEpochs(*actions.save_epochs);
   for (const Note& note : actions.notes) sim_.Trace("SP ", sp_id_, ": ", note.text);
 }
 

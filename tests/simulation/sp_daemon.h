@@ -17,6 +17,7 @@ class SpDaemon {
   struct Hooks {
     std::function<void(const Submissions::Reply&)> reply;
     std::function<void(SpDatabase::LockOwner)> end_blocker;
+    std::function<void(const std::string&)> refused;  // for good; called once, soon after
   };
 
   SpDaemon(Simulator* sim, const Scenario& scenario, SpId sp_id, SpDatabase* database, Network* network,
@@ -39,9 +40,11 @@ class SpDaemon {
  private:
   void OnMessage(Network::Link link, const std::string& bytes);
   void Tick();
+  void SaveEpochs(const EpochStarts& epochs);
   void Carry();
 
   Simulator& sim_;
+  const Scenario& scenario_;
   const SpId sp_id_;
   SpDatabase& database_;
   Network& network_;
@@ -49,6 +52,7 @@ class SpDaemon {
   SemiPrimaryCore core_;
   Applier applier_;
   Network::Link link_ = 0;
+  bool is_refused_ = false;
   const std::shared_ptr<const int> alive_ = std::make_shared<int>(0);
 };
 

@@ -2,11 +2,13 @@
 // asynchronous commit. A crash falls back to some state between the last flush and the last commit.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "common/epochs.h"
 #include "common/ids.h"
 #include "semi_primary/submit/conflict_check.h"
 #include "tests/simulation/simulator.h"
@@ -23,9 +25,13 @@ struct SpState {
   GlobalT watermark = 0;
   bool joining = false;             // the copy of the table is not complete
   std::map<GlobalT, TxId> applied;  // above W
+  EpochStarts epochs;
   std::uint64_t versions = 0;
 
   SnapshotView Snapshot() const;
+  GlobalT newest_t() const {
+    return applied.empty() ? watermark : std::max(watermark, applied.rbegin()->first);
+  }
   void Put(const RowKey& key, const std::string& image) { rows[key] = {image, ++versions}; }
   // The row's version; 0: there is none.
   std::uint64_t VersionOf(const RowKey& key) const;
@@ -44,6 +50,9 @@ class SpDatabase {
   const SpStatePtr& state() const { return state_; }
 
   void Commit(SpState next);
+  // The transaction that has the number W, told by the stream whenever W moves. Only the checks ask for it.
+  void NoteNewest(GlobalT watermark, const TxId& tx_id) { newest_[watermark] = tx_id; }
+  const TxId* TransactionAt(GlobalT watermark) const;
   void Flush();
   void Crash();
   void Start() { up_ = true; }
@@ -61,6 +70,7 @@ class SpDatabase {
   SpStatePtr durable_;
   std::deque<SpStatePtr> not_durable_;
   std::map<RowKey, LockOwner> locks_;
+  std::map<GlobalT, TxId> newest_;
 };
 
 RowKey AdvisoryLock(const TxId& tx_id);

@@ -63,10 +63,11 @@ void SpNode::StartDaemon() {
     sim_.After(20'000, [this] { StartDaemon(); });
     return;
   }
-  daemon_ = std::make_shared<SpDaemon>(
-      &sim_, scenario_, sp_id_, &database_, &network_,
-      SpDaemon::Hooks{[this](const Submissions::Reply& reply) { OnReply(reply); },
-                      [this](SpDatabase::LockOwner owner) { end_blocker(owner); }});
+  daemon_ =
+      std::make_shared<SpDaemon>(&sim_, scenario_, sp_id_, &database_, &network_,
+                                 SpDaemon::Hooks{[this](const Submissions::Reply& reply) { OnReply(reply); },
+                                                 [this](SpDatabase::LockOwner owner) { end_blocker(owner); },
+                                                 [this](const std::string& why) { on_refused(why); }});
 }
 
 void SpNode::CrashPostgres() {

@@ -27,6 +27,8 @@ class SpNode {
 
   // Set by the world: ends the transaction of a lock's owner, if it is still running.
   std::function<void(SpDatabase::LockOwner)> end_blocker;
+  // Set by the world: the daemon was refused for good, for that reason, and ends.
+  std::function<void(const std::string&)> on_refused;
 
   void CrashDaemon();
   void StartDaemon();  // as soon as PostgreSQL is up

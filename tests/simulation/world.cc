@@ -24,6 +24,10 @@ class World {
     for (std::size_t i = 0; i < scenario_.joins_us.size(); ++i) {
       sim_.At(scenario_.joins_us[i], [this, i] { Join(scenario_.sps + 1 + static_cast<SpId>(i)); });
     }
+    next_sp_id_ = scenario_.sps + static_cast<SpId>(scenario_.joins_us.size()) + 1;
+    for (const std::int64_t at_us : scenario_.backups_us) {
+      sim_.At(at_us, [this] { backups_.push_back(database_); });
+    }
     StartPrimary();
     for (const Fault& fault : scenario_.faults) {
       sim_.At(fault.at_us, [this, fault] { Begin(fault); });
@@ -32,6 +36,7 @@ class World {
 
   RunResult Run() {
     sim_.RunUntil(scenario_.run_us);
+    is_calm_ = true;
     for (const auto& client : clients_) client->Stop();
     while (sim_.violations().empty() && !Drained()) {
       if (sim_.now_us() > scenario_.run_us + kCalmUs) {
@@ -49,7 +54,7 @@ class World {
     SpNode* node =
         (nodes_[sp_id] = std::make_unique<SpNode>(&sim_, scenario_, sp_id, &network_, initial)).get();
     const std::size_t first = clients_.size();
-    for (int i = 0; i < scenario_.clients_per_sp; ++i) {
+    for (int i = 0; i < scenario_.clients_per_sp && !is_calm_; ++i) {
       clients_.push_back(std::make_unique<Client>(&sim_, scenario_, node, &history_, clients_.size() + 1));
       clients_.back()->Start();
     }
@@ -57,7 +62,47 @@ class World {
     node->end_blocker = [this](SpDatabase::LockOwner owner) {
       if (owner != 0 && owner <= clients_.size()) clients_[owner - 1]->EndIfRunning();
     };
+    node->on_refused = [this, sp_id](const std::string& why) {
+      sim_.After(0, [this, sp_id, why] { EndRefused(sp_id, why); });
+    };
     node->StartDaemon();
+  }
+
+  // As an operator does: who has what the primary lost joins anew, everybody else is started again.
+  void EndRefused(SpId sp_id, const std::string& why) {
+    if (!nodes_.contains(sp_id)) return;
+    if (!has_restored_) return sim_.Violation("SP ", sp_id, " is refused for good: ", why);
+    SpNode& node = *nodes_.at(sp_id);
+    sim_.Trace("SP ", sp_id, " is refused: ", why);
+    node.CrashDaemon();
+    if (database_.IsRegistered(sp_id) && !HasLost(node)) {
+      sim_.After(sim_.Between(1'000, 100'000), [this, sp_id] {
+        if (nodes_.contains(sp_id)) nodes_.at(sp_id)->StartDaemon();
+      });
+      return;
+    }
+    const auto [first, end] = clients_of_.at(sp_id);
+    for (std::size_t i = first; i < end; ++i) clients_[i]->Retire();
+    retired_.push_back(std::move(nodes_.at(sp_id)));
+    nodes_.erase(sp_id);
+    database_.Release(sp_id);
+    Join(next_sp_id_++);
+  }
+
+  // Whether its database has a transaction that the primary's has not. Where a copy stands is not known.
+  bool HasLost(SpNode& node) {
+    const SpState& state = *node.database().state();
+    const auto& committed = database_.committed();
+    const auto is_lost = [&committed](GlobalT global_t, const TxId& tx_id) {
+      const auto found = committed.find(global_t);
+      return found == committed.end() || found->second != tx_id;
+    };
+    for (const auto& [global_t, tx_id] : state.applied) {
+      if (is_lost(global_t, tx_id)) return true;
+    }
+    if (state.watermark <= 0) return false;
+    const TxId* newest = node.database().TransactionAt(state.watermark);
+    return newest == nullptr || is_lost(state.watermark, *newest);
   }
 
   // A new SP with an empty database, as `psp cluster join` makes it.
@@ -75,18 +120,39 @@ class World {
 
   void Begin(const Fault& fault) {
     if (fault.kind == Fault::Kind::kCrashPrimary) {
-      sim_.Trace("primary: crashes");
-      primary_.reset();
-      network_.CutAll();
+      CrashPrimary();
+    } else if (fault.kind == Fault::Kind::kRestorePrimary) {
+      CrashPrimary();
+      Restore();
     } else if (nodes_.contains(fault.sp_id)) {
       Break(fault, *nodes_.at(fault.sp_id));
     }
     sim_.After(fault.duration_us, [this, fault] { Finish(fault); });
   }
 
+  void CrashPrimary() {
+    sim_.Trace("primary: crashes");
+    primary_.reset();
+    network_.CutAll();
+  }
+
+  void Restore() {
+    if (backups_.empty()) return;
+    const std::int64_t last = static_cast<std::int64_t>(backups_.size()) - 1;
+    const PrimaryDatabase& backup = backups_[static_cast<std::size_t>(sim_.Between(0, last))];
+    for (const auto& [global_t, tx_id] : database_.committed()) {
+      const Verdict* kept = backup.DecisionOf(tx_id);
+      if (kept == nullptr || kept->global_t != global_t) lost_.insert({tx_id, global_t});
+    }
+    sim_.Trace("primary: restored, goes back from ", database_.closed_t(), " to ", backup.closed_t());
+    database_ = backup;
+    has_restored_ = true;
+  }
+
   void Break(const Fault& fault, SpNode& node) {
     switch (fault.kind) {
       case Fault::Kind::kCrashPrimary:
+      case Fault::Kind::kRestorePrimary:
         break;
       case Fault::Kind::kCrashDaemon:
         node.CrashDaemon();
@@ -107,7 +173,7 @@ class World {
   }
 
   void Finish(const Fault& fault) {
-    if (fault.kind == Fault::Kind::kCrashPrimary) return StartPrimary();
+    if (fault.sp_id == 0) return StartPrimary();
     if (!nodes_.contains(fault.sp_id)) return;  // it comes later
     SpNode& node = *nodes_.at(fault.sp_id);
     if (fault.kind == Fault::Kind::kCrashDaemon) node.StartDaemon();
@@ -143,9 +209,9 @@ class World {
   }
 
   void Check() {
-    std::vector<SpStatePtr> states;
-    for (const auto& [sp_id, node] : nodes_) states.push_back(node->database().state());
-    CheckEverything(&sim_, scenario_, history_, database_, states);
+    std::map<SpId, SpStatePtr> states;
+    for (const auto& [sp_id, node] : nodes_) states[sp_id] = node->database().state();
+    CheckEverything(&sim_, scenario_, history_, database_, lost_, states);
   }
 
   RunResult Result() const {
@@ -162,9 +228,15 @@ class World {
   Simulator sim_;
   Network network_;
   PrimaryDatabase database_;
+  std::vector<PrimaryDatabase> backups_;
+  bool has_restored_ = false;
+  bool is_calm_ = false;  // no new transactions
+  Lost lost_;
   History history_;
   std::unique_ptr<PrimaryDaemon> primary_;
   std::map<SpId, std::unique_ptr<SpNode>> nodes_;
+  std::vector<std::unique_ptr<SpNode>> retired_;  // whoever still asks them
+  SpId next_sp_id_ = 0;
   std::vector<std::unique_ptr<Client>> clients_;
   std::map<SpId, std::pair<std::size_t, std::size_t>> clients_of_;  // first, end
 };

@@ -1,0 +1,92 @@
+"""A primary that lost transactions: restored from an older copy of its folder, or promoted too early."""
+
+import subprocess
+from pathlib import Path
+from typing import LiteralString
+
+import psycopg
+from conftest import SCHEMA
+from psp.cluster import growth, verify
+from psp.cluster.local import PRIMARY, LocalCluster, SpNode, Zone
+from psp.schema.release import release
+from psp.waiting import wait_until
+from support import (
+    CONNECTION_FAILURE,
+    WAIT_S,
+    adopted_pair,
+    execute,
+    raises,
+    retry,
+    wait_for_row,
+)
+
+ADD: LiteralString = "INSERT INTO account VALUES (%s, %s)"
+OWNERS: LiteralString = "SELECT DISTINCT owner FROM account ORDER BY owner"
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """With owners and rights."""
+    subprocess.run(["cp", "-a", str(source), str(target)], check=True)
+
+
+def write(sp: SpNode, key: int, owner: str) -> None:
+    """As soon as the SP's daemon has found the primary."""
+    retry(lambda: execute(sp, ADD, (key, owner)), (CONNECTION_FAILURE,))
+
+
+def await_refusal(cluster: LocalCluster, name: str) -> None:
+    """The SP's daemon ends, and its status says what to do."""
+    sp = cluster.sp(name)
+    wait_until(
+        f"{name} to be refused", lambda: not cluster.is_running(name, "daemon"), WAIT_S
+    )
+    with psycopg.connect(sp.admin_dsn) as connection:
+        row = connection.execute(
+            "SELECT status ->> 'last_error' FROM psp.daemon_status"
+        ).fetchone()
+    assert row is not None and "join anew" in row[0], row
+
+
+def test_who_has_lost_transactions_is_not_let_in_again(tmp_path: Path) -> None:
+    """Also not when new transactions have their numbers; who has none of them goes on."""
+    with adopted_pair([SCHEMA.read_text()]) as cluster:
+        north, south = cluster.sps
+        data = cluster.server(PRIMARY).data_dir
+        write(north, 0, "kept")
+        wait_for_row(south, "SELECT 1 FROM account WHERE id = 0")
+        cluster.stop(PRIMARY)
+        copy_folder(data, tmp_path / "backup")
+        cluster.start(PRIMARY)
+        cluster.stop("south", "daemon")
+        for n in range(1, 4):
+            write(north, n, "lost")
+
+        cluster.stop(PRIMARY)
+        subprocess.run(["rm", "-r", str(data)], check=True)
+        copy_folder(tmp_path / "backup", data)
+        cluster.start(PRIMARY)
+        await_refusal(cluster, "north")
+        cluster.start("south", "daemon")
+        for n in range(1, 7):
+            write(south, n, "filled")
+
+        cluster.start("north", "daemon")
+        await_refusal(cluster, "north")
+        assert execute(north, OWNERS) == [("kept",), ("lost",)]
+        with raises(CONNECTION_FAILURE):
+            execute(north, ADD, (9, "of another history"))
+
+        release(
+            north.admin_dsn,
+            cluster.primary_dsn,
+            drop_keys=False,
+            force=True,
+            lock_wait_s=10,
+            say=print,
+        )
+        cluster.remove_zone("north")
+        joined = growth.join(cluster, Zone("north"))
+        assert execute(joined, OWNERS) == [("filled",), ("kept",)]
+        write(joined, 9, "joined")
+        result = verify.verify(cluster, WAIT_S)
+        assert result.consistent, result.as_dict()
