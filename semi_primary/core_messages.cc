@@ -212,7 +212,7 @@ void SemiPrimaryCore::SayHello(std::int64_t now_us) {
 
 // A wrong address looks like a primary that is not there yet: the operator must be told once.
 void SemiPrimaryCore::SayIfAlone(std::int64_t now_us) {
-  if (connected() || alone_said_) return;
+  if (connected() || alone_said_ || generation_ == 0) return;
   if (alone_since_us_ == 0) alone_since_us_ = now_us;
   if (now_us - alone_since_us_ <= options_.heartbeat_timeout_us) return;
   alone_said_ = true;

@@ -135,6 +135,9 @@ TEST_F(SemiPrimaryCoreTest, PrimaryThatNeverAnswersIsToldOnce) {
     core_.OnTime(now_us_ + after_us);
     return Now().notes;
   };
+  EXPECT_THAT(notes_at(-2 * kTimeoutUs), IsEmpty());
+  EXPECT_THAT(notes_at(-1), IsEmpty()) << "Hello has not been said yet";
+  Started(0);
   EXPECT_THAT(notes_at(0), IsEmpty());
   EXPECT_THAT(notes_at(kTimeoutUs), IsEmpty());
   const auto told = notes_at(kTimeoutUs + 1);

@@ -24,9 +24,12 @@ std::optional<proto::Refused> Connections::Objection(const proto::Hello& hello, 
                                                      std::int64_t now_us) const {
   using proto::Refused;
   if (hello.protocol_version() != kProtocolVersion) {
+    const bool sp_is_older = hello.protocol_version() < kProtocolVersion;
     return Refuse(Refused::PROTOCOL_VERSION, "the primary speaks protocol " +
                                                  std::to_string(kProtocolVersion) + ", the semi-primary " +
-                                                 std::to_string(hello.protocol_version()));
+                                                 std::to_string(hello.protocol_version()) + ": start the " +
+                                                 (sp_is_older ? "semi-primary's" : "primary's") +
+                                                 " daemon of the newer psp, it says what its database needs");
   }
   if (hello.cluster_id() != settings_.cluster_id) {
     return Refuse(Refused::WRONG_CLUSTER, "this primary belongs to another cluster");
@@ -42,8 +45,6 @@ std::optional<proto::Refused> Connections::Objection(const proto::Hello& hello, 
     return Refuse(Refused::NAME_MISMATCH, "semi-primary " + std::to_string(sp.sp_id) + " is named " +
                                               sp.name + ", not " + hello.name());
   }
-  const std::string lost = HistoryObjection(settings_.epochs, hello.newest_t(), hello.history());
-  if (!lost.empty()) return Refuse(Refused::OTHER_HISTORY, lost);
   const auto peer = peers_.find(sp.sp_id);
   if (peer != peers_.end() && peer->second.incarnation != hello.incarnation() &&
       now_us - peer->second.heard_us < settings_.heartbeat_timeout_us) {
@@ -55,6 +56,9 @@ std::optional<proto::Refused> Connections::Objection(const proto::Hello& hello, 
                                               ", the semi-primary stands at " +
                                               std::to_string(hello.watermark()) + ": join again");
   }
+  // After the log's beginning, since older epochs are forgotten.
+  const std::string lost = HistoryObjection(settings_.epochs, hello.newest_t(), hello.history());
+  if (!lost.empty()) return Refuse(Refused::OTHER_HISTORY, lost);
   return std::nullopt;
 }
 

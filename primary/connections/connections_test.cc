@@ -69,6 +69,14 @@ TEST_F(ConnectionsTest, RefusesWhoDoesNotBelongHere) {
   ExpectRefused(old, proto::Refused::PROTOCOL_VERSION);
 }
 
+TEST_F(ConnectionsTest, OfTwoVersionsTheOlderOneIsToBeReplaced) {
+  auto hello = Hello(1, "lisbon");
+  hello.set_protocol_version(kProtocolVersion - 1);
+  EXPECT_THAT(Say("x", hello).refused.message(), testing::HasSubstr("start the semi-primary's daemon"));
+  hello.set_protocol_version(kProtocolVersion + 1);
+  EXPECT_THAT(Say("x", hello).refused.message(), testing::HasSubstr("start the primary's daemon"));
+}
+
 TEST_F(ConnectionsTest, AsksForTheRegistryBeforeRefusingANewNumber) {
   EXPECT_EQ(Say("a", Hello(9, "new"), 0, 0, false).kind, Kind::kAskRegistry);
   connections_.SetRegistry({{9, "new", false, -1}});
@@ -79,6 +87,10 @@ TEST_F(ConnectionsTest, TruncatedLogStopsAllButJoiners) {
   ExpectRefused(Hello(1, "lisbon", 1, 19), proto::Refused::LOG_TRUNCATED, 20);
   EXPECT_EQ(Say("a", Hello(1, "lisbon", 1, 20), 0, 20).kind, Kind::kWelcome);
   EXPECT_EQ(Say("b", Hello(2, "tokyo", 1, 0), 0, 20).kind, Kind::kWelcome);
+  auto long_away = Hello(1, "lisbon", 1, 19);
+  long_away.set_newest_t(19);
+  long_away.set_history("forgotten");
+  ExpectRefused(long_away, proto::Refused::LOG_TRUNCATED, 20);
 }
 
 // However far the SP is behind by W, and whether it has joined or not as far as this database knows.
