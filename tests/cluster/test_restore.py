@@ -37,13 +37,9 @@ def write(sp: SpNode, key: int, owner: str) -> None:
 def await_refusal(cluster: LocalCluster, name: str) -> None:
     """The SP's daemon ends, and its status says what to do."""
     sp = cluster.sp(name)
-    wait_until(
-        f"{name} to be refused", lambda: not cluster.is_running(name, "daemon"), WAIT_S
-    )
+    wait_until(f"{name} to be refused", lambda: not cluster.is_running(name, "daemon"), WAIT_S)
     with psycopg.connect(sp.admin_dsn) as connection:
-        row = connection.execute(
-            "SELECT status ->> 'last_error' FROM psp.daemon_status"
-        ).fetchone()
+        row = connection.execute("SELECT status ->> 'last_error' FROM psp.daemon_status").fetchone()
     assert row is not None and "join anew" in row[0], row
 
 
