@@ -25,7 +25,7 @@ std::string Objection(pqxx::transaction_base& tx) {
            "makes one";
   }
   const int version = tx.exec1("SELECT schema_version FROM psp.cluster")[0].as<int>();
-  const std::string objection = VersionObjection(version, kSchemaVersion, "run psp primary upgrade");
+  std::string objection = VersionObjection(version, kSchemaVersion, "run psp primary upgrade");
   if (!objection.empty()) return objection;
   if (tx.exec1("SELECT pg_is_in_recovery()")[0].as<bool>()) return "this PostgreSQL is a standby";
   return "";

@@ -1,5 +1,7 @@
 #include "tests/simulation/sp_daemon.h"
 
+#include <utility>
+
 #include "tests/simulation/primary_daemon.h"
 
 namespace psp::simulation {
@@ -96,9 +98,12 @@ void SpDaemon::Tick() {
   sim_.After(kTickUs, alive_, [this] { Tick(); });
 }
 
-void SpDaemon::SaveEpochs(const EpochStarts& epochs) {
-  sim_.After(sim_.Between(200, 20'000), alive_, [this, epochs] {
-    if (!database_.up()) return SaveEpochs(epochs);
+// As the status writer does: newer ones take the place of those that wait.
+void SpDaemon::SaveEpochs() {
+  sim_.After(sim_.Between(200, 20'000), alive_, [this] {
+    if (!unsaved_) return;
+    if (!database_.up()) return SaveEpochs();
+    const EpochStarts epochs = *std::exchange(unsaved_, std::nullopt);
     if (scenario_.mutation != Mutation::kEpochsAreNotSaved) {
       SpState next = *database_.state();
       next.epochs = epochs;
@@ -123,7 +128,10 @@ void SpDaemon::Carry() {
   }
   for (const Submissions::Reply& reply : actions.replies) hooks_.reply(reply);
   for (ApplyStep& step : actions.steps) applier_.Push(std::move(step));
-  if (actions.save_epochs) SaveEpochs(*actions.save_epochs);
+  if (actions.save_epochs) {
+    unsaved_ = std::move(actions.save_epochs);
+    SaveEpochs();
+  }
   for (const Note& note : actions.notes) sim_.Trace("SP ", sp_id_, ": ", note.text);
 }
 

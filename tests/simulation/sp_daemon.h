@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "semi_primary/core.h"
@@ -40,7 +41,7 @@ class SpDaemon {
  private:
   void OnMessage(Network::Link link, const std::string& bytes);
   void Tick();
-  void SaveEpochs(const EpochStarts& epochs);
+  void SaveEpochs();
   void Carry();
 
   Simulator& sim_;
@@ -53,6 +54,7 @@ class SpDaemon {
   Applier applier_;
   Network::Link link_ = 0;
   bool is_refused_ = false;
+  std::optional<EpochStarts> unsaved_;
   const std::shared_ptr<const int> alive_ = std::make_shared<int>(0);
 };
 
