@@ -59,8 +59,9 @@ void SemiPrimaryCore::OnApplyEvent(const ApplyEvent& event, std::int64_t now_us)
     saved_epochs_ = saved->epochs;
     if (!going_on_) GoOn(now_us);
   } else {
-    failure_ = std::get<ApplyFailed>(event).message;
-    last_error_ = failure_;
+    const auto& failed = std::get<ApplyFailed>(event);
+    failure_ = last_error_ = failed.message;
+    fatal_ = fatal_ || failed.ends_daemon;
   }
 }
 

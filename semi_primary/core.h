@@ -84,7 +84,7 @@ class SemiPrimaryCore {
   MrvReport TakeMrvReport() { return mrv_outcomes_.Take(); }
 
   std::size_t waiting() const { return submissions_.waiting(); }
-  // The primary has refused this semi-primary for good.
+  // The daemon must end: the primary has refused this semi-primary for good, or its database is another one.
   bool fatal() const { return fatal_; }
   bool connected() const { return epoch_ != 0; }
   DaemonStatus Status(std::int64_t now_us) const;

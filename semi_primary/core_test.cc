@@ -420,6 +420,15 @@ TEST_F(SemiPrimaryCoreTest, SecondCopyBeginsAnew) {
   EXPECT_TRUE(actions.steps[0].copy_begins);
 }
 
+TEST_F(SemiPrimaryCoreTest, ItEndsWhenItsDatabaseIsAnotherOne) {
+  Enter();
+  core_.OnApplyEvent(ApplyFailed{"a row is malformed", false}, now_us_);
+  EXPECT_FALSE(core_.fatal()) << "status and outcomes can still be told";
+  core_.OnApplyEvent(ApplyFailed{"another database", true}, now_us_);
+  EXPECT_TRUE(core_.fatal());
+  EXPECT_EQ(core_.Status(now_us_).last_error, "another database");
+}
+
 TEST_F(SemiPrimaryCoreTest, StoppingAnswersEverybody) {
   Enter();
   Submit(1, Rows("k"));

@@ -335,6 +335,28 @@ TEST_F(SemiPrimaryTest, DatabaseThatIsNotItsOwnIsRefusedWithWhatToDo) {
   EXPECT_EQ(Sql("SELECT FROM psp.identity WHERE hook_conninfo = ''").size(), 0U) << "nothing was changed";
 }
 
+// PostgreSQL comes back, and at its address is a copy that was made at another time: it has the same name and
+// psp.identity.
+TEST_F(SemiPrimaryTest, AnotherDatabaseInThePlaceOfItsOwnIsLeftAlone) {
+  ExpectAllIsWell();
+  const std::string name = "sp" + std::to_string(databases_);
+  pqxx::connection connection(std::string(std::getenv("PSP_TEST_DSN")) + " dbname=postgres");
+  pqxx::nontransaction admin(connection);
+  admin.exec("ALTER DATABASE " + name + " ALLOW_CONNECTIONS false");
+  admin.exec("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '" + name + "'");
+  admin.exec("ALTER DATABASE " + name + " RENAME TO own_" + name);
+  admin.exec("CREATE DATABASE " + name + " TEMPLATE adopted");
+  EXPECT_EQ(Join(), 1);
+  EXPECT_EQ(Sql("SELECT FROM psp.daemon_status").size(), 0U) << "nothing was written there";
+  EXPECT_EQ(Sql("SELECT watermark FROM psp.watermark")[0][0].as<GlobalT>(), 0);
+  admin.exec("DROP DATABASE " + name);
+  admin.exec("ALTER DATABASE own_" + name + " RENAME TO " + name);
+  admin.exec("ALTER DATABASE " + name + " ALLOW_CONNECTIONS true");
+  Start({});
+  primary_.Enter();
+  ExpectAllIsWell();
+}
+
 }  // namespace
 }  // namespace psp
 

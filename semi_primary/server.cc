@@ -48,7 +48,7 @@ SemiPrimaryCore::Options ToCoreOptions(const SemiPrimarySettings& settings, cons
 
 std::unique_ptr<Front> MakeFront(const SemiPrimarySettings& settings, const Identity& identity,
                                  zmq::context_t* context) {
-  if (settings.views_mode) return std::make_unique<SessionFront>(settings, identity.sp_id, context);
+  if (settings.views_mode) return std::make_unique<SessionFront>(settings, identity, context);
   return std::make_unique<HookFront>(settings, *ParseListenAddress(settings.hook_listen), identity);
 }
 
@@ -61,6 +61,7 @@ Server::Server(const SemiPrimarySettings& settings, const Identity& identity, St
       primary_(context_, settings.primary, ToSocketOptions(settings)),
       core_(ToCoreOptions(settings, identity)),
       apply_({.conninfo = settings.database,
+              .database = identity.database,
               .views_mode = settings.views_mode,
               .ack_interval_ms = settings.ack_interval_ms,
               .conflict_grace_ms = settings.conflict_grace_ms,

@@ -30,12 +30,13 @@ Sessions::Options ToOptions(const SemiPrimarySettings& settings, SpId sp_id) {
 
 }  // namespace
 
-SessionFront::SessionFront(const SemiPrimarySettings& settings, SpId sp_id, zmq::context_t* context)
+SessionFront::SessionFront(const SemiPrimarySettings& settings, const Identity& identity,
+                           zmq::context_t* context)
     : settings_(settings),
       context_(*context),
-      sessions_(ToOptions(settings, sp_id)),
+      sessions_(ToOptions(settings, identity.sp_id)),
       results_(kMailboxItems),
-      workers_(settings.database, static_cast<std::size_t>(settings.lworkers),
+      workers_(settings.database, identity.database, static_cast<std::size_t>(settings.lworkers),
                [this](JobResult result) { results_.Push(std::move(result)); }),
       gc_({.conninfo = settings.database,
            .interval_ms = settings.gc_interval_ms,

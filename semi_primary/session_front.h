@@ -12,12 +12,13 @@
 #include "semi_primary/session/local_workers.h"
 #include "semi_primary/session/sessions.h"
 #include "semi_primary/settings.h"
+#include "semi_primary/status_writer.h"
 
 namespace psp {
 
 class SessionFront : public Front {
  public:
-  SessionFront(const SemiPrimarySettings& settings, SpId sp_id, zmq::context_t* context);
+  SessionFront(const SemiPrimarySettings& settings, const Identity& identity, zmq::context_t* context);
 
   Result<Done, std::string> Start() override;
   std::array<int, 2> fds() override { return {clients_->fd(), results_.fd()}; }

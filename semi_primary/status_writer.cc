@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/pg_binary.h"
 #include "common/schema_version.h"
+#include "common/this_database.h"
 #include "embedded/semi_primary_sql.h"
 
 namespace psp {
@@ -76,6 +77,7 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
     identity.sp_id = row["sp_id"].as<SpId>();
     identity.token = row["token"].as<std::string>();
     identity.database = row["database"].as<std::string>();
+    database_ = identity.database;
     identity.watermark = row["watermark"].as<GlobalT>();
     if (problem.empty()) {
       identity.epochs = ReadEpochs(tx);
@@ -134,7 +136,7 @@ void StatusWriter::Run(std::stop_token stop) {
     }
     if (!session_.connected()) {
       sequences_due_ = true;  // PostgreSQL may have crashed
-      if (!session_.ConnectUntilStopped(stop)) return;
+      if (!ConnectToDatabase(session_, database_, stop)) return;
     }
     if (unsaved && !Save(*unsaved)) WaitOrStop(stop, kTroubleWaitMs);
     if (unsaved && !stop.stop_requested()) continue;

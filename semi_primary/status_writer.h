@@ -1,6 +1,6 @@
 // The daemon's own session: claims the database, reads its identity, saves the primary's epochs, and once a
 // second writes psp.daemon_status and, in native mode, clears away what finished transactions have left
-// (psp.clean).
+// (psp.clean). After a lost connection it goes on in the same database only.
 #pragma once
 
 #include <condition_variable>
@@ -56,6 +56,7 @@ class StatusWriter {
 
   const bool views_mode_;
   PgSession session_;
+  std::string database_;  // the one that Open has found
   std::mutex mutex_;
   std::condition_variable_any wake_up_;
   DaemonStatus status_;                 // guarded by mutex_

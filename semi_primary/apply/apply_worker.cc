@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/pg_binary.h"
+#include "common/this_database.h"
 #include "embedded/apply_sql.h"
 #include "semi_primary/apply/load_catalog.h"
 
@@ -68,14 +69,36 @@ void ApplyWorker::Stop() {
 void ApplyWorker::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
     if (!session_.connected() && !session_.ConnectUntilStopped(stop)) return;
-    if (!Begin(stop)) continue;
-    if (Serve(stop) == After::kFailed) return;
+    After after = Begin(stop);
+    if (after == After::kGoOn) after = Serve(stop);
+    if (after == After::kFailed) return;
   }
   if (session_.connected()) MakeDurable();
 }
 
-// Reads where this database stands. False when that failed; then the connection is closed.
-bool ApplyWorker::Begin(std::stop_token stop) {
+// Reads where this database stands, if it is the one to apply to. Without kGoOn the connection is closed.
+ApplyWorker::After ApplyWorker::Begin(std::stop_token stop) {
+  const PgResult<bool> is_it = IsDatabase(session_, options_.database);
+  if (is_it.ok() && !*is_it) return FoundAnotherDatabase();
+  const PgResult<Done> began = is_it.ok() ? ReadPosition() : PgResult<Done>(is_it.error());
+  if (began.ok()) return After::kGoOn;
+  spdlog::error("apply: cannot read the psp schema, trying again: {}", began.error().message);
+  session_.Close();
+  WaitOrStop(stop, kTroubleWaitMs);
+  return After::kBeginAnew;
+}
+
+ApplyWorker::After ApplyWorker::FoundAnotherDatabase() {
+  session_.Close();
+  const std::string message =
+      "`database` leads to another database than when this daemon started: nothing is written there. Let it "
+      "lead to the same one again, or start the daemon anew if this one is to be served now";
+  spdlog::critical("{}", message);
+  report_(ApplyFailed{message, true});
+  return After::kFailed;
+}
+
+PgResult<Done> ApplyWorker::ReadPosition() {
   activity_.backend_pid = session_.backend_pid();
   const auto state = session_.Transaction([this](pqxx::work& tx) {
     if (options_.views_mode) tx.exec(kRecoverIfLost);
@@ -84,12 +107,7 @@ bool ApplyWorker::Begin(std::stop_token stop) {
     return std::tuple(row[0].as<GlobalT>(), row[1].as<bool>(), row[2].as<GlobalT>());
   });
   auto catalog = state ? LoadCatalog(session_) : PgResult<TableCatalogPtr>(state.error());
-  if (!catalog) {
-    spdlog::error("apply: cannot read the psp schema, trying again: {}", catalog.error().message);
-    session_.Close();
-    WaitOrStop(stop, kTroubleWaitMs);
-    return false;
-  }
+  if (!catalog) return catalog.error();
   GlobalT newest_t = 0;
   std::tie(watermark_, joining_, newest_t) = *state;
   durable_ = -1;
@@ -100,7 +118,7 @@ bool ApplyWorker::Begin(std::stop_token stop) {
   catalog_is_early_ = joining_;
   ++generation_;
   report_(ApplyStarted{generation_, watermark_, joining_, catalog_, newest_t});
-  return true;
+  return Done{};
 }
 
 ApplyWorker::After ApplyWorker::Serve(std::stop_token stop) {
@@ -305,7 +323,7 @@ ApplyWorker::After ApplyWorker::MakeDurable() {
 
 ApplyWorker::After ApplyWorker::Failed(const std::string& message) {
   spdlog::critical("applying has stopped at global_t {}: {}", watermark_, message);
-  report_(ApplyFailed{message});
+  report_(ApplyFailed{message, false});
   return After::kFailed;
 }
 

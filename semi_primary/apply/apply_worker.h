@@ -7,9 +7,9 @@
 //   backend between decision and COMMIT therefore never meets an apply worker that waits for it while
 //   holding locks.
 // - Only what a synchronous commit has put on the disk is reported as durable.
-// - After a lost connection W is read again (PostgreSQL may have crashed and gone back) and the stream begins
-// anew
-//   with the next generation; steps of older generations are dropped.
+// - After a lost connection nothing is done before it is sure that this is the same database; in another one
+//   applying stops for good. W is read again (PostgreSQL may have crashed and gone back) and the stream
+//   begins anew with the next generation; steps of older generations are dropped.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,7 @@ class ApplyWorker {
  public:
   struct Options {
     std::string conninfo;
+    std::string database;  // psp.this_database() of the one to apply to
     bool views_mode = false;
     std::int64_t ack_interval_ms = 1000;
     std::int64_t conflict_grace_ms = 1000;  // see InsistIfDue
@@ -53,7 +54,9 @@ class ApplyWorker {
   using Transactions = std::vector<ApplyTransaction>;
 
   void Run(std::stop_token stop);
-  bool Begin(std::stop_token stop);
+  After Begin(std::stop_token stop);
+  After FoundAnotherDatabase();
+  PgResult<Done> ReadPosition();
   After Serve(std::stop_token stop);
   After LoadCatalogAgain();
   After ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop);

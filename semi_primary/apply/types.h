@@ -56,6 +56,7 @@ struct ApplyCatalog {
 };
 struct ApplyFailed {  // applying has stopped for good
   std::string message;
+  bool ends_daemon = false;  // nothing else may be done in this database either
 };
 // By the daemon's own session, since the worker may be waiting for a transaction that waits for the primary.
 struct EpochsSaved {

@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/pg_binary.h"
+#include "common/this_database.h"
 
 namespace psp {
 namespace {
@@ -96,8 +97,9 @@ std::string ArrayText(const std::vector<std::int32_t>& numbers) {
 // One worker's session, and what it does there.
 class Worker {
  public:
-  Worker(const std::string& conninfo, std::size_t number)
-      : session_({.conninfo = conninfo,
+  Worker(const std::string& conninfo, const std::string& database, std::size_t number)
+      : database_(database),
+        session_({.conninfo = conninfo,
                   .application_name = "psp local worker " + std::to_string(number),
                   .settings = kSettings}) {
     session_.Prepare("take", "SELECT * FROM psp.take_commit_request($1)");
@@ -112,7 +114,7 @@ class Worker {
   // Nothing when stop was requested while the database was away.
   std::optional<JobResult> Do(const Job& job, std::stop_token stop) {
     while (true) {
-      if (!session_.connected() && !session_.ConnectUntilStopped(stop)) return std::nullopt;
+      if (!session_.connected() && !ConnectToDatabase(session_, database_, stop)) return std::nullopt;
       auto done = std::visit([this](const auto& what) { return Try(what); }, job);
       if (done) return std::move(*done);
       const PgError& error = done.error();
@@ -196,14 +198,19 @@ class Worker {
     return PendingListed{};
   }
 
+  const std::string database_;
   PgSession session_;
 };
 
 }  // namespace
 
-LocalWorkers::LocalWorkers(const std::string& conninfo, std::size_t workers,
+LocalWorkers::LocalWorkers(const std::string& conninfo, const std::string& database, std::size_t workers,
                            std::function<void(JobResult)> report)
-    : conninfo_(conninfo), workers_(workers), report_(std::move(report)), jobs_(SIZE_MAX) {}
+    : conninfo_(conninfo),
+      database_(database),
+      workers_(workers),
+      report_(std::move(report)),
+      jobs_(SIZE_MAX) {}
 
 void LocalWorkers::Start() {
   for (std::size_t i = 0; i < workers_; ++i) {
@@ -220,7 +227,7 @@ void LocalWorkers::Stop() {
 }
 
 void LocalWorkers::Run(std::stop_token stop, std::size_t number) {
-  Worker worker(conninfo_, number);
+  Worker worker(conninfo_, database_, number);
   while (const auto job = jobs_.Pop(stop)) {
     auto result = worker.Do(*job, stop);
     if (!result) return;

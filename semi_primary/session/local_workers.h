@@ -19,8 +19,10 @@ namespace psp {
 
 class LocalWorkers {
  public:
-  // `report` is called on the workers' threads.
-  LocalWorkers(const std::string& conninfo, std::size_t workers, std::function<void(JobResult)> report);
+  // `database`: psp.this_database() of the one to work in; in another one nothing is done. `report` is called
+  // on the workers' threads.
+  LocalWorkers(const std::string& conninfo, const std::string& database, std::size_t workers,
+               std::function<void(JobResult)> report);
   ~LocalWorkers() { Stop(); }
 
   void Start();
@@ -33,6 +35,7 @@ class LocalWorkers {
   void Run(std::stop_token stop, std::size_t number);
 
   const std::string conninfo_;
+  const std::string database_;
   const std::size_t workers_;
   const std::function<void(JobResult)> report_;
   BoundedQueue<Job> jobs_;

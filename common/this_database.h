@@ -1,0 +1,20 @@
+// Whether a session is in the database that a semi-primary's daemon was started with: after a lost connection
+// another server may answer at the same address, and another database may have the same name.
+//
+// `database` is what psp.this_database() (sql/common/semi_primary.sql) told at the start.
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "common/pg_session.h"
+
+namespace psp {
+
+// False also where there is no psp.
+PgResult<bool> IsDatabase(PgSession& session, const std::string& database);
+
+// ConnectUntilStopped, and again until it is that database.
+bool ConnectToDatabase(PgSession& session, const std::string& database, std::stop_token stop);
+
+}  // namespace psp
