@@ -74,7 +74,12 @@ def worker(pair: Pair, stop: threading.Event, seed: int) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(
-    "isolation", [psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ]
+    "isolation",
+    [
+        psycopg.IsolationLevel.READ_COMMITTED,
+        psycopg.IsolationLevel.REPEATABLE_READ,
+        psycopg.IsolationLevel.SERIALIZABLE,
+    ],
 )
 def test_sums_and_bound_in_every_snapshot(pair: Pair, isolation: psycopg.IsolationLevel) -> None:
     """Pieces move between products, by statements on the view and by functions; a reader looks on."""

@@ -171,3 +171,52 @@ def test_names_of_all_kinds(pair: Pair) -> None:
         assert adjust(connection, 1, ["b", "2"], -5) == "merged"
         connection.execute("""UPDATE "S ""x"."Order ü" SET rk = 9, total = total + 5 WHERE rk = 2""")
         assert one(connection, """SELECT total FROM "S ""x"."Order ü" WHERE rk = 9""") == 6
+
+
+@pytest.mark.parametrize("bound", ["none", "2"])
+def test_functions_of_a_column(pair: Pair, bound: str) -> None:
+    """Cold, split, and with one record gone: what each says, and what it leaves."""
+    pair.run("CREATE TABLE item (id int PRIMARY KEY, stock int); INSERT INTO item VALUES (1, 100), (2, NULL)")
+    make(pair, "item.stock", lower_bound=bound, max=8)
+    with pair.connect(autocommit=True) as connection:
+
+        def call(name: str, *arguments: int) -> Any:
+            places = ", ".join(["%s"] * len(arguments))
+            return one(connection, f"SELECT psp_mrv.item_stock_{name}({places})", *arguments)
+
+        for change in (0, 3, -1, -9):
+            adjust(connection, 1, ["1"], change)
+            assert [call("gt", 1, n) for n in (99, 100, 101)] == [True, False, False]
+            assert [call("gte", 1, n) for n in (-5, 99, 100, 101)] == [True, True, True, False]
+            assert [call("add", 1, 7), call("sub", 1, 3), call("total", 1)] == [True, True, 104]
+            assert [call("try_sub", 1, 4), call("total", 1)] == [True, 100]
+            assert [call(name, 9, 1) for name in ("add", "sub", "try_sub", "write")] == [False] * 4
+            assert [call("gt", 9, 1), call("gte", 9, 1), call("total", 9)] == [None] * 3
+            assert [call("gt", 2, 1), call("total", 2)] == [None, None]
+            if bound != "none":
+                assert call("try_sub", 1, 99) is False
+                with pytest.raises(psycopg.errors.CheckViolation) as error:
+                    call("sub", 1, 99)
+                assert error.value.diag.constraint_name == "item_stock_lower_bound"
+            assert call("total", 1) == 100
+        adjust(connection, 1, ["1"], 3)
+        places = [rk for (rk,) in connection.execute("SELECT rk FROM psp_mrv.item_stock ORDER BY rk")]
+        assert [call("lookup", 1, rk) for rk in (0, places[1], places[1] + 1, 65535)] == [
+            0, places[1], places[2], 0
+        ]  # fmt: skip
+        assert [call("write", 1, 5), call("total", 1), call("lookup", 1, 0)] == [True, 5, None]
+
+
+def test_a_comparison_reads_no_more_records_than_it_takes(pair: Pair) -> None:
+    pair.run(
+        "CREATE TABLE item (id int PRIMARY KEY, stock int CHECK (stock >= 0));"
+        "INSERT INTO item VALUES (1, 6400)"
+    )
+    make(pair, "item.stock", records=64)
+    reads = "SELECT (seq_tup_read + idx_tup_fetch)::int FROM pg_stat_xact_user_tables"
+    read = f"{reads} WHERE relname = 'item_stock'"
+    with pair.connect() as connection:
+        assert one(connection, "SELECT psp_mrv.item_stock_gte(1, 150)") is True
+        assert one(connection, read) < 64
+        assert one(connection, "SELECT psp_mrv.item_stock_gte(1, 6401)") is False
+        assert one(connection, read) >= 64
