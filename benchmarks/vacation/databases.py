@@ -33,12 +33,9 @@ def make(server: PgServer, name: str, rows: int, records: int | None) -> str:
     if records is not None:
         for kind in KINDS:
             for column in COLUMNS:
-                create(
-                    dsn,
-                    f"{kind}_reservation.{column}",
-                    Options(records=records, max=max(64, records)),
-                    _silent,
-                )
+                # 100 more stay in one record, where 100 fewer find them: parts would lock half of them.
+                options = Options(records=records, max=max(64, records), spread_from="none")
+                create(dsn, f"{kind}_reservation.{column}", options, _silent)
     with psycopg.connect(dsn) as connection:
         for setting, value in SETTINGS.items():
             connection.execute(
