@@ -13,6 +13,8 @@ from uuid import UUID
 import psycopg
 import zmq
 import zmq.asyncio
+from psycopg.pq import TransactionStatus
+from psycopg.rows import TupleRow, tuple_row
 
 from psp_client._book import RequestBook
 from psp_client._common import (
@@ -20,6 +22,7 @@ from psp_client._common import (
     FIND_ENDPOINT,
     FIND_MODE,
     FIND_OUTCOME,
+    LOOK_INTERVAL_S,
     Committed,
     NoTransactionError,
     Settings,
@@ -46,11 +49,11 @@ async def connect_async(dsn: str = "", settings: Settings | None = None, **param
     """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`; finds the mode out."""
 
     def again() -> Awaitable[Connection]:
-        return psycopg.AsyncConnection.connect(dsn, **parameters)
+        return psycopg.AsyncConnection.connect(dsn, **{**parameters, "autocommit": True})
 
-    connection = await psycopg.AsyncConnection.connect(dsn, **{**parameters, "autocommit": True})
+    connection = await again()
     try:
-        row = await (await connection.execute(FIND_MODE)).fetchone()
+        row = await (await plain_cursor(connection).execute(FIND_MODE)).fetchone()
         mode = "views" if row and row[0] else "native"
         client = AsyncClient(connection, again, settings or Settings(), mode)
         await client._find_endpoint()
@@ -58,6 +61,11 @@ async def connect_async(dsn: str = "", settings: Settings | None = None, **param
     except BaseException:
         await connection.close()
         raise
+
+
+def plain_cursor(connection: Connection) -> psycopg.AsyncCursor[TupleRow]:
+    """Rows are tuples, whatever the application wants of its own cursors."""
+    return psycopg.AsyncCursor(connection, row_factory=tuple_row)
 
 
 class AsyncClient:
@@ -86,8 +94,10 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Rolls back what is open. Commits that nobody has waited for go on."""
-        await self._requests.close()
-        await self.connection.close()
+        try:
+            await self._requests.close()
+        finally:
+            await self.connection.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -101,29 +111,18 @@ class AsyncClient:
 
     async def begin(self, isolation: str | None = None) -> UUID:
         """Begins a transaction; returns its id, for `commit`, `get` and `outcome`."""
-        if self._open is not None:
-            raise TransactionOpenError("psp: a transaction is open: commit or abort it first")
+        self._refuse_second()
         if self.connection.closed:  # its server has ended it, a restart for example
-            factory = self.connection.cursor_factory
+            before = self.connection
             self.connection = await self._again()
-            await self.connection.set_autocommit(True)
-            self.connection.cursor_factory = factory
+            self.connection.cursor_factory = before.cursor_factory
+            self.connection.row_factory = before.row_factory
         statement = begin_statement(isolation or self.settings.isolation, self.mode == "views")
         try:
-            cursor = await self.connection.execute(statement.encode())
-        except psycopg.Error:  # BEGIN may have come before the error
-            if not self.connection.closed:
-                await self.connection.execute("ROLLBACK")
+            self._open = await self._begin(statement)
+        except BaseException:  # BEGIN may have come before the error, or before a cancellation
+            await self._roll_back_quietly()
             raise
-        if self.mode == "views":
-            while cursor.nextset():
-                pass
-            row = await cursor.fetchone()
-            assert row is not None
-            self._open = row[0]
-        else:
-            self._open = connection_id()
-        assert self._open is not None
         return self._open
 
     async def execute(self, query: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
@@ -145,7 +144,10 @@ class AsyncClient:
         return await self._commit_async(None)
 
     async def get(self, tx_id: UUID) -> Committed:
-        """Waits for the outcome of a `commit_async`, once for each. Returns and raises what `commit` does."""
+        """Waits for the outcome of a `commit_async`, once for each. Returns and raises what `commit` does.
+
+        Cancelled, it sends the request no more; `commit(tx_id)` asks again.
+        """
         ticket = self._tickets.pop(tx_id, None)
         if ticket is None:
             raise NoTransactionError(f"psp: no commit of {tx_id} is under way here")
@@ -158,14 +160,13 @@ class AsyncClient:
     async def abort(self) -> None:
         """Rolls the open transaction back; nothing of it is left. Without one it does nothing."""
         if self._open is not None:
-            self._open = None
-            await self.connection.execute("ROLLBACK")
+            await self._roll_back()
 
     async def outcome(self, tx_id: UUID) -> str:
         """The status of a transaction: running, waiting, pending, committed, aborted. Final: the last two."""
         if self.mode == "native":
             refuse_connection_id(tx_id)
-            row = await (await self.connection.execute(FIND_OUTCOME, (tx_id,))).fetchone()
+            row = await (await plain_cursor(self.connection).execute(FIND_OUTCOME, (tx_id,))).fetchone()
             return str(row[0]) if row else "aborted"
         return status_of(await self._requests.wait(await self._requests.ask(Kind.OUTCOME, tx_id), tx_id))
 
@@ -173,7 +174,9 @@ class AsyncClient:
         """Runs `function` in a transaction and commits it; after a serialization failure all of it again.
 
         An exception of `function` rolls back and goes on to the caller. An unknown outcome is not retried.
+        Inside another `run` it raises TransactionOpenError, and the outer transaction goes on.
         """
+        self._refuse_second()
         failures = 0
         while True:
             try:
@@ -193,6 +196,21 @@ class AsyncClient:
 
     # ---- how ------------------------------------------------------------------------------------
 
+    def _refuse_second(self) -> None:
+        if self._open is not None:
+            raise TransactionOpenError("psp: a transaction is open: commit or abort it first")
+
+    async def _begin(self, statement: str) -> UUID:
+        cursor = await plain_cursor(self.connection).execute(statement.encode())
+        if self.mode == "native":
+            return connection_id()
+        while cursor.nextset():
+            pass
+        row = await cursor.fetchone()
+        assert row is not None
+        tx_id: UUID = row[0]
+        return tx_id
+
     async def _commit_async(self, asked: UUID | None) -> UUID:
         tx_id = asked or self._open
         if tx_id is None:
@@ -210,7 +228,7 @@ class AsyncClient:
     async def _end(self, tx_id: UUID) -> None:
         """PostgreSQL's COMMIT: in native mode the commit itself, in views mode what must come before it."""
         try:
-            if (await self.connection.execute("COMMIT")).statusmessage == "ROLLBACK":
+            if (await plain_cursor(self.connection).execute("COMMIT")).statusmessage == "ROLLBACK":
                 raise failed_transaction()
             if self.mode == "native":
                 self._tickets[tx_id] = Committed(tx_id)
@@ -220,6 +238,9 @@ class AsyncClient:
             elif not self.connection.broken:
                 raise
             # Else the COMMIT may have reached PostgreSQL: the semi-primary knows.
+        except BaseException:  # cancelled, perhaps before COMMIT was sent
+            await self._roll_back_quietly()
+            raise
 
     async def _native_error(self, tx_id: UUID, error: psycopg.Error) -> Committed | psycopg.Error:
         """08007: psp itself is asked what became of it, under the id that it has given the transaction."""
@@ -234,24 +255,32 @@ class AsyncClient:
         while True:
             try:
                 async with await self._again() as connection:
-                    row = await (await connection.execute(FIND_OUTCOME, (tx_id,))).fetchone()
+                    row = await (await plain_cursor(connection).execute(FIND_OUTCOME, (tx_id,))).fetchone()
                 if row and row[0] == "committed":
                     return Committed(tx_id)
                 return psycopg.errors.TransactionRollback(f"psp: transaction {tx_id} is aborted")
             except psycopg.OperationalError:
                 if time.monotonic() >= deadline_s:
                     return unknown(tx_id, None)
-                await asyncio.sleep(min(self.settings.retry_interval_s, 0.2))
+                await asyncio.sleep(min(self.settings.retry_interval_s, LOOK_INTERVAL_S))
+
+    async def _roll_back(self) -> None:
+        """Leaves nothing open: a session that cannot roll back is closed, and `begin` makes another one."""
+        self._open = None
+        try:
+            if self.connection.info.transaction_status != TransactionStatus.IDLE:
+                await plain_cursor(self.connection).execute("ROLLBACK")
+        except BaseException:
+            await self.connection.close()
+            raise
 
     async def _roll_back_quietly(self) -> None:
-        try:
-            await self.abort()
-        except psycopg.Error:
-            self._open = None
+        with suppress(psycopg.Error):
+            await self._roll_back()
 
 
 class _Requests:
-    """The ZeroMQ side: made when it is first needed. One task receives and sends again."""
+    """The ZeroMQ side: made when it is first needed. One task receives and sends while a request is open."""
 
     def __init__(self, again: Callable[[], Awaitable[Connection]], settings: Settings) -> None:
         self._again = again
@@ -268,33 +297,38 @@ class _Requests:
         if self._socket is None and self._endpoint is not None:
             self._connect(self._endpoint)
         await self._send_due()
-        if self._pump is None:
+        if self._pump is None or self._pump.done():
             self._pump = asyncio.create_task(self._receive_and_send())
         return number
 
     async def wait(self, number: int, tx_id: UUID) -> Reply:
-        """Raises OutcomeUnknown after the time limit."""
+        """Raises OutcomeUnknown after the time limit. However it ends, the request is sent no more."""
         try:
             async with asyncio.timeout(self._settings.timeout_s):
                 return await self._waiting[number]
         except TimeoutError:
             raise unknown(tx_id, self._book.give_up(number)) from None
         finally:
+            self._book.give_up(number)
             del self._waiting[number]
 
     async def _receive_and_send(self) -> None:
-        while True:
-            pause_s = max(self._book.wait_s(time.monotonic()), 0.001)
-            if self._socket is None:  # PostgreSQL may not be there either: not at once again
-                await asyncio.sleep(0.2)
-            elif await self._socket.poll(int(min(pause_s, self._settings.retry_interval_s) * 1000) + 1):
-                self._take(await self._socket.recv())
-                continue
-            if self._socket is None or any(
-                self._book.unanswered(n) >= FIND_AGAIN_AFTER for n in self._waiting
-            ):
-                await self._find_endpoint_anew()
-            await self._send_due()
+        while not self._book.is_empty():
+            try:
+                await self._receive_or_send()
+            except zmq.ZMQError:  # who waits is told when the time limit is over
+                await asyncio.sleep(LOOK_INTERVAL_S)
+
+    async def _receive_or_send(self) -> None:
+        pause_s = min(self._book.wait_s(time.monotonic()), self._settings.retry_interval_s)
+        if self._socket is None:  # PostgreSQL may not be there either: not at once again
+            await asyncio.sleep(LOOK_INTERVAL_S)
+        elif await self._socket.poll(int(pause_s * 1000) + 1):
+            self._take(await self._socket.recv())
+            return
+        if self._socket is None or any(self._book.unanswered(n) >= FIND_AGAIN_AFTER for n in self._waiting):
+            await self._find_endpoint_anew()
+        await self._send_due()
 
     def _take(self, data: bytes) -> None:
         number = self._book.receive(data)
@@ -311,7 +345,7 @@ class _Requests:
 
     async def find_endpoint(self, connection: Connection) -> None:
         """As the daemon has noted it in the database; nothing while it has never run."""
-        row = await (await connection.execute(FIND_ENDPOINT)).fetchone()
+        row = await (await plain_cursor(connection).execute(FIND_ENDPOINT)).fetchone()
         if row and row[0]:
             self._endpoint = reachable(row[0], connection.info.host)
 
@@ -319,7 +353,7 @@ class _Requests:
         """From a session of its own: the client's may be in a transaction, with an old snapshot."""
         before = self._endpoint
         if self._settings.endpoint is None:
-            with suppress(psycopg.OperationalError):  # PostgreSQL is down, too: later
+            with suppress(psycopg.Error):  # PostgreSQL is down, too, or its schema is being changed: later
                 async with await self._again() as connection:
                     await self.find_endpoint(connection)
         if self._endpoint is not None and (self._endpoint != before or self._socket is None):
@@ -337,8 +371,9 @@ class _Requests:
             self._socket = None
 
     async def close(self) -> None:
-        if self._pump is not None:
-            self._pump.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._pump
-        self._close_socket()
+        try:
+            if self._pump is not None:
+                self._pump.cancel()
+                await asyncio.wait([self._pump])
+        finally:
+            self._close_socket()

@@ -52,8 +52,13 @@ class RequestBook:
             found.unanswered = 0
 
     def wait_s(self, now_s: float) -> float:
-        """Until when nothing is due."""
-        return max(0.0, min((r.send_at_s for r in self._requests.values()), default=now_s) - now_s)
+        """How long nothing is due; without any request `retry_interval_s`."""
+        later_s = now_s + self._retry_interval_s
+        return max(0.0, min((r.send_at_s for r in self._requests.values()), default=later_s) - now_s)
+
+    def is_empty(self) -> bool:
+        """Whether nothing waits for an answer."""
+        return not self._requests
 
     def unanswered(self, number: int) -> int:
         """How often the request was sent since the semi-primary was last heard about it."""
@@ -80,6 +85,7 @@ class RequestBook:
         return self._replies.pop(number, None)
 
     def give_up(self, number: int) -> Reply | None:
-        """Asks no more; returns the last word that was no answer, if there was any."""
+        """Asks and knows no more; returns the last word that was no answer, if there was any."""
         self._requests.pop(number, None)
+        self._replies.pop(number, None)
         return self._last_failure.pop(number, None)

@@ -15,6 +15,8 @@ FIND_MODE = "SELECT pg_catalog.to_regprocedure('psp.client_endpoint()') IS NOT N
 FIND_ENDPOINT = "SELECT psp.client_endpoint()"
 FIND_OUTCOME = "SELECT psp.outcome(%s)::pg_catalog.text"
 ISOLATION_LEVELS = ("repeatable read", "read committed")
+LOOK_INTERVAL_S = 0.2
+"""Between attempts to reach who is not there."""
 FIND_AGAIN_AFTER = 2
 """A request that went unanswered so often: the daemon may listen elsewhere by now."""
 

@@ -11,6 +11,8 @@ from uuid import UUID
 
 import psycopg
 import zmq
+from psycopg.pq import TransactionStatus
+from psycopg.rows import TupleRow, tuple_row
 
 from psp_client._book import RequestBook
 from psp_client._common import (
@@ -18,6 +20,7 @@ from psp_client._common import (
     FIND_ENDPOINT,
     FIND_MODE,
     FIND_OUTCOME,
+    LOOK_INTERVAL_S,
     Committed,
     NoTransactionError,
     Settings,
@@ -39,12 +42,21 @@ T = TypeVar("T")
 
 def connect(dsn: str = "", settings: Settings | None = None, **parameters: Any) -> Client:
     """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`; finds the mode out."""
-    connection = psycopg.connect(dsn, **{**parameters, "autocommit": True})
+
+    def again() -> psycopg.Connection[Any]:
+        return psycopg.connect(dsn, **{**parameters, "autocommit": True})
+
+    connection = again()
     try:
-        return Client(connection, lambda: psycopg.connect(dsn, **parameters), settings or Settings())
+        return Client(connection, again, settings or Settings())
     except BaseException:
         connection.close()
         raise
+
+
+def plain_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[TupleRow]:
+    """Rows are tuples, whatever the application wants of its own cursors."""
+    return psycopg.Cursor(connection, row_factory=tuple_row)
 
 
 class Client:
@@ -57,7 +69,7 @@ class Client:
         self.connection = connection
         """Where a transaction's statements run. BEGIN and COMMIT are the client's."""
         self.settings = settings
-        row = connection.execute(FIND_MODE).fetchone()
+        row = plain_cursor(connection).execute(FIND_MODE).fetchone()
         self.mode = "views" if row and row[0] else "native"
         """`native` also on a PostgreSQL without psp, where everything works the same."""
         self._again = again
@@ -69,8 +81,10 @@ class Client:
 
     def close(self) -> None:
         """Rolls back what is open. Commits that nobody has waited for go on."""
-        self._requests.close()
-        self.connection.close()
+        try:
+            self._requests.close()
+        finally:
+            self.connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -84,29 +98,18 @@ class Client:
 
     def begin(self, isolation: str | None = None) -> UUID:
         """Begins a transaction; returns its id, for `commit`, `get` and `outcome`."""
-        if self._open is not None:
-            raise TransactionOpenError("psp: a transaction is open: commit or abort it first")
+        self._refuse_second()
         if self.connection.closed:  # its server has ended it, a restart for example
-            factory = self.connection.cursor_factory
+            before = self.connection
             self.connection = self._again()
-            self.connection.autocommit = True
-            self.connection.cursor_factory = factory
+            self.connection.cursor_factory = before.cursor_factory
+            self.connection.row_factory = before.row_factory
         statement = begin_statement(isolation or self.settings.isolation, self.mode == "views")
         try:
-            cursor = self.connection.execute(statement.encode())
-        except psycopg.Error:  # BEGIN may have come before the error
-            if not self.connection.closed:
-                self.connection.execute("ROLLBACK")
+            self._open = self._begin(statement)
+        except BaseException:  # BEGIN may have come before the error, or before an interrupt
+            self._roll_back_quietly()
             raise
-        if self.mode == "views":
-            while cursor.nextset():
-                pass
-            row = cursor.fetchone()
-            assert row is not None
-            self._open = row[0]
-        else:
-            self._open = connection_id()
-        assert self._open is not None
         return self._open
 
     def execute(self, query: str, parameters: Any = None) -> psycopg.Cursor[Any]:
@@ -141,14 +144,13 @@ class Client:
     def abort(self) -> None:
         """Rolls the open transaction back; nothing of it is left. Without one it does nothing."""
         if self._open is not None:
-            self._open = None
-            self.connection.execute("ROLLBACK")
+            self._roll_back()
 
     def outcome(self, tx_id: UUID) -> str:
         """The status of a transaction: running, waiting, pending, committed, aborted. Final: the last two."""
         if self.mode == "native":
             refuse_connection_id(tx_id)
-            row = self.connection.execute(FIND_OUTCOME, (tx_id,)).fetchone()
+            row = plain_cursor(self.connection).execute(FIND_OUTCOME, (tx_id,)).fetchone()
             return str(row[0]) if row else "aborted"
         return status_of(self._requests.wait(self._requests.ask(Kind.OUTCOME, tx_id), tx_id))
 
@@ -156,7 +158,9 @@ class Client:
         """Runs `function` in a transaction and commits it; after a serialization failure all of it again.
 
         An exception of `function` rolls back and goes on to the caller. An unknown outcome is not retried.
+        Inside another `run` it raises TransactionOpenError, and the outer transaction goes on.
         """
+        self._refuse_second()
         failures = 0
         while True:
             try:
@@ -176,6 +180,21 @@ class Client:
 
     # ---- how ------------------------------------------------------------------------------------
 
+    def _refuse_second(self) -> None:
+        if self._open is not None:
+            raise TransactionOpenError("psp: a transaction is open: commit or abort it first")
+
+    def _begin(self, statement: str) -> UUID:
+        cursor = plain_cursor(self.connection).execute(statement.encode())
+        if self.mode == "native":
+            return connection_id()
+        while cursor.nextset():
+            pass
+        row = cursor.fetchone()
+        assert row is not None
+        tx_id: UUID = row[0]
+        return tx_id
+
     def _commit_async(self, asked: UUID | None) -> UUID:
         tx_id = asked or self._open
         if tx_id is None:
@@ -193,7 +212,7 @@ class Client:
     def _end(self, tx_id: UUID) -> None:
         """PostgreSQL's COMMIT: in native mode the commit itself, in views mode what must come before it."""
         try:
-            if self.connection.execute("COMMIT").statusmessage == "ROLLBACK":
+            if plain_cursor(self.connection).execute("COMMIT").statusmessage == "ROLLBACK":
                 raise failed_transaction()
             if self.mode == "native":
                 self._tickets[tx_id] = Committed(tx_id)
@@ -203,6 +222,9 @@ class Client:
             elif not self.connection.broken:
                 raise
             # Else the COMMIT may have reached PostgreSQL: the semi-primary knows.
+        except BaseException:  # an interrupt, perhaps before COMMIT was sent
+            self._roll_back_quietly()
+            raise
 
     def _native_error(self, tx_id: UUID, error: psycopg.Error) -> Committed | psycopg.Error:
         """08007: psp itself is asked what became of it, under the id that it has given the transaction."""
@@ -217,20 +239,28 @@ class Client:
         while True:
             try:
                 with self._again() as connection:
-                    row = connection.execute(FIND_OUTCOME, (tx_id,)).fetchone()
+                    row = plain_cursor(connection).execute(FIND_OUTCOME, (tx_id,)).fetchone()
                 if row and row[0] == "committed":
                     return Committed(tx_id)
                 return psycopg.errors.TransactionRollback(f"psp: transaction {tx_id} is aborted")
             except psycopg.OperationalError:
                 if time.monotonic() >= deadline_s:
                     return unknown(tx_id, None)
-                time.sleep(min(self.settings.retry_interval_s, 0.2))
+                time.sleep(min(self.settings.retry_interval_s, LOOK_INTERVAL_S))
+
+    def _roll_back(self) -> None:
+        """Leaves nothing open: a session that cannot roll back is closed, and `begin` makes another one."""
+        self._open = None
+        try:
+            if self.connection.info.transaction_status != TransactionStatus.IDLE:
+                plain_cursor(self.connection).execute("ROLLBACK")
+        except BaseException:
+            self.connection.close()
+            raise
 
     def _roll_back_quietly(self) -> None:
-        try:
-            self.abort()
-        except psycopg.Error:
-            self._open = None
+        with suppress(psycopg.Error):
+            self._roll_back()
 
 
 class _Requests:
@@ -252,7 +282,13 @@ class _Requests:
         return number
 
     def wait(self, number: int, tx_id: UUID) -> Reply:
-        """Raises OutcomeUnknown after the time limit."""
+        """Raises OutcomeUnknown after the time limit. However it ends, the request is sent no more."""
+        try:
+            return self._wait(number, tx_id)
+        finally:
+            self._book.give_up(number)
+
+    def _wait(self, number: int, tx_id: UUID) -> Reply:
         deadline_s = time.monotonic() + self._settings.timeout_s
         while True:
             self._receive()
@@ -269,7 +305,7 @@ class _Requests:
 
     def _pause(self, seconds: float) -> None:
         if self._socket is None:  # PostgreSQL may not be there either: not at once again
-            time.sleep(0.2)
+            time.sleep(LOOK_INTERVAL_S)
         else:
             self._socket.poll(max(1, int(seconds * 1000)))
 
@@ -285,7 +321,7 @@ class _Requests:
 
     def find_endpoint(self, connection: psycopg.Connection[Any]) -> None:
         """As the daemon has noted it in the database; nothing while it has never run."""
-        row = connection.execute(FIND_ENDPOINT).fetchone()
+        row = plain_cursor(connection).execute(FIND_ENDPOINT).fetchone()
         if row and row[0]:
             self._endpoint = reachable(row[0], connection.info.host)
 
@@ -293,10 +329,8 @@ class _Requests:
         """From a session of its own: the client's may be in a transaction, with an old snapshot."""
         before = self._endpoint
         if self._settings.endpoint is None:
-            with (
-                suppress(psycopg.OperationalError),
-                self._again() as connection,
-            ):  # PostgreSQL is down, too: later
+            # PostgreSQL is down, too, or its schema is being changed: later.
+            with suppress(psycopg.Error), self._again() as connection:
                 self.find_endpoint(connection)
         if self._endpoint is not None and (self._endpoint != before or self._socket is None):
             self._connect(self._endpoint)

@@ -28,6 +28,18 @@ def test_sent_again_until_answered() -> None:
     assert book.take(number) is None
 
 
+def test_without_requests_there_is_nothing_to_do() -> None:
+    book = RequestBook(retry_interval_s=2)
+    assert book.wait_s(now_s=5) == 2
+    assert book.is_empty()
+    number = book.ask(Kind.COMMIT, TX, now_s=5)
+    assert not book.is_empty()
+    book.receive(reply(number, Status.COMMITTED))
+    assert book.is_empty()
+    book.give_up(number)
+    assert book.take(number) is None
+
+
 def test_each_request_has_its_answer() -> None:
     book = RequestBook(retry_interval_s=2)
     first, second = (book.ask(Kind.COMMIT, uuid4(), now_s=0) for _ in range(2))
