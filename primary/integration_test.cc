@@ -255,6 +255,30 @@ TEST_F(PrimaryTest, WhoHasWhatARestoredDatabaseLostIsRefusedAlsoWhenTheGapIsFill
   EXPECT_EQ(answer_to(2, first, 2).size(), 16U) << "it has nothing that was lost";
 }
 
+// As a standby that is promoted has the address from one moment to the next, with the same epoch.
+TEST_F(PrimaryTest, AnotherServerInThePlaceOfItsOwnEndsTheDaemon) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  EXPECT_EQ(Decide(a, 1, 0, Rows({{"k", "1"}})).global_t(), 1);
+  const std::string name = Sql("SELECT current_database()")[0][0].as<std::string>();
+  pqxx::connection connection(std::getenv("PSP_TEST_DSN"));
+  pqxx::nontransaction admin(connection);
+  admin.exec("ALTER DATABASE " + name + " ALLOW_CONNECTIONS false");
+  admin.exec("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '" + name + "'");
+  admin.exec("CREATE DATABASE " + name + "_other TEMPLATE " + name);
+  admin.exec("ALTER DATABASE " + name + " RENAME TO " + name + "_own");
+  admin.exec("ALTER DATABASE " + name + "_other RENAME TO " + name);
+  a.Certify(Id(2), 0, Rows({{"l", "1"}}), {});
+  thread_.join();
+  EXPECT_FALSE(stopped_by_signal_);
+  server_.reset();
+  EXPECT_EQ(Sql("SELECT FROM psp.tx_log").size(), 1U) << "nothing was decided there";
+  Start();
+  FakeSp again = Sp(1, 2);
+  Enter(again, 0);
+  EXPECT_EQ(Decide(again, 2, 0, Rows({{"l", "1"}})).global_t(), 2);
+}
+
 TEST_F(PrimaryTest, EpochsThatNobodyCanStandInAreForgotten) {
   for (int i = 0; i < 3; ++i) {
     Stop();

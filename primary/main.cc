@@ -26,7 +26,9 @@ int Serve(const psp::PrimarySettings& settings, psp::StopSignals& signals) {
     spdlog::info("stopped");
     return EXIT_SUCCESS;
   }
-  spdlog::error("another psp-primary has taken the database over");
+  spdlog::error(
+      "the database is no longer this daemon's: another psp-primary has taken it over, or another server its "
+      "place. That one may lack transactions; a new start goes on from what it has");
   return EXIT_FAILURE;
 }
 

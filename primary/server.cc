@@ -40,21 +40,27 @@ PrimaryCore::Start ToCoreStart(const PrimaryState& state) {
           state.registry,   state.table_ids, state.epochs};
 }
 
+auto SameServer(const std::string& server) {
+  return [server](PgSession& session) { return IsSameServer(session, server); };
+}
+
 }  // namespace
 
 Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals* signals)
     : signals_(signals),
       core_(ToCoreOptions(settings), ToCoreStart(state)),
       router_(context_, settings.listen, ToSocketOptions(settings)),
-      executors_({settings.database, state.epoch, Size(settings.executors)},
+      executors_({settings.database, state.epoch, Size(settings.executors), SameServer(state.server)},
                  [this] {
                    usurped_ = true;
                    usurped_wake_up_.Notify();
                  }),
-      recoverer_(settings.database, state.epoch),
+      recoverer_(settings.database, state.epoch, SameServer(state.server)),
       housekeeper_(
           std::move(state.session),
-          [epoch = state.epoch](PgSession& session) { return TakeLockAgain(session, epoch); },
+          [epoch = state.epoch, server = state.server](PgSession& session) {
+            return TakeLockAgain(session, epoch, server);
+          },
           settings.tx_log_retention_s,
           [this] {
             usurped_ = true;

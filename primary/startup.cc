@@ -11,6 +11,8 @@ namespace {
 constexpr int kSchemaVersion = 3;  // sql/primary/schema.sql
 constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
+constexpr const char* kStandby = "this PostgreSQL is a standby";
+constexpr const char* kOtherServer = "another server answers in the place of the one that this daemon serves";
 
 // The lock of the one daemon that serves the database; certify/fence.cc has the class's other one.
 bool TryLock(pqxx::transaction_base& tx) {
@@ -27,7 +29,7 @@ std::string Objection(pqxx::transaction_base& tx) {
   const int version = tx.exec1("SELECT schema_version FROM psp.cluster")[0].as<int>();
   std::string objection = VersionObjection(version, kSchemaVersion, "run psp primary upgrade");
   if (!objection.empty()) return objection;
-  if (tx.exec1("SELECT pg_is_in_recovery()")[0].as<bool>()) return "this PostgreSQL is a standby";
+  if (tx.exec1("SELECT pg_is_in_recovery()")[0].as<bool>()) return kStandby;
   return "";
 }
 
@@ -88,13 +90,26 @@ Result<PrimaryState, std::string> TakeOver(const std::string& database) {
   if (const auto fenced = RaiseFence(session); !fenced.ok()) return Out(fenced.error().message);
   const auto read = session.Transaction([&state](pqxx::work& tx) {
     ReadState(tx, &state);
+    state.server = tx.exec1(std::string(sql::kThisServer))[0].as<std::string>();
     BeginHistory(tx, &state);
   });
   if (!read.ok()) return Out(read.error().message);
   return Out(std::move(state));
 }
 
-PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch) {
+PgResult<bool> IsSameServer(PgSession& session, const std::string& server) {
+  const auto found = session.Autocommit([&](pqxx::nontransaction& tx) {
+    return tx.exec1(std::string(sql::kThisServer))[0].as<std::string>("");
+  });
+  if (!found.ok()) return found.error();
+  if (found->empty()) return PgError{PgReaction::kReconnect, "", kStandby};
+  return *found == server;
+}
+
+PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, const std::string& server) {
+  const PgResult<bool> is_same = IsSameServer(session, server);
+  if (!is_same.ok()) return is_same.error();
+  if (!*is_same) return PgError{PgReaction::kAbort, "", kOtherServer};
   const auto ours = session.Autocommit([&](pqxx::nontransaction& tx) {
     return TryLock(tx) && tx.exec1("SELECT epoch FROM psp.cluster")[0].as<Epoch>() == epoch;
   });

@@ -23,13 +23,19 @@ struct PrimaryState {
   std::vector<RegistryRow> registry;
   std::unordered_set<std::uint32_t> table_ids;
   EpochStarts epochs;  // this one is the last
+  std::string server;  // for IsSameServer
 };
 
 // The error is a text for the operator. Nothing is changed when the database is refused. Afterwards no
 // session of an older daemon can decide anything (primary/certify/fence.h).
 Result<PrimaryState, std::string> TakeOver(const std::string& database);
 
-// Takes the lock again after the session was lost. kAbort: another daemon has it, or had it since.
-PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch);
+// For every session that is connected anew: false when another server answers at the address, such as a
+// promoted standby, which may not have all that this daemon has told. An error from a standby.
+PgResult<bool> IsSameServer(PgSession& session, const std::string& server);
+
+// Takes the lock again after the session was lost. kAbort: another daemon has it, or had it since, or it is
+// another server.
+PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, const std::string& server);
 
 }  // namespace psp

@@ -61,7 +61,7 @@ void SemiPrimaryCore::OnApplyEvent(const ApplyEvent& event, std::int64_t now_us)
   } else {
     const auto& failed = std::get<ApplyFailed>(event);
     failure_ = last_error_ = failed.message;
-    fatal_ = fatal_ || failed.ends_daemon;
+    if (failed.ends_daemon) exit_code_ = 2;
   }
 }
 

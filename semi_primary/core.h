@@ -85,7 +85,9 @@ class SemiPrimaryCore {
 
   std::size_t waiting() const { return submissions_.waiting(); }
   // The daemon must end: the primary has refused this semi-primary for good, or its database is another one.
-  bool fatal() const { return fatal_; }
+  bool fatal() const { return exit_code_ != 0; }
+  // 1: refused; 2: the database, which a new start by itself should not take for the old one. 0: not fatal.
+  int exit_code() const { return exit_code_; }
   bool connected() const { return epoch_ != 0; }
   DaemonStatus Status(std::int64_t now_us) const;
 
@@ -130,7 +132,7 @@ class SemiPrimaryCore {
   bool asking_name_ = false;  // Hello was said for a name: what comes before Welcome is dropped
   bool going_on_ = false;     // since Welcome: what was open is sent
   bool stopping_ = false;
-  bool fatal_ = false;
+  int exit_code_ = 0;
   std::uint64_t generation_ = 0;  // of the stream; 0: the apply worker has not begun
   bool joining_ = false;
   std::int64_t copy_rows_ = -1;  // of the copy that is arriving; -1: none has begun

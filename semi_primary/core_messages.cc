@@ -86,7 +86,7 @@ void SemiPrimaryCore::OnRefused(const std::string& why, proto::Refused::Reason r
     case proto::Refused::UNSPECIFIED:
       return;  // Hello is said again
     default:
-      fatal_ = true;
+      exit_code_ = 1;
   }
 }
 

@@ -346,7 +346,7 @@ TEST_F(SemiPrimaryTest, AnotherDatabaseInThePlaceOfItsOwnIsLeftAlone) {
   admin.exec("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '" + name + "'");
   admin.exec("ALTER DATABASE " + name + " RENAME TO own_" + name);
   admin.exec("CREATE DATABASE " + name + " TEMPLATE adopted");
-  EXPECT_EQ(Join(), 1);
+  EXPECT_EQ(Join(), 2);
   EXPECT_EQ(Sql("SELECT FROM psp.daemon_status").size(), 0U) << "nothing was written there";
   EXPECT_EQ(Sql("SELECT watermark FROM psp.watermark")[0][0].as<GlobalT>(), 0);
   admin.exec("DROP DATABASE " + name);

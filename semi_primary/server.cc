@@ -85,7 +85,7 @@ Result<Done, std::string> Server::Start() {
 int Server::Run(StopSignals& stop) {
   while (!stopping_ && !core_.fatal()) Step(kTickMs, &stop);
   ShutDown();
-  return core_.fatal() ? 1 : 0;
+  return core_.exit_code();
 }
 
 void Server::Step(int timeout_ms, StopSignals* stop) {

@@ -71,12 +71,15 @@ void ExecutorPool::Work(std::stop_token stop) {
 
 bool ExecutorPool::Connect(PgSession& session, std::stop_token stop) {
   while (session.ConnectUntilStopped(stop)) {
-    const PgResult<bool> ours = JoinFence(session, options_.epoch);
+    PgResult<bool> ours = options_.is_same_server(session);
+    if (ours.ok() && *ours) ours = JoinFence(session, options_.epoch);
     if (ours.ok() && *ours) return true;
     if (ours.ok()) {
       on_usurped_();
       return false;
     }
+    session.Close();
+    if (WaitOrStop(stop, kTroubleWaitMs)) return false;
   }
   return false;
 }

@@ -20,10 +20,12 @@ class ExecutorPool {
     std::string database;  // libpq conninfo
     Epoch epoch = 0;  // this daemon's; another one in the database means that a newer daemon has taken over
     std::size_t executors = 2;
+    // Asked after each connect: false when another server has taken this one's place.
+    std::function<PgResult<bool>(PgSession&)> is_same_server;
   };
 
-  // `on_usurped` is called from an executor's thread when a newer daemon owns the database; nothing is
-  // decided then.
+  // `on_usurped` is called from an executor's thread when a newer daemon owns the database, or it is on
+  // another server; nothing is decided then.
   ExecutorPool(Options options, std::function<void()> on_usurped);
   // Ends the threads; a batch that cannot be decided now (PostgreSQL is away) is left undecided.
   ~ExecutorPool();

@@ -67,6 +67,7 @@ bool Housekeeper::EnsureConnected(std::stop_token stop) {
       on_usurped_();
       return false;
     }
+    if (WaitOrStop(stop, kTroubleWaitMs)) return false;
   }
   return true;
 }

@@ -19,8 +19,10 @@ std::string Bytes(const pqxx::field& field) { return DecodeByteaText(Text(field)
 
 }  // namespace
 
-Recoverer::Recoverer(std::string database, Epoch epoch)
+Recoverer::Recoverer(std::string database, Epoch epoch,
+                     std::function<PgResult<bool>(PgSession&)> is_same_server)
     : epoch_(epoch),
+      is_same_server_(std::move(is_same_server)),
       work_(kQueueItems),
       results_(kQueueItems),
       session_({.conninfo = std::move(database),
@@ -40,7 +42,7 @@ void Recoverer::Run(std::stop_token stop) {
   while (auto work = work_.Pop(stop)) {
     bool done = false;
     while (!done && !stop.stop_requested()) {
-      if (!session_.connected() && !session_.ConnectUntilStopped(stop)) return;
+      if (!session_.connected() && !Connect(stop)) return;
       PgResult<RecovererResult> result = std::visit([this](const auto& one) { return Do(one); }, *work);
       done = result.ok();
       if (done) {
@@ -52,6 +54,16 @@ void Recoverer::Run(std::stop_token stop) {
       }
     }
   }
+}
+
+bool Recoverer::Connect(std::stop_token stop) {
+  while (session_.ConnectUntilStopped(stop)) {
+    const PgResult<bool> is_same = is_same_server_(session_);
+    if (is_same.ok() && *is_same) return true;
+    session_.Close();  // if it is another one, the daemon ends
+    if (WaitOrStop(stop, kTroubleWaitMs)) return false;
+  }
+  return false;
 }
 
 PgResult<RecovererResult> Recoverer::Do(const ReadLog& work) {

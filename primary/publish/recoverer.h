@@ -1,6 +1,7 @@
 // Reads the log and the table for streams, on a thread and a PostgreSQL session of its own.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <thread>
 #include <variant>
@@ -19,7 +20,8 @@ using RecovererResult = std::variant<LogChunk, TableChunk>;
 // PostgreSQL is away it waits.
 class Recoverer {
  public:
-  Recoverer(std::string database, Epoch epoch);
+  // `is_same_server` is asked after each connect; nothing is read from another one.
+  Recoverer(std::string database, Epoch epoch, std::function<PgResult<bool>(PgSession&)> is_same_server);
   ~Recoverer();
   Recoverer(const Recoverer&) = delete;
   Recoverer& operator=(const Recoverer&) = delete;
@@ -35,7 +37,10 @@ class Recoverer {
   PgResult<RecovererResult> Do(const ReadLog& work);
   PgResult<RecovererResult> Do(const ReadTable& work);
 
+  bool Connect(std::stop_token stop);
+
   const Epoch epoch_;
+  const std::function<PgResult<bool>(PgSession&)> is_same_server_;
   BoundedQueue<RecovererWork> work_;
   Mailbox<RecovererResult> results_;
   PgSession session_;    // the thread's
