@@ -29,7 +29,10 @@ CREATE TABLE t (id serial PRIMARY KEY, x int, s text UNIQUE, m mood DEFAULT 'b',
                 at timestamptz DEFAULT now(), CONSTRAINT "c ' %" CHECK (tg_op <> '%'));
 CREATE UNIQUE INDEX t_low ON t (lower(s) COLLATE "C" DESC, m) INCLUDE (x) NULLS NOT DISTINCT WHERE p > 3;
 CREATE UNIQUE INDEX "T )(" ON t ((tg_op || ')('''));
-CREATE INDEX t_x ON t (x);
+CREATE INDEX t_x ON t (x); ALTER TABLE t CLUSTER ON t_s_key;
+CREATE TABLE "a USING btree (b" (id int PRIMARY KEY, v int, w int NOT NULL, CONSTRAINT "( USING" UNIQUE (w));
+CREATE UNIQUE INDEX ON "a USING btree (b" (v);
+ALTER TABLE "a USING btree (b" REPLICA IDENTITY USING INDEX "( USING";
 CREATE TABLE "S ""x"."Order %ü" ("Select" mood, "x'y" numeric, "$psp$" text DEFAULT 'it''s',
                                  PRIMARY KEY ("x'y", "Select"));
 CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES t ON DELETE CASCADE, s text REFERENCES t (s));
@@ -96,6 +99,24 @@ def test_defaults_serials_and_generated_columns(pair: Pair) -> None:
             transaction.run("UPDATE t SET tg_op = 'x' WHERE id < 3")
 
 
+def test_the_modes_schemas_are_no_wider_than_the_tables(pair: Pair) -> None:
+    pair.run(
+        "CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY); GRANT ALL ON s.t TO PUBLIC;"
+        f"CREATE SCHEMA mine AUTHORIZATION {APPLICATION}; CREATE TABLE mine.t (id int PRIMARY KEY);"
+        "GRANT SELECT ON mine.t TO PUBLIC; CREATE SCHEMA given; CREATE TABLE given.t (id int PRIMARY KEY);"
+        f"GRANT USAGE ON SCHEMA given TO PUBLIC; GRANT SELECT ON given.t TO {APPLICATION};"
+        "ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO PUBLIC"
+    )
+    convert_pair(pair)
+    with pair.connect_as_application(autocommit=True) as connection:
+        for mode in ("", "_fulljoin", "_nryotw"):
+            for schema in ("mine", "given"):
+                connection.execute(f"SELECT * FROM {schema}{mode}.t".encode())
+            for query in (f"SELECT * FROM s{mode}.t", f"CREATE TABLE given{mode}.u (id int)"):
+                with pytest.raises(errors.InsufficientPrivilege):
+                    connection.execute(query.encode())
+
+
 def test_two_unique_values_in_one_transaction(pair: Pair) -> None:
     pair.run("CREATE TABLE t (id int PRIMARY KEY, s text UNIQUE); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
     convert_pair(pair)
@@ -122,6 +143,9 @@ REFUSED = {
     "CREATE TABLE t (id int PRIMARY KEY); CREATE UNLOGGED TABLE t_temp (id int)": "there already",
     "CREATE TABLE t (id int PRIMARY KEY); CREATE SCHEMA public_nryotw": "there already",
     "CREATE TABLE t (id int PRIMARY KEY DEFERRABLE)": "deferrable",
+    "CREATE TABLE t (k int PRIMARY KEY, e int UNIQUE); CREATE UNLOGGED TABLE z (e int REFERENCES t(e))": "at",
+    "CREATE TABLE t (id int PRIMARY KEY); CREATE UNLOGGED TABLE z (saved t[])": "made of rows",
+    "CREATE TABLE t (id int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE t": "would publish",
     """CREATE TABLE t (id int PRIMARY KEY);
        CREATE TRIGGER a BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()
     """: "triggers",

@@ -21,6 +21,26 @@ SELECT pg_get_userbyid(c.relowner)::text AS owner, c.relrowsecurity AS row_secur
              WHERE ((d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid)
                     OR (d.refclassid = 'pg_type'::regclass AND d.refobjid = c.reltype))
                AND coalesce(v.oid, f.oid) IS NOT NULL ORDER BY 1) AS dependents,
+       ARRAY(WITH RECURSIVE made_of(type) AS (
+                 SELECT c.reltype
+                 UNION
+                 SELECT t.oid FROM made_of m
+                 JOIN pg_type t ON m.type IN (t.typbasetype, t.typelem)
+                     OR EXISTS (SELECT FROM pg_range r WHERE r.rngsubtype = m.type
+                                                         AND t.oid IN (r.rngtypid, r.rngmultitypid))
+                     OR t.typtype = 'c' AND EXISTS (SELECT FROM pg_attribute p WHERE p.attrelid = t.typrelid
+                                                       AND p.atttypid = m.type AND NOT p.attisdropped))
+             SELECT format('%%s.%%I', a.attrelid::regclass, a.attname)
+             FROM made_of m JOIN pg_attribute a ON a.atttypid = m.type
+             JOIN pg_class r ON r.oid = a.attrelid AND r.relkind IN ('r', 'p', 'm', 'f')
+             WHERE NOT a.attisdropped ORDER BY 1) AS row_columns,
+       ARRAY(SELECT p.pubname::text FROM pg_publication_tables p
+             WHERE (p.schemaname, p.tablename) = (c.relnamespace::regnamespace::name, c.relname)
+             ORDER BY 1) AS publications,
+       ARRAY(SELECT format('%%I on %%s', k.conname, k.conrelid::regclass)
+             FROM pg_constraint k JOIN pg_class r ON r.oid = k.conrelid
+             WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = c.oid AND r.relpersistence <> 'p'
+             ORDER BY 1) AS local_keys,
        ARRAY(SELECT t::text FROM unnest(ARRAY[c.relname || '_persistent', c.relname || '_temp']) t
              WHERE octet_length(t) > 63 OR EXISTS (SELECT FROM pg_class o WHERE o.relname = t
                                                       AND o.relnamespace = c.relnamespace)) AS bad_names
@@ -64,7 +84,8 @@ SELECT i.relname::text AS name, pg_get_indexdef(i.oid) AS index_definition,
        k.conname::text AS constraint_name,
        pg_get_constraintdef(k.oid) AS constraint_definition,
        CASE WHEN k.oid IS NULL THEN obj_description(i.oid, 'pg_class')
-            ELSE obj_description(k.oid, 'pg_constraint') END AS comment
+            ELSE obj_description(k.oid, 'pg_constraint') END AS comment,
+       x.indisreplident AS replica_identity, x.indisclustered AS clustered
 FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
 LEFT JOIN pg_constraint k ON k.conindid = x.indexrelid AND k.conrelid = x.indrelid AND k.contype = 'u'
 WHERE x.indrelid = %s AND x.indisunique AND NOT x.indisprimary ORDER BY i.relname
@@ -74,6 +95,18 @@ _FOREIGN_KEYS = """
 SELECT k.conname::text AS name, pg_get_constraintdef(k.oid) AS definition,
        obj_description(k.oid, 'pg_constraint') AS comment
 FROM pg_constraint k WHERE k.conrelid = %s AND k.contype = 'f' ORDER BY k.conname
+"""
+
+_SCHEMA = """
+SELECT pg_get_userbyid(nspowner)::text AS owner FROM pg_namespace WHERE nspname = %s
+"""
+
+# Without the owner's own, which every schema has.
+_SCHEMA_GRANTS = """
+SELECT CASE WHEN a.grantee = 0 THEN NULL ELSE pg_get_userbyid(a.grantee)::text END, a.privilege_type,
+       a.is_grantable, NULL
+FROM pg_namespace n, aclexplode(n.nspacl) WITH ORDINALITY a(grantor, grantee, privilege_type, is_grantable, n)
+WHERE n.nspname = %s AND a.grantee <> n.nspowner ORDER BY a.n
 """
 
 
@@ -94,6 +127,8 @@ class Unique:
     constraint_name: str | None
     constraint_definition: str | None
     comment: str | None
+    replica_identity: bool
+    clustered: bool
 
 
 @dataclass(frozen=True)
@@ -109,11 +144,21 @@ class Details:
     row_security: bool
     rules: list[str]
     dependents: list[str]  # views and functions
+    row_columns: list[str]  # whose types have the table's row type in them
+    publications: list[str]
+    local_keys: list[str]  # foreign keys of tables that stay local: unlogged ones
     bad_names: list[str]  # T_persistent, T_temp, if they cannot be had
     defaults: dict[str, str]
     grants: list[Grant]
     uniques: list[Unique]
     foreign_keys: list[ForeignKeyDefinition]
+
+
+def read_schema(connection: psycopg.Connection[Any], name: str) -> tuple[str, list[Grant]]:
+    """A schema's owner, and what others may do there."""
+    row = connection.execute(_SCHEMA, (name,)).fetchone()
+    assert row is not None
+    return row[0], [Grant(*grant) for grant in connection.execute(_SCHEMA_GRANTS, (name,)).fetchall()]
 
 
 def read_details(connection: psycopg.Connection[Any], table: Table) -> Details:

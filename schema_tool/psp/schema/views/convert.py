@@ -18,7 +18,7 @@ from psp.schema.keys import quote
 from psp.schema.model import Database
 from psp.schema.rules import Problem, has_errors, not_superuser
 from psp.schema.server import read_facts
-from psp.schema.views.catalog import Grant, Unique, read_details
+from psp.schema.views.catalog import Grant, Unique, read_details, read_schema
 from psp.schema.views.generate import (
     MODES,
     ConvertedTable,
@@ -139,13 +139,21 @@ def _create_mode_schemas(connection: psycopg.Connection[Any], schemas: set[str])
     for schema in sorted(schemas):
         for mode in MODES[1:]:
             name = mode_schema(schema, mode)
-            connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
-            # As open as the application's own: the views have the table's rights.
-            connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO PUBLIC").format(sql.Identifier(name)))
+            _create_schema(connection, name, *read_schema(connection, schema))
             connection.execute(
                 "INSERT INTO psp.mode_schemas (schema_name, mode, mode_schema) VALUES (%s, %s, %s)",
                 (schema, mode, name),
             )
+
+
+def _create_schema(connection: psycopg.Connection[Any], name: str, owner: str, grants: list[Grant]) -> None:
+    """As open as the application's own: the views have the table's rights, which need USAGE of the schema."""
+    run_script(connection, f"CREATE SCHEMA {quote(name)} AUTHORIZATION {quote(owner)}")
+    for given in read_schema(connection, name)[1]:  # by ALTER DEFAULT PRIVILEGES
+        run_script(connection, f"REVOKE ALL ON SCHEMA {quote(name)} FROM {_role(given.grantee)}")
+    for grant in grants:
+        if grant.privilege == "USAGE":
+            run_script(connection, _grant(f"SCHEMA {quote(name)}", grant))
 
 
 def _drop_foreign_keys(connection: psycopg.Connection[Any], table: ConvertedTable) -> None:
@@ -161,6 +169,8 @@ def _convert_table(connection: psycopg.Connection[Any], table: ConvertedTable) -
     original = table.qualified(table.name)
     persistent = table.qualified(table.persistent_name)
     for unique in table.details.uniques:
+        if unique.replica_identity:  # the primary key is one, an index that is gone is none
+            run_script(connection, f"ALTER TABLE {original} REPLICA IDENTITY DEFAULT")
         what = "ALTER TABLE {0} DROP CONSTRAINT {1}" if unique.constraint_name else "DROP INDEX {2}"
         name = quote(unique.constraint_name or unique.name)
         run_script(connection, what.format(original, name, table.qualified(unique.name)))
@@ -258,6 +268,10 @@ def _undo(table: ConvertedTable) -> list[str]:
             statements.append(unique.index_definition)
             commented = f"INDEX {table.qualified(unique.name)}"
         statements += _comment(commented, unique.comment)
+        if unique.replica_identity:
+            statements.append(f"ALTER TABLE {original} REPLICA IDENTITY USING INDEX {quote(unique.name)}")
+        if unique.clustered:
+            statements.append(f"ALTER TABLE {original} CLUSTER ON {quote(unique.name)}")
     return statements + [_grant(original, grant) for grant in table.details.grants]
 
 

@@ -101,17 +101,17 @@ def _unique(converted: ConvertedTable, index: Index) -> dict[str, Any]:
 
 
 def index_columns(definition: str) -> str:
-    """What stands in the first parentheses of pg_get_indexdef's text, after the access method."""
-    start = definition.index("(", definition.index(" USING ")) + 1
-    depth, quoted = 1, ""
-    for position in range(start, len(definition)):
-        character = definition[position]
+    """What stands in the first parentheses of pg_get_indexdef's text, quoted ones left out."""
+    start, depth, quoted = 0, 0, ""
+    for position, character in enumerate(definition):
         if quoted:
             quoted = "" if character == quoted else quoted
         elif character in "'\"":
             quoted = character
         elif character == "(":
             depth += 1
+            if depth == 1:
+                start = position + 1
         elif character == ")":
             depth -= 1
             if depth == 0:

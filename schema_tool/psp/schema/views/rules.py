@@ -55,6 +55,13 @@ def _behaviour(table: Table, details: Details) -> Iterator[Problem]:
     for name in details.dependents:
         yield Problem("error", name, f"it would go on reading {table.label}_persistent, with deleted rows",
                       "drop it, and create it again after conversion")  # fmt: skip
+    for name in details.row_columns:
+        yield Problem("error", f"column {name}", f"its type is made of rows of {table.label}",
+                      "give it a composite type of its own (CREATE TYPE … AS)")  # fmt: skip
+    for name in details.publications:
+        yield Problem("error", f"publication {name}",
+                      f"it would publish {table.label}_persistent, with deleted rows",
+                      "take the table out of the publication, or use native mode")  # fmt: skip
 
 
 def _foreign_keys(details: Details, table: Table, drop: bool) -> Iterator[Problem]:
@@ -62,3 +69,7 @@ def _foreign_keys(details: Details, table: Table, drop: bool) -> Iterator[Proble
     for key in details.foreign_keys:
         yield Problem("warning" if drop else "error", f"foreign key {key.name} on {table.label}",
                       "foreign keys are not checked in views mode", hint)  # fmt: skip
+    for name in details.local_keys:
+        yield Problem("error", f"foreign key {name}",
+                      f"it would look at {table.label}_persistent: at deleted rows, not at own ones",
+                      "drop it, or use native mode")  # fmt: skip
