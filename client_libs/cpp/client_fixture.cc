@@ -2,12 +2,13 @@
 // a line, and answers each in a line of its standard output. tests/cluster/served_clients.py is the other
 // end.
 //
-//   begin │ execute SQL │ commit [ID] │ commit_async │ get ID │ outcome ID │ abort
+//   begin │ execute SQL │ commit [ID] │ commit_async │ get ID │ outcome ID │ abort │ run_in_run SQL
 //   ok [RESULT] │ error SQLSTATE TEXT
 #include <algorithm>
 #include <chrono>
 #include <exception>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 
 #include "client_libs/cpp/psp_client.h"
@@ -39,6 +40,18 @@ std::string TextOf(Status status) {
   return "unknown";
 }
 
+// A Run in a Run, which must be refused. The statement is the outer one's, after it; all is rolled back.
+void RunInRun(Client& client, const std::string& statement) {
+  client.Run([&](pqxx::transaction_base& sql) {
+    try {
+      client.Run([](pqxx::transaction_base&) {});
+    } catch (const pqxx::usage_error&) {
+      sql.exec(statement);
+      throw std::runtime_error("the outer Run ends");
+    }
+  });
+}
+
 std::string Do(Client& client, const std::string& command, const std::string& argument) {
   if (command == "begin") return client.Begin();
   if (command == "commit" && argument.empty()) return TextOf(client.Commit());
@@ -52,6 +65,10 @@ std::string Do(Client& client, const std::string& command, const std::string& ar
   }
   if (command == "abort") {
     client.Abort();
+    return "";
+  }
+  if (command == "run_in_run") {
+    RunInRun(client, argument);
     return "";
   }
   throw pqxx::usage_error("no such command: " + command);

@@ -68,8 +68,8 @@ std::string FindEndpoint(const std::string& dsn) {
     pqxx::nontransaction sql(connection);
     const std::string found = sql.exec1("SELECT psp.client_endpoint()")[0].as<std::string>("");
     return found.empty() ? found : Reachable(found, connection.hostname());
-  } catch (const pqxx::broken_connection&) {
-    return "";  // PostgreSQL is down, too: later
+  } catch (const pqxx::failure&) {
+    return "";  // PostgreSQL is down, too, or its schema is being changed: later
   }
 }
 
@@ -138,7 +138,7 @@ Client::Client(std::string dsn, Settings settings) : dsn_(std::move(dsn)), setti
 Client::~Client() = default;
 
 TxId Client::Begin(Isolation isolation) {
-  if (!open_.empty()) throw pqxx::usage_error("psp: a transaction is open: commit or abort it first");
+  RefuseSecond();
   if (!connection_->is_open()) connection_ = Open(dsn_);  // its server has ended it, by a restart for example
   std::string begin = isolation == Isolation::kRepeatableRead ? "BEGIN ISOLATION LEVEL REPEATABLE READ"
                                                               : "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -153,6 +153,10 @@ TxId Client::Begin(Isolation isolation) {
     throw;
   }
   return open_;
+}
+
+void Client::RefuseSecond() const {
+  if (!open_.empty()) throw pqxx::usage_error("psp: a transaction is open: commit or abort it first");
 }
 
 pqxx::transaction_base& Client::sql() {

@@ -121,13 +121,15 @@ class Client {
 
   // Runs function(pqxx::transaction_base&) in a transaction, commits, and returns what it returned; after a
   // serialization failure or deadlock all of it again. Another exception rolls back and goes on to the
-  // caller; an unknown outcome is not retried.
+  // caller; an unknown outcome is not retried. Within a transaction, such as another Run's, it throws
+  // pqxx::usage_error and leaves that one as it is.
   template <class Function>
   auto Run(Function function) {
     return Run(std::move(function), settings_.isolation);
   }
   template <class Function>
   std::invoke_result_t<Function&, pqxx::transaction_base&> Run(Function function, Isolation isolation) {
+    RefuseSecond();
     for (int failures = 1;; ++failures) {
       try {
         Begin(isolation);
@@ -151,6 +153,7 @@ class Client {
   // How a commit that nobody has waited for went, or the number of its request.
   using Ticket = std::variant<std::uint64_t, Committed, std::exception_ptr>;
 
+  void RefuseSecond() const;
   Ticket CommitNatively(const TxId& tx_id);
   void CommitInPostgres();
   Status AskDatabase(const TxId& tx_id) const;

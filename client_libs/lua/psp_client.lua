@@ -57,14 +57,23 @@ end
 
 -- Returns the transaction's id; in native mode a number that is this client's only.
 function client:begin()
-   assert(not self.open, "psp: a transaction is open")
-   if self.mode == "views" then
-      self.open = value_of(self.connection, self.begin_statement)
+   self:refuse_second()
+   local views = self.mode == "views"
+   local ok, found = pcall(views and value_of or self.connection.query, self.connection, self.begin_statement)
+   if not ok then
+      pcall(self.connection.query, self.connection, "ROLLBACK")  -- BEGIN may have come before the error
+      error(found, 0)
+   end
+   if views then
+      self.open = found
    else
-      self.connection:query(self.begin_statement)
       self.open, self.next_id = self.next_id, self.next_id + 1
    end
    return self.open
+end
+
+function client:refuse_second()
+   assert(not self.open, "psp: a transaction is open")
 end
 
 -- Rolls back; nothing is left. Without an open transaction it does nothing.
@@ -118,8 +127,10 @@ function client:outcome(tx_id)
    return reply.status
 end
 
--- Runs work(connection) in a transaction and commits it; after a serialization failure all of it again.
+-- Runs work(connection) in a transaction and commits it; after a serialization failure all of it again. Within a
+-- transaction, such as another run's, it throws and leaves that one as it is.
 function client:run(work)
+   self:refuse_second()
    local failures = 0
    while true do
       local ok, result = pcall(function()
@@ -173,6 +184,12 @@ function client:receive(timeout_ms)
    end
 end
 
+function client:give_up(key)
+   for id, request in pairs(self.requests) do
+      if request.key == key then self.requests[id] = nil end
+   end
+end
+
 -- The reply to a request of this kind about the transaction; requests without one are sent again meanwhile.
 function client:wait(kind, tx_id)
    local key = key_of(kind, tx_id)
@@ -180,6 +197,7 @@ function client:wait(kind, tx_id)
    while not self.replies[key] do
       local now_ms = socket.now_ms()
       if now_ms >= deadline_ms then
+         self:give_up(key)
          fail("08007", "psp: transaction " .. tx_id .. " may be committed or not: the semi-primary does not answer")
       end
       local wake_ms = deadline_ms

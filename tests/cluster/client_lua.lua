@@ -92,6 +92,29 @@ function tests.run_gives_up(client)
    client:abort()
 end
 
+-- The outer transaction goes on as it was: its statements would each be committed by themselves otherwise.
+function tests.run_in_run(client)
+   local ok, failure = pcall(client.run, client, function()
+      equal(pcall(client.run, client, function() end), false, "the inner run")
+      take(client, 72)
+      error("mine", 0)
+   end)
+   equal(ok, false, "the outer run")
+   equal(failure, "mine", "its error")
+   equal(stock(client, 72), 100, "after run")
+end
+
+function tests.begin_fails(client)
+   local begin_statement = client.begin_statement
+   client.begin_statement = begin_statement .. "; SELECT 1 / 0"
+   local ok, failure = pcall(client.begin, client)
+   equal(ok, false, "begin")
+   equal(failure.sql_state, "22012", "its SQLSTATE")
+   client.begin_statement = begin_statement
+   client:begin()
+   client:abort()
+end
+
 sysbench.cmdline.options = {mode = {"The mode that must be found", "native"}}
 sysbench.cmdline.commands = {check = {function()
    local ok, failure = pcall(function()

@@ -75,6 +75,10 @@ class ServedClient:
     def abort(self) -> None:
         self._ask("abort")
 
+    def run_in_run(self, query: str, /) -> None:
+        """C++ only: see client_fixture.cc."""
+        self._ask("run_in_run", query)
+
     def _ask(self, command: str, argument: object = None) -> str:
         assert self._process.stdin is not None
         assert self._process.stdout is not None

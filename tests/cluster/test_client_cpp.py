@@ -3,9 +3,11 @@
 import subprocess
 
 import psycopg
+import pytest
 from psp import paths
 from psp.cluster.local import LocalCluster
 from psycopg.conninfo import make_conninfo
+from served_clients import cpp_client
 from support import wait_for_row
 
 FIRST_ITEM = 80
@@ -59,6 +61,18 @@ def test_example(items_cluster: LocalCluster) -> None:
             items_cluster.sps[1],
             f"SELECT 1 FROM item WHERE id = {item} AND stock = {left}",
         )
+
+
+def test_run_in_a_run_leaves_the_outer_transaction(items_cluster: LocalCluster) -> None:
+    """Its statements would go on without a transaction, each committed by itself."""
+    sp = items_cluster.sps[0]
+    with cpp_client(sp) as client:
+        with pytest.raises(psycopg.errors.InternalError_, match="the outer Run ends"):
+            client.run_in_run("UPDATE item SET stock = 0 WHERE id = 88")
+        client.begin()
+        client.execute("UPDATE item SET stock = stock - 1 WHERE id = 88")
+        client.commit()
+    wait_for_row(sp, "SELECT 1 FROM item WHERE id = 88 AND stock = 99")
 
 
 def test_plain_postgresql(items_cluster: LocalCluster) -> None:

@@ -7,7 +7,10 @@ from psp.cluster.local import LocalCluster
 from served_clients import sysbench
 
 SCRIPT = Path(__file__).with_name("client_lua.lua")
-TESTS = ("commit", "abort", "read_only", "commit_async", "conflict", "run_tries_again", "run_gives_up")
+TESTS = (
+    "commit", "abort", "read_only", "commit_async", "conflict", "run_tries_again", "run_gives_up",
+    "run_in_run", "begin_fails",
+)  # fmt: skip
 
 
 def test_library(items_cluster: LocalCluster) -> None:

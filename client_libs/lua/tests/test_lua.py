@@ -3,12 +3,14 @@
 import subprocess
 from pathlib import Path
 
-SCRIPT = Path(__file__).with_name("messages.lua")
+import pytest
 
 
-def test_messages() -> None:
+@pytest.mark.parametrize("name", ["messages", "requests"])
+def test_library(name: str) -> None:
+    script = Path(__file__).with_name(f"{name}.lua")
     done = subprocess.run(
-        ["sysbench", str(SCRIPT), "check"], capture_output=True, text=True, timeout=60, check=False
+        ["sysbench", str(script), "check"], capture_output=True, text=True, timeout=60, check=False
     )
     assert "all is well" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
