@@ -96,12 +96,14 @@ def test_an_interrupted_begin_leaves_nothing_open(views: Pair, monkeypatch: pyte
 
 
 def test_a_cancelled_begin_leaves_nothing_open(views: Pair) -> None:
-    def is_waiting() -> bool:
-        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'"
-        return bool(one(views, query, views.name) == 1)
-
     async def main() -> None:
         async with await psp_client.connect_async(views.dsn) as client:
+            pid = client.connection.info.backend_pid
+
+            def is_waiting() -> bool:
+                query = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
+                return bool(one(views, query, pid))
+
             with views.connect() as holder:
                 holder.execute("LOCK TABLE psp.transactions")
                 beginning = asyncio.create_task(client.begin())
