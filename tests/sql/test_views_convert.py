@@ -14,12 +14,13 @@ from psp.cluster.pgserver import PgServer
 from psp.output import PspError
 from psp.schema.catalog import read_database
 from psp.schema.locks import BlockedError
+from psp.schema.release import release
 from psp.schema.rules import check
 from psp.schema.server import read_facts
 from psp.schema.views.convert import NotConvertibleError, Options, convert
 from psycopg import errors
 from typer.testing import CliRunner
-from views_mode import begun, convert_pair, decide, one, release_pair, write
+from views_mode import begun, convert_pair, decide, one, quiet, release_pair, write
 
 SCHEMA = """
 CREATE SCHEMA "S ""x"; CREATE TYPE mood AS ENUM ('a', 'b');
@@ -192,6 +193,23 @@ def test_release_with_unfinished_transactions(pair: Pair) -> None:
         release_pair(pair)
     release_pair(pair, force=True)
     assert one(pair, "SELECT count(*) FROM t") == 0
+
+
+def test_release_says_what_is_in_the_way(pair: Pair) -> None:
+    pair.run("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY)")
+    convert_pair(pair)
+    pair.run("CREATE VIEW public.over AS SELECT * FROM t; CREATE FUNCTION f(u) RETURNS int RETURN 1")
+    with pytest.raises(PspError, match=r"public.over depends on view public.t.* depends on type public.u"):
+        release_pair(pair)
+    pair.run("DROP VIEW over; DROP FUNCTION f")
+    release_pair(pair)
+
+
+def test_release_says_who_has_begun(pair: Pair) -> None:
+    pair.run("CREATE TABLE t (id int PRIMARY KEY)")
+    convert_pair(pair)
+    with begun(pair, application_name="the one"), pytest.raises(BlockedError, match="the one"):
+        release(pair.dsn, None, drop_keys=False, force=False, lock_wait_s=0, say=quiet)
 
 
 def test_converted_once_and_not_adopted(pair: Pair) -> None:

@@ -15,7 +15,7 @@ from psp.schema.templates import dollar_quote, sql_templates
 CAPTURE_TEMPLATE = "capture.sql.j2"
 FIRST_FILES = ("semi_primary.sql", "schema.sql", "hook.sql.j2")
 LAST_FILES = (
-    "captured_names.sql",
+    "captured_relations.sql",
     "ddl_guard.sql",
     "grants.sql",
 )  # after everything else: schema changes are refused then

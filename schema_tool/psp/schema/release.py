@@ -36,12 +36,21 @@ def release(
         identity = connection.execute("SELECT sp_id, name, cluster_id::text FROM psp.identity").fetchone()
         if not force:
             _check_daemon_stopped(connection)
-        tables = read_database(connection).captured_tables
+        relations = _relations(connection)
         connection.rollback()
         work = partial(_release, connection, converted=facts.converted, drop_keys=drop_keys, force=force)
-        locks.retry_while_locked(connection, tables, LOCK_MODE, lock_wait_s, say, work)
+        locks.retry_while_relations_locked(connection, relations, LOCK_MODE, lock_wait_s, say, work)
     if primary_dsn is not None and identity is not None:
         _tell_primary(primary_dsn, *identity)
+
+
+def _relations(connection: psycopg.Connection[Any]) -> list[int]:
+    """OIDs of all that gets locked: the captured tables; psp's own, which a begun transaction holds."""
+    captured = [r.oid for table in read_database(connection).captured_tables for r in table.relations]
+    rows = connection.execute(
+        "SELECT oid::int8 FROM pg_class WHERE relnamespace = 'psp'::regnamespace"
+    ).fetchall()
+    return captured + [oid for (oid,) in rows]
 
 
 def _check_daemon_stopped(connection: psycopg.Connection[Any]) -> None:

@@ -17,7 +17,7 @@ from psp.schema.views.catalog import Details
 
 MODES = ("union", "fulljoin", "nryotw")
 FIRST_FILES = ("schema.sql", "semi_primary.sql", "transactions.sql")
-CLUSTER_FILES = ("captured_names.sql", "ddl_guard.sql")  # schema changes are refused from then on
+CLUSTER_FILES = ("captured_relations.sql", "ddl_guard.sql")  # schema changes are refused from then on
 LAST_FILES = ("grants.sql",)
 
 

@@ -12,16 +12,29 @@ from psp.schema.install import run_script
 
 
 def plain_tables(connection: psycopg.Connection[Any], force: bool) -> None:
-    """Brings the tables back, which the caller has locked. psp's schema stays. `force`: see release."""
+    """Brings the tables back, which the caller has locked. psp's schema stays. `force`: see release.
+
+    PspError also names views and other objects of the application that depend on psp's views.
+    """
     connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     if not force:
         _check_finished(connection)
     schemas = connection.execute("SELECT schema_name, mode_schema FROM psp.mode_schemas").fetchall()
+    in_the_way = []
     for schema, name, persistent, temp in connection.execute(
-        "SELECT schema_name, table_name, persistent, temp FROM psp.converted_tables"
+        "SELECT schema_name, table_name, persistent, temp FROM psp.converted_tables ORDER BY table_id"
     ).fetchall():
         mode_schemas = [schema, *(mode for app, mode in schemas if app == schema)]
-        _release_table(connection, schema, name, persistent, temp, mode_schemas)
+        try:
+            with connection.transaction():
+                _release_table(connection, schema, name, persistent, temp, mode_schemas)
+        except psycopg.errors.DependentObjectsStillExist as error:
+            in_the_way.append(error.diag.message_detail or str(error))
+    if in_the_way:
+        raise PspError(
+            "objects of the application's own are in the way: " + "; ".join(in_the_way).replace("\n", "; "),
+            "drop them, release, and create them again on the plain tables",
+        )
     for (statement,) in connection.execute("SELECT statement FROM psp.undo ORDER BY step").fetchall():
         run_script(connection, statement)
     for _, mode in schemas:
