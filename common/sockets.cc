@@ -10,7 +10,7 @@ namespace {
 void SetOptions(zmq::socket_t& socket, const SocketOptions& options) {
   socket.set(zmq::sockopt::linger, 0);
   socket.set(zmq::sockopt::sndhwm, options.send_queue_max);
-  socket.set(zmq::sockopt::rcvhwm, 0);
+  socket.set(zmq::sockopt::rcvhwm, options.receive_queue_max);
   socket.set(zmq::sockopt::maxmsgsize, options.message_bytes_max);
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   socket.set(zmq::sockopt::heartbeat_ivl, static_cast<int>(options.heartbeat_interval_ms));

@@ -81,6 +81,19 @@ TEST_F(SocketsTest, ReqSocketsGetTheirEmptyFrameBack) {
   }
 }
 
+TEST_F(SocketsTest, WhoSendsFasterThanHeIsReadHasToWait) {
+  constexpr int kBytes = 10'000;
+  constexpr int kFarTooMany = 20'000;
+  RouterSocket router(context_, "tcp://127.0.0.1:*", {.receive_queue_max = 10});
+  raw_.set(zmq::sockopt::linger, 0);
+  raw_.set(zmq::sockopt::sndhwm, 10);
+  raw_.set(zmq::sockopt::sndtimeo, 200);
+  raw_.connect(router.last_endpoint());
+  int sent = 0;
+  while (sent < kFarTooMany && raw_.send(zmq::message_t(kBytes), zmq::send_flags::none)) ++sent;
+  EXPECT_LT(sent, kFarTooMany) << "what does not fit in the queues and the sockets' buffers";
+}
+
 TEST_F(SocketsTest, UnknownRouteIsUnreachable) {
   EXPECT_EQ(router_.SendBytes("nobody", "x"), SendOutcome::kUnreachable);
 }

@@ -38,6 +38,7 @@ class PrimaryCore {
     std::int64_t heartbeat_timeout_us = 3'000'000;
     std::int64_t housekeeping_interval_us = 1'000'000;  // acknowledgements, the registry
     std::int64_t log_truncation_interval_us = 10'000'000;
+    std::int64_t tx_log_retention_s = 86'400;  // told to the SPs
     std::size_t write_set_bytes_max = 64 << 20;
     std::size_t inflight_bytes_max = 256 << 20;  // of all write-sets that are not decided
     Scheduler::Limits scheduler;

@@ -60,6 +60,11 @@ class PrimaryCoreTest : public testing::Test {
       core_.Tell(core_.Finish(result));
     }
   }
+  static PrimaryCore::Options Options() {
+    PrimaryCore::Options options;
+    options.tx_log_retention_s = 3600;
+    return options;
+  }
   static std::vector<RegistryRow> Registry() {
     return {{1, "a", false, 0, std::nullopt},
             {2, "b", false, 0, std::nullopt},
@@ -78,7 +83,7 @@ class PrimaryCoreTest : public testing::Test {
   }
 
   std::int64_t now_us_ = 1'000'000;
-  PrimaryCore core_{{}, {kCluster, kEpoch, 10, 0, Registry(), {1}, {{"older", 1}, {"now", 11}}}};
+  PrimaryCore core_{Options(), {kCluster, kEpoch, 10, 0, Registry(), {1}, {{"older", 1}, {"now", 11}}}};
 };
 
 TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithRecover) {
@@ -93,6 +98,7 @@ TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithRecover) {
   EXPECT_EQ(welcome.epochs(1).start_t(), 11);
   EXPECT_EQ(welcome.semi_primaries_size(), 3);
   EXPECT_FALSE(welcome.say_hello());
+  EXPECT_EQ(welcome.tx_log_retention_s(), 3600);
   Certify("x", 'a', "k");
   Decide();
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToSemiPrimary::kDecision)) << "no stream yet";

@@ -91,7 +91,8 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
        .max = 86400000},
       &into->log_truncation_interval_ms);
   settings.Integer({.name = "tx_log_retention_s",
-                    .description = "How long a decision is remembered for repeated requests.",
+                    .description = "How long a decision is remembered for repeated requests; what a "
+                                   "semi-primary has not applied yet, longer.",
                     .default_value = 86400,
                     .min = 60,
                     .max = 10L * 365 * 86400},

@@ -89,6 +89,8 @@ class SemiPrimaryCore {
   // 1: refused; 2: the database, which a new start by itself should not take for the old one. 0: not fatal.
   int exit_code() const { return exit_code_; }
   bool connected() const { return epoch_ != 0; }
+  // How long the primary remembers a decision at least, as its last Welcome told; 0: there was none.
+  std::int64_t primary_remembers_ms() const { return primary_remembers_ms_; }
   DaemonStatus Status(std::int64_t now_us) const;
 
  private:
@@ -148,6 +150,7 @@ class SemiPrimaryCore {
   GlobalT closed_t_ = 0;
   std::int64_t behind_since_us_ = 0;
   std::int64_t heartbeat_interval_us_ = 500'000;
+  std::int64_t primary_remembers_ms_ = 0;
   std::int64_t heard_us_ = 0;
   std::int64_t alone_since_us_ = 0;  // without a connection and an answer; 0: not so
   bool alone_said_ = false;

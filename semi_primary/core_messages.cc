@@ -60,6 +60,7 @@ void SemiPrimaryCore::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std:
   catch_up_t_ = welcome.closed_t();
   if (welcome.heartbeat_interval_ms() > 0)
     heartbeat_interval_us_ = welcome.heartbeat_interval_ms() * std::int64_t{1000};
+  primary_remembers_ms_ = welcome.tx_log_retention_s() * 1000;
   last_error_ = failure_;
   going_on_ = false;
   GoOn(now_us);

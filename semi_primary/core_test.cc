@@ -37,6 +37,7 @@ class SemiPrimaryCoreTest : public testing::Test {
   void Welcome(GlobalT closed_t = 0, Epoch epoch = kEpoch, const EpochStarts& epochs = kEpochs) {
     proto::ToSemiPrimary message;
     message.mutable_welcome()->set_closed_t(closed_t);
+    message.mutable_welcome()->set_tx_log_retention_s(3600);
     for (const SpId sp_id : {kMe, kOther}) {
       proto::SemiPrimaryName* name = message.mutable_welcome()->add_semi_primaries();
       name->set_sp_id(sp_id);
@@ -122,7 +123,9 @@ TEST_F(SemiPrimaryCoreTest, SaysHelloUntilItIsWelcomedAndThenRecovers) {
   EXPECT_THAT(Now().messages, IsEmpty());
   core_.OnTime(now_us_ + 500'000);
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kHello));
+  EXPECT_EQ(core_.primary_remembers_ms(), 0) << "not told yet";
   Welcome(5);
+  EXPECT_EQ(core_.primary_remembers_ms(), 3'600'000);
   const auto recover = Now();
   ASSERT_THAT(Kinds(recover), ElementsAre(proto::ToPrimary::kRecover));
   EXPECT_EQ(recover.messages[0].recover().from(), 3);

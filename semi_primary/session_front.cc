@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kMailboxItems = 1 << 16;
 constexpr std::int64_t kRequestBytesMax = 1024;
 constexpr int kRepliesQueuedMax = 100'000;  // for a client that does not read
+constexpr int kRequestsQueuedMax = 10'000;  // of a client that sends faster than they are taken
 constexpr int kRequestsAtOnceMax = 1000;    // then the primary's messages have their turn
 constexpr std::int64_t kStopPatienceUs = 3'000'000;
 constexpr std::int64_t kLingerMs = 500;
@@ -47,6 +48,7 @@ Result<Done, std::string> SessionFront::Start() {
   SocketOptions options;
   options.message_bytes_max = kRequestBytesMax;
   options.send_queue_max = kRepliesQueuedMax;
+  options.receive_queue_max = kRequestsQueuedMax;
   options.req_peers = true;
   try {
     clients_.emplace(context_, settings_.client_listen, options);
@@ -65,6 +67,7 @@ void SessionFront::Take(SemiPrimaryCore* core, std::int64_t now_us) {
   for (int i = 0; i < kRequestsAtOnceMax && clients_->Receive(&route, &request); ++i) {
     sessions_.OnRequest(route, request, now_us);
   }
+  sessions_.SetPrimaryRemembers(core->primary_remembers_ms());
   for (JobResult& result : results_.TakeAll()) sessions_.OnJobResult(std::move(result), now_us);
   sessions_.OnTime(now_us);
   Carry(core, now_us);

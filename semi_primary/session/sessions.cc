@@ -15,6 +15,8 @@ const UserError kNotInTheLog = {"40000", "the primary has not committed the tran
                                 "A crash came first, or the primary refused it. Run it again."};
 const UserError kTooMany = {"53300", "psp: too many transactions commit at once", "",
                             "Send the same request again later."};
+const UserError kNotConnected = {"57P03", "psp: the primary, which may know the transaction, was not reached yet",
+                                 "", "Send the same request again."};
 const UserError kNotReady = {"57P03", "psp: the semi-primary is starting or stopping", "",
                              "Send the same request again."};
 
@@ -163,12 +165,8 @@ void Sessions::OnTaken(CommitRequestTaken taken) {
     case Status::kWaiting:
       break;
     default:
-      if (const auto why = CannotBeAsked(taken.tx_id)) {
-        FailAll(taken.tx_id, entry, *why);
-        entries_.erase(found);
-        return;
-      }
-      return Ask(taken.tx_id, entry);
+      entry->is_known_here = false;
+      return AskIfRemembered(found);
   }
   const std::size_t bytes = taken.write_set->ByteSizeLong();
   if (bytes > options_.write_set_bytes_max) {
@@ -190,10 +188,10 @@ void Sessions::OnLooked(const Looked& looked, std::int64_t now_us) {
   if (looked.state.status != Status::kUnknown && !is_decided)
     return Answer(looked.asked_by, looked.tx_id, looked.state);
   if (found != entries_.end()) return Wait(&found->second, looked.asked_by, now_us);
-  if (const auto why = CannotBeAsked(looked.tx_id)) return Fail(looked.asked_by, looked.tx_id.View(), *why);
-  Entry& entry = entries_[looked.tx_id];
-  Wait(&entry, looked.asked_by, now_us);
-  Ask(looked.tx_id, &entry);
+  const auto entry = entries_.try_emplace(looked.tx_id).first;
+  entry->second.is_known_here = false;
+  Wait(&entry->second, looked.asked_by, now_us);
+  AskIfRemembered(entry);
 }
 
 void Sessions::OnApplyTried(const ApplyTried& tried, std::int64_t now_us) {
@@ -230,7 +228,7 @@ void Sessions::OnError(Ticket ticket, const UserError& error, std::int64_t now_u
   Entry* entry = EntryOf(ticket, &tx_id);
   if (entry == nullptr) return;
   if (entry->state == State::kAsking) {  // the primary has not answered
-    if (!stopping_) Ask(tx_id, entry);
+    if (!stopping_) AskIfRemembered(entries_.find(tx_id));
     return OnTime(now_us);
   }
   if (error.sqlstate != "08007") return SetAborted(tx_id, entry, error);
@@ -273,11 +271,15 @@ std::optional<UserError> Sessions::CannotBeAsked(const TxId& tx_id) const {
     return UserError{"25P01", "psp: no transaction " + tx_id.ToText() + " has begun at this semi-primary", "",
                      "Send the request to the semi-primary whose psp.begin() gave the id."};
   }
-  if (!options_.wall_clock_ms ||
-      options_.wall_clock_ms() - Number(bytes.substr(0, 6)) < options_.primary_remembers_ms) {
-    return std::nullopt;
-  }
-  return UserError{"25P01", "psp: transaction " + tx_id.ToText() + " began too long ago: it is forgotten"};
+  if (!options_.wall_clock_ms) return std::nullopt;
+  if (primary_remembers_ms_ == 0) return kNotConnected;
+  // The question may be under way for as long as an answer is waited for.
+  const std::int64_t age_ms = options_.wall_clock_ms() - Number(bytes.substr(0, 6));
+  if (age_ms < primary_remembers_ms_ - options_.commit_timeout_us / 1000) return std::nullopt;
+  return UserError{"25P01", "psp: transaction " + tx_id.ToText() + " began too long ago: it is forgotten",
+                   "The primary remembers outcomes for " + std::to_string(primary_remembers_ms_ / 1000) +
+                       " s (tx_log_retention_s).",
+                   "Look in the database for what it has written."};
 }
 
 Sessions::Entry* Sessions::EntryOf(Ticket ticket, TxId* tx_id) {
@@ -303,6 +305,13 @@ void Sessions::Ask(const TxId& tx_id, Entry* entry) {
   entry->ticket = ++last_ticket_;
   by_ticket_[entry->ticket] = tx_id;
   actions_.questions.push_back({entry->ticket, tx_id});
+}
+
+void Sessions::AskIfRemembered(Entries::iterator found) {
+  const auto why = found->second.is_known_here ? std::nullopt : CannotBeAsked(found->first);
+  if (!why) return Ask(found->first, &found->second);
+  FailAll(found->first, &found->second, *why);
+  entries_.erase(found);
 }
 
 void Sessions::SetCommitted(const TxId& tx_id, Entry* entry, GlobalT global_t) {

@@ -13,7 +13,8 @@
 // - A transaction that was submitted stays here until it is decided, whoever waits for it.
 // - A question to the primary makes the outcome definite, so it is asked only about transactions of this
 //   semi-primary that the primary would still remember (ids tell where and when one began), and never while
-//   one may still run.
+//   one may still run. Of one that is known here and not decided it has forgotten nothing, however old it is:
+//   the primary keeps what it has committed until this semi-primary has it.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +38,6 @@ class Sessions {
         true;  // answer COMMITTED when it can be read here, not when the primary has decided
     std::size_t write_set_bytes_max = 256 << 20;
     std::int64_t commit_timeout_us = 10'000'000;  // after which clients are told that it is not known yet
-    // The primary's tx_log_retention_s: about an id that is older nothing can be told when it is not known
-    // here.
-    std::int64_t primary_remembers_ms = 86'400'000;
     std::function<std::int64_t()> wall_clock_ms{};  // since 1970; unset: ids are never too old
     std::size_t transactions_max = 100'000;         // under way at once, and as many questions
   };
@@ -79,6 +77,9 @@ class Sessions {
   void OnOutcome(Ticket ticket, GlobalT global_t, const std::optional<UserError>& lost);
   void OnError(Ticket ticket, const UserError& error, std::int64_t now_us);
 
+  // For how long the primary remembers a decision (its tx_log_retention_s); 0: it has not told yet. About an
+  // older id that is not known here nothing can be told.
+  void SetPrimaryRemembers(std::int64_t ms) { primary_remembers_ms_ = ms; }
   // The apply worker has begun (again): requests are taken from now on, pending transactions are looked for.
   void OnApplyStarted();
   // Several times a second.
@@ -97,6 +98,7 @@ class Sessions {
   };
   struct Entry {
     State state = State::kTaking;
+    bool is_known_here = true;  // it has a row in psp.transactions, or may have one
     std::vector<WaitingClient> clients;
     Ticket ticket = 0;  // kSubmitted, kAsking
     GlobalT global_t = 0;
@@ -119,6 +121,7 @@ class Sessions {
   void Wait(Entry* entry, const Waiter& waiter, std::int64_t now_us);
   void Submit(Entry* entry, CommitRequestTaken taken, std::size_t bytes);
   void Ask(const TxId& tx_id, Entry* entry);
+  void AskIfRemembered(Entries::iterator found);
   void SetCommitted(const TxId& tx_id, Entry* entry, GlobalT global_t);
   void SetAborted(const TxId& tx_id, Entry* entry, const UserError& reason);
   void Finish(Entries::iterator found, const TransactionState& state);
@@ -132,6 +135,7 @@ class Sessions {
   std::unordered_map<Ticket, TxId> by_ticket_;
   Ticket last_ticket_ = 0;
   std::size_t looks_ = 0;  // jobs under way
+  std::int64_t primary_remembers_ms_ = 0;
   bool ready_ = false;
   bool stopping_ = false;
   Actions actions_;

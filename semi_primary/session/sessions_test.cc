@@ -15,6 +15,8 @@ using Status = TransactionState::Status;
 
 constexpr SpId kMe = 258;
 constexpr std::int64_t kTimeoutUs = 10'000'000;
+constexpr std::int64_t kRemembersMs = 60'000;
+constexpr std::int64_t kAskableMs = kRemembersMs - kTimeoutUs / 1000;
 
 TxId Id(char number, SpId sp_id = kMe) {
   std::string bytes(12, number);
@@ -30,9 +32,9 @@ class SessionsTest : public testing::Test {
                    .wait_for_apply = wait_for_apply,
                    .write_set_bytes_max = 1000,
                    .commit_timeout_us = kTimeoutUs,
-                   .primary_remembers_ms = 1000,
                    .wall_clock_ms = [this] { return wall_ms_; },
                    .transactions_max = 3}) {
+    sessions_.SetPrimaryRemembers(kRemembersMs);
     sessions_.OnApplyStarted();
     sessions_.OnJobResult(PendingListed{}, now_us_);
     Now();
@@ -213,15 +215,44 @@ TEST_F(SessionsTest, AnOwnOneThatIsNotKnownIsLookedUpInThePrimarysLog) {
 }
 
 TEST_F(SessionsTest, WhatThePrimaryMayHaveForgottenIsNotAskedAbout) {
-  wall_ms_ = 0x61616161 + 999;  // the first six bytes of Id('a')
+  wall_ms_ = 0x61616161 + kAskableMs - 1;  // the first six bytes of Id('a')
   Request(Kind::COMMIT, Id('a'));
   EXPECT_THAT(Taken(Id('a'), {Status::kUnknown}).questions, SizeIs(1));
-  wall_ms_ = 0x62626262 + 1000;
+  wall_ms_ = 0x62626262 + kAskableMs;
   Request(Kind::COMMIT, Id('b'));
   Taken(Id('b'), {Status::kUnknown});
   EXPECT_THAT(Statuses(), ElementsAre(Told::FAILED));
   EXPECT_EQ(SqlState(), "25P01");
   EXPECT_THAT(now_.questions, IsEmpty()) << "it may have been committed";
+  sessions_.SetPrimaryRemembers(2 * kRemembersMs);  // the next primary does
+  Request(Kind::OUTCOME, Id('b'));
+  EXPECT_THAT(Result(Looked{Id('b'), {"client", 1}, {}, {}}).questions, SizeIs(1));
+}
+
+TEST_F(SessionsTest, WhatBecomesTooOldWhileThePrimaryIsAwayIsNotAskedAboutAgain) {
+  wall_ms_ = 0x61616161;
+  Request(Kind::COMMIT, Id('a'));
+  ASSERT_THAT(Taken(Id('a'), {Status::kUnknown}).questions, SizeIs(1));
+  wall_ms_ += kAskableMs;
+  sessions_.OnError(now_.questions[0].ticket, {"08006", "no answer"}, now_us_);
+  EXPECT_THAT(Now().questions, IsEmpty());
+  EXPECT_EQ(SqlState(), "25P01");
+  EXPECT_EQ(sessions_.jobs(), 0);
+}
+
+TEST_F(SessionsTest, APendingOneIsAskedAboutHoweverOldItIs) {
+  wall_ms_ = 0x61616161 + 10 * kRemembersMs;
+  ASSERT_THAT(Result(PendingListed{{Id('a')}}).questions, SizeIs(1));
+  sessions_.OnError(now_.questions[0].ticket, {"08006", "no answer"}, now_us_);
+  EXPECT_THAT(Now().questions, SizeIs(1)) << "the primary keeps what this semi-primary has not applied";
+}
+
+TEST_F(SessionsTest, NothingIsAskedBeforeThePrimaryHasToldHowLongItRemembers) {
+  sessions_.SetPrimaryRemembers(0);
+  Request(Kind::COMMIT, Id('a'));
+  Taken(Id('a'), {Status::kUnknown});
+  EXPECT_THAT(now_.questions, IsEmpty());
+  EXPECT_EQ(SqlState(), "57P03");
 }
 
 TEST_F(SessionsTest, ARefusedRequestLeavesTheTransactionAsItWas) {

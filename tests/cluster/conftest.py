@@ -79,20 +79,15 @@ def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
         cluster.down()
 
 
-@pytest.fixture(scope="session", params=MODES)
-def items_cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
-    """Two SPs with the table `item`; once in each mode."""
-    options = Options(mode=request.param, pg_settings={"shared_buffers": "32MB"})
-    with adopted_pair([ITEMS], options) as cluster:
-        yield cluster
-
-
 @pytest.fixture(scope="session")
 def shared_views_cluster() -> Iterator[LocalCluster]:
     """The cluster behind `views_cluster`; use that one."""
-    # A garbage collector that comes often, so that tests of it need not wait.
+    # A garbage collector that comes often, so that tests of it need not wait; a primary that forgets soon.
     options = Options(
-        mode="views", pg_settings={"shared_buffers": "32MB"}, sp_options={"gc_interval_ms": 100}
+        mode="views",
+        pg_settings={"shared_buffers": "32MB"},
+        primary_options={"tx_log_retention_s": 3600},
+        sp_options={"gc_interval_ms": 100},
     )
     with adopted_pair([ITEMS], options) as cluster:
         yield cluster
@@ -108,6 +103,21 @@ def views_cluster(shared_views_cluster: LocalCluster) -> Iterator[LocalCluster]:
     shared_views_cluster.resume()
     for sp in shared_views_cluster.sps:
         wait_until(f"a commit at {sp.name}", partial(commits, sp), WAIT_S)
+
+
+@pytest.fixture(scope="session")
+def native_items_cluster() -> Iterator[LocalCluster]:
+    """The cluster behind `items_cluster` in native mode; use that one."""
+    with adopted_pair([ITEMS], Options(pg_settings={"shared_buffers": "32MB"})) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session", params=MODES)
+def items_cluster(request: pytest.FixtureRequest) -> LocalCluster:
+    """Two SPs with the table `item`, once in each mode; each test file takes other items."""
+    behind = "native_items_cluster" if request.param == "native" else "shared_views_cluster"
+    found: LocalCluster = request.getfixturevalue(behind)
+    return found
 
 
 @pytest.fixture(scope="module")
