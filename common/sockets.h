@@ -24,7 +24,7 @@ struct SocketOptions {
   std::int64_t message_bytes_max = 1 << 30;  // a peer that sends more is disconnected
   std::int64_t heartbeat_interval_ms = 500;  // ZeroMQ's own, which finds dead TCP connections
   std::int64_t heartbeat_timeout_ms = 3000;
-  int send_queue_max = 0;  // messages for each peer, what comes then is dropped; 0: no bound
+  int send_queue_max = 0;     // messages for each peer, what comes then is dropped; 0: no bound
   int receive_queue_max = 0;  // messages of each peer, then it has to wait; 0: no bound
   // ROUTER: peers may be REQ sockets, too, which send an empty frame first and want it back.
   bool req_peers = false;

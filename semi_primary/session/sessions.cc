@@ -15,8 +15,9 @@ const UserError kNotInTheLog = {"40000", "the primary has not committed the tran
                                 "A crash came first, or the primary refused it. Run it again."};
 const UserError kTooMany = {"53300", "psp: too many transactions commit at once", "",
                             "Send the same request again later."};
-const UserError kNotConnected = {"57P03", "psp: the primary, which may know the transaction, was not reached yet",
-                                 "", "Send the same request again."};
+const UserError kNotConnected = {"57P03",
+                                 "psp: the primary, which may know the transaction, was not reached yet", "",
+                                 "Send the same request again."};
 const UserError kNotReady = {"57P03", "psp: the semi-primary is starting or stopping", "",
                              "Send the same request again."};
 

@@ -37,7 +37,7 @@ class Sessions {
     bool wait_for_apply =
         true;  // answer COMMITTED when it can be read here, not when the primary has decided
     std::size_t write_set_bytes_max = 256 << 20;
-    std::int64_t commit_timeout_us = 10'000'000;  // after which clients are told that it is not known yet
+    std::int64_t commit_timeout_us = 10'000'000;    // after which clients are told that it is not known yet
     std::function<std::int64_t()> wall_clock_ms{};  // since 1970; unset: ids are never too old
     std::size_t transactions_max = 100'000;         // under way at once, and as many questions
   };

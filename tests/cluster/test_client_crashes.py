@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from uuid import UUID, uuid4
 
@@ -11,8 +12,10 @@ import pytest
 from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
 from psp_client import Committed
+from psp_client._messages import Status
 from served_clients import LIBRARIES, AnyClient, one_of_each, python_client
 from support import WAIT_S, wait_for_row
+from wire import ask_until_final, commits, written
 
 ITEMS = count(101)  # each test takes new ones
 FINAL = {status: status for status in ("committed", "aborted")}
@@ -129,7 +132,10 @@ class UnderWay:
 
 @pytest.mark.parametrize("crash", CRASHES)
 def test_answers_survive(views_cluster: LocalCluster, crash: Callable[[LocalCluster], None]) -> None:
-    """In each library: one was answered, one request is on its way."""
+    """In each library: one was answered, one request is on its way; and one that was not requested goes on,
+    unless its rows were lost.
+    """
+    running = written(views_cluster.sps[0], next(ITEMS))
     with ExitStack() as stack:
         all_under_way = [UnderWay(client) for client in one_of_each(stack, views_cluster.sps[0]).values()]
         for under_way in all_under_way:
@@ -138,3 +144,10 @@ def test_answers_survive(views_cluster: LocalCluster, crash: Callable[[LocalClus
         views_cluster.resume()
         for under_way in all_under_way:
             under_way.check(views_cluster)
+    # Or it is aborted, since nothing could be sent.
+    wait_until("a commit", partial(commits, views_cluster.sps[0]), WAIT_S)
+    reply = ask_until_final(views_cluster.sps[0], running)
+    if crash is crash_postgres:
+        assert (reply.status, reply.sqlstate) == (Status.ABORTED, "40000")
+    else:
+        assert reply.status == Status.COMMITTED

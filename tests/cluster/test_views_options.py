@@ -19,9 +19,9 @@ from psp import paths
 from psp.cluster import daemons, processes
 from psp.cluster.local import PRIMARY, LocalCluster, SpNode
 from psp.waiting import wait_until
-from psp_client._messages import Kind, Reply, Status, read_reply, request
+from psp_client._messages import Kind, Status, read_reply, request
 from support import as_admin, connect, execute, wait_for_row, wait_streaming
-from wire import ask, commits, socket, stock, written
+from wire import ask, ask_until_final, commits, socket, stock, written
 
 Options = dict[str, object]
 
@@ -196,14 +196,8 @@ def test_a_conflict_is_one_also_after_a_crash(views_cluster: LocalCluster) -> No
             (tx_id,),
         )
         views_cluster.start(daemon.sp.name)
-        after = wait_until("an answer", partial(answer, daemon.sp, tx_id), 60)
+        after = ask_until_final(daemon.sp, tx_id)
     assert (after.status, after.sqlstate, after.detail) == (Status.ABORTED, "40001", before.detail)
-
-
-def answer(sp: SpNode, tx_id: UUID) -> Reply | None:
-    """None: the daemon asks for more time."""
-    reply = ask(sp, Kind.COMMIT, tx_id)
-    return None if reply.status == Status.FAILED else reply
 
 
 def test_running_timeout(views_cluster: LocalCluster) -> None:

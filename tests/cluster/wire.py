@@ -8,6 +8,7 @@ from uuid import UUID
 import psycopg
 import zmq
 from psp.cluster.local import SpNode
+from psp.waiting import wait_until
 from psp_client._messages import Kind, Reply, Status, read_reply, request
 from support import WAIT_S
 
@@ -32,6 +33,16 @@ def ask(sp: SpNode, kind: Kind, tx_id: UUID, socket_kind: int = zmq.DEALER) -> R
         reply = read_reply(made.recv())
     assert reply is not None
     return reply
+
+
+def ask_until_final(sp: SpNode, tx_id: UUID) -> Reply:
+    """A commit request, again for as long as the daemon asks for more time: COMMITTED or ABORTED."""
+
+    def final() -> Reply | None:
+        reply = ask(sp, Kind.COMMIT, tx_id)
+        return None if reply.status == Status.FAILED else reply
+
+    return wait_until(f"an end of {tx_id}", final, WAIT_S)
 
 
 def begin(connection: psycopg.Connection[Any]) -> UUID:
