@@ -145,8 +145,10 @@ REFUSED = {
     "CREATE TABLE t (id int PRIMARY KEY); CREATE SCHEMA public_nryotw": "there already",
     "CREATE TABLE t (id int PRIMARY KEY DEFERRABLE)": "deferrable",
     "CREATE TABLE t (k int PRIMARY KEY, e int UNIQUE); CREATE UNLOGGED TABLE z (e int REFERENCES t(e))": "at",
-    "CREATE TABLE t (id int PRIMARY KEY); CREATE UNLOGGED TABLE z (saved t[])": "made of rows",
-    "CREATE TABLE t (id int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE t": "would publish",
+    """CREATE TABLE t (id int PRIMARY KEY); CREATE DOMAIN d AS t; CREATE TYPE c AS (x d[]);
+       CREATE UNLOGGED TABLE z (saved c)""": "made of rows",
+    """CREATE SCHEMA "S"; CREATE TABLE "S"."T" (id int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE "S"."T"
+    """: "would publish",
     """CREATE TABLE t (id int PRIMARY KEY);
        CREATE TRIGGER a BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()
     """: "triggers",

@@ -21,22 +21,23 @@ SELECT pg_get_userbyid(c.relowner)::text AS owner, c.relrowsecurity AS row_secur
              WHERE ((d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid)
                     OR (d.refclassid = 'pg_type'::regclass AND d.refobjid = c.reltype))
                AND coalesce(v.oid, f.oid) IS NOT NULL ORDER BY 1) AS dependents,
-       ARRAY(WITH RECURSIVE made_of(type) AS (
+       ARRAY(WITH RECURSIVE made_of(type) AS (  -- arrays, domains, ranges, rows of other tables
                  SELECT c.reltype
                  UNION
-                 SELECT t.oid FROM made_of m
-                 JOIN pg_type t ON m.type IN (t.typbasetype, t.typelem)
-                     OR EXISTS (SELECT FROM pg_range r WHERE r.rngsubtype = m.type
-                                                         AND t.oid IN (r.rngtypid, r.rngmultitypid))
-                     OR t.typtype = 'c' AND EXISTS (SELECT FROM pg_attribute p WHERE p.attrelid = t.typrelid
-                                                       AND p.atttypid = m.type AND NOT p.attisdropped))
+                 SELECT coalesce(r.reltype, d.objid) FROM made_of m
+                 JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = m.type
+                     AND (d.classid = 'pg_type'::regclass OR d.classid = 'pg_class'::regclass AND d.objsubid > 0)
+                 LEFT JOIN pg_class r ON d.classid = 'pg_class'::regclass AND r.oid = d.objid)
              SELECT format('%%s.%%I', a.attrelid::regclass, a.attname)
-             FROM made_of m JOIN pg_attribute a ON a.atttypid = m.type
-             JOIN pg_class r ON r.oid = a.attrelid AND r.relkind IN ('r', 'p', 'm', 'f')
-             WHERE NOT a.attisdropped ORDER BY 1) AS row_columns,
-       ARRAY(SELECT p.pubname::text FROM pg_publication_tables p
-             WHERE (p.schemaname, p.tablename) = (c.relnamespace::regnamespace::name, c.relname)
-             ORDER BY 1) AS publications,
+             FROM made_of m
+             JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = m.type
+                 AND d.classid = 'pg_class'::regclass
+             JOIN pg_class r ON r.oid = d.objid AND r.relkind IN ('r', 'p', 'm', 'f')
+             JOIN pg_attribute a ON a.attrelid = d.objid AND a.attnum = d.objsubid AND a.attnum > 0
+             ORDER BY 1) AS row_columns,
+       ARRAY(SELECT p.pubname::text
+             FROM pg_publication_tables p JOIN pg_namespace n ON n.nspname = p.schemaname
+             WHERE n.oid = c.relnamespace AND p.tablename = c.relname ORDER BY 1) AS publications,
        ARRAY(SELECT format('%%I on %%s', k.conname, k.conrelid::regclass)
              FROM pg_constraint k JOIN pg_class r ON r.oid = k.conrelid
              WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = c.oid AND r.relpersistence <> 'p'
