@@ -261,6 +261,32 @@ def test_garbage_of_a_transaction_nobody_knows(app: Pair) -> None:
     assert rows(app) == [(1, "one")]
 
 
+def test_tombstones_go_when_nothing_older_can_meet_them(app: Pair) -> None:
+    def tombstones_after(watermark: int) -> int:
+        with app.connect() as connection:
+            connection.execute("UPDATE psp.watermark SET watermark = %s", (watermark,))
+        collect(app)
+        count: int = one(app, "SELECT count(*) FROM t_persistent WHERE deleted")
+        return count
+
+    older = ended(app, "INSERT INTO t VALUES (2, 'a')")
+    write(app, 4, "DELETE FROM t")
+    assert tombstones_after(9) == 1  # of what is undecided nobody knows whether it is older
+    decide(app, older, 5)
+    assert tombstones_after(3) == 1  # an older write may still come from the primary
+    with app.connect() as connection:
+        connection.execute(
+            "INSERT INTO psp.identity (cluster_id, sp_id, name, token, hook_conninfo, joining) "
+            "VALUES (gen_random_uuid(), 1, '', '', '', true)"
+        )
+    assert tombstones_after(4) == 1  # or from the copy
+    with app.connect() as connection:
+        connection.execute("UPDATE psp.identity SET joining = false")
+    assert tombstones_after(4) == 0
+    write(app, 6, "INSERT INTO t VALUES (1, 'again')")
+    assert rows(app) == [(1, "again"), (2, "a")]
+
+
 def test_finished_transactions_are_forgotten(app: Pair) -> None:
     write(app, 1, "UPDATE t SET v = 'x'")
     running = ended(app, "UPDATE t SET v = 'y'")
