@@ -261,6 +261,26 @@ def test_garbage_of_a_transaction_nobody_knows(app: Pair) -> None:
     assert rows(app) == [(1, "one")]
 
 
+def test_born_and_deleted_is_not_applied_over_anothers_row(app: Pair) -> None:
+    with begun(app) as transaction:
+        transaction.run("INSERT INTO t VALUES (2, 'mine')")
+        transaction.run("DELETE FROM t WHERE id = 2")
+        transaction.run("INSERT INTO t VALUES (3, 'c')")
+    assert write_set(app, transaction.tx_id) == [(1, number(3), 0, False, True)]
+    write(app, 4, "INSERT INTO t VALUES (2, 'theirs')")
+    decide(app, transaction.tx_id, 5)
+    assert rows(app) == [(1, "one"), (2, "theirs"), (3, "c")]
+
+
+def test_a_row_that_is_deleted_meanwhile_is_told_to_the_primary(app: Pair) -> None:
+    """Of a row from before the conversion no version is known, and its tombstone may be gone."""
+    twice = ended(app, "DELETE FROM t")
+    write(app, 4, "DELETE FROM t")
+    with app.connect() as connection:
+        connection.execute("DELETE FROM t_persistent")
+    assert write_set(app, twice) == [(1, number(1), 0, True, False)]
+
+
 def test_tombstones_go_when_nothing_older_can_meet_them(app: Pair) -> None:
     def tombstones_after(watermark: int) -> int:
         with app.connect() as connection:
