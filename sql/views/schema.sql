@@ -35,6 +35,7 @@ CREATE TABLE psp.transactions (
     status    psp.tx_status NOT NULL DEFAULT 'running',
     watermark bigint NOT NULL,                       -- the snapshot (W, seen) in which it began
     seen      bigint[] NOT NULL,
+    epoch     uuid NOT NULL,                         -- of psp.temp_alive; a prepared transaction may outlive it
     global_t  bigint,                                -- of a committed one that wrote
     -- of an aborted one, as clients are told; sqlstate null: 40000
     sqlstate  text,
@@ -49,6 +50,7 @@ CREATE INDEX transactions_unfinished ON psp.transactions (xid) WHERE status IN (
 -- One row while every T_temp holds what was written. PostgreSQL empties unlogged tables when it recovers from a crash,
 -- this one with the others: no row means that temporary data was lost and psp.recover has not been called since.
 CREATE UNLOGGED TABLE psp.temp_alive (
-    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row)
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    epoch    uuid NOT NULL DEFAULT gen_random_uuid()  -- from one loss of temporary data to the next
 );
 INSERT INTO psp.temp_alive DEFAULT VALUES;

@@ -20,12 +20,12 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'psp: SERIALIZABLE is not supported',
             HINT = 'Use REPEATABLE READ.';
     END IF;
-    INSERT INTO psp.transactions (tx_id, xid, watermark, seen)
+    INSERT INTO psp.transactions (tx_id, xid, watermark, seen, epoch)
     SELECT encode(overlay(overlay(uuid_send(gen_random_uuid())
                                   PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1)
                           PLACING int4send(coalesce((SELECT i.sp_id FROM psp.identity i), 0)) FROM 13), 'hex')::uuid,
-           pg_current_xact_id(), w.watermark, ARRAY(SELECT a.global_t FROM psp.applied a)
-      FROM psp.temp_alive, psp.watermark w
+           pg_current_xact_id(), w.watermark, ARRAY(SELECT a.global_t FROM psp.applied a), t.epoch
+      FROM psp.temp_alive t, psp.watermark w
      WHERE NOT EXISTS (SELECT FROM psp.identity i WHERE i.joining)
     RETURNING tx_id INTO tx;
     IF NOT FOUND THEN
@@ -118,8 +118,8 @@ LANGUAGE plpgsql AS $$
 DECLARE
     found_tx psp.transactions;
 BEGIN
-    UPDATE psp.transactions SET status = 'waiting', changed_at = clock_timestamp()
-     WHERE tx_id = tx AND status = 'running' AND EXISTS (SELECT FROM psp.temp_alive) RETURNING * INTO found_tx;
+    UPDATE psp.transactions t SET status = 'waiting', changed_at = clock_timestamp() FROM psp.temp_alive a
+     WHERE t.tx_id = tx AND t.status = 'running' AND a.epoch = t.epoch RETURNING t.* INTO found_tx;
     IF FOUND THEN
         RETURN found_tx;
     END IF;
@@ -132,9 +132,15 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction', MESSAGE = 'psp: the transaction is still open',
             HINT = 'COMMIT it before the commit request.';
     END IF;
-    SELECT * INTO found_tx FROM psp.transactions WHERE tx_id = tx;
-    IF found_tx.status = 'running' THEN  -- it has just ended
-        RETURN psp.request_commit(tx);
+    SELECT t.* INTO found_tx FROM psp.transactions t WHERE t.tx_id = tx;
+    IF found_tx.status = 'running' AND EXISTS (SELECT FROM psp.temp_alive a WHERE a.epoch = found_tx.epoch) THEN
+        RETURN psp.request_commit(tx);  -- it has just ended
+    END IF;
+    -- A crash has taken what it wrote, and COMMIT PREPARED came after psp.recover.
+    UPDATE psp.transactions t SET status = 'pending', changed_at = clock_timestamp()
+     WHERE t.tx_id = tx AND t.status = 'running' RETURNING t.* INTO found_tx;
+    IF NOT FOUND THEN
+        SELECT t.* INTO found_tx FROM psp.transactions t WHERE t.tx_id = tx;
     END IF;
     RETURN found_tx;
 END $$;

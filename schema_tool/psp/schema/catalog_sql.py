@@ -120,6 +120,15 @@ SELECT i.indexrelid::int8 AS index_oid, i.indkey[k.n - 1]::int AS number,
        CASE WHEN NOT l.collisdeterministic
             THEN pg_catalog.quote_ident(ln.nspname) || '.' || pg_catalog.quote_ident(l.collname)
             END AS collation,
+       CASE WHEN l.collname <> 'default'
+            THEN pg_catalog.quote_ident(ln.nspname) || '.' || pg_catalog.quote_ident(l.collname)
+            END AS index_collation,
+       (SELECT pg_catalog.format('OPERATOR(%I.%s)', qn.nspname, q.oprname)
+        FROM pg_catalog.pg_amop b JOIN pg_catalog.pg_operator q ON q.oid = b.amopopr
+        JOIN pg_catalog.pg_namespace qn ON qn.oid = q.oprnamespace
+        WHERE b.amopfamily = o.opcfamily AND b.amoplefttype = o.opcintype
+          AND b.amoprighttype = o.opcintype AND b.amopstrategy = 3
+          AND o.opcmethod = (SELECT oid FROM pg_catalog.pg_am WHERE amname = 'btree')) AS equality,
        (SELECT pg_catalog.quote_ident(fn.nspname) || '.' || pg_catalog.quote_ident(f.proname)
         FROM pg_catalog.pg_amop b
         JOIN pg_catalog.pg_amop h ON h.amopopr = b.amopopr AND h.amopstrategy = 1

@@ -59,6 +59,8 @@ class IndexColumn:
     type_modifier: int
     equal_image: bool  # equal for the operator class means equal bytes
     collation: str | None  # qualified, when it is one that does not tell all different strings apart
+    index_collation: str | None  # qualified, when it is not the database's
+    equality: str | None  # OPERATOR(schema.name) of a btree operator class
     hash_function: str | None  # qualified name of f(type, bigint) that agrees with the operator class
 
 

@@ -44,7 +44,15 @@ SELECT pg_get_userbyid(c.relowner)::text AS owner, c.relrowsecurity AS row_secur
              ORDER BY 1) AS local_keys,
        ARRAY(SELECT t::text FROM unnest(ARRAY[c.relname || '_persistent', c.relname || '_temp']) t
              WHERE octet_length(t) > 63 OR EXISTS (SELECT FROM pg_class o WHERE o.relname = t
-                                                      AND o.relnamespace = c.relnamespace)) AS bad_names
+                                                      AND o.relnamespace = c.relnamespace)) AS bad_names,
+       EXISTS (SELECT FROM pg_depend d
+               LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+               JOIN pg_proc f
+                 ON f.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END
+               WHERE f.pronamespace <> 'pg_catalog'::regnamespace AND (d.classid, d.objid) IN (
+                   SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k WHERE k.conrelid = c.oid
+                   UNION ALL SELECT 'pg_attrdef'::regclass, e.oid FROM pg_attrdef e WHERE e.adrelid = c.oid
+                   UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = c.oid)) AS functions
 FROM pg_class c WHERE c.oid = %s
 """
 
@@ -149,6 +157,7 @@ class Details:
     publications: list[str]
     local_keys: list[str]  # foreign keys of tables that stay local: unlogged ones
     bad_names: list[str]  # T_persistent, T_temp, if they cannot be had
+    functions: bool  # whether CHECKs, generated columns or indexes call functions that are not PostgreSQL's
     defaults: dict[str, str]
     grants: list[Grant]
     uniques: list[Unique]

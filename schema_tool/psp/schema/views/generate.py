@@ -11,7 +11,7 @@ from psycopg import sql
 
 from psp.schema.generate import CapturedTable, key_and_image
 from psp.schema.keys import quote
-from psp.schema.model import Index
+from psp.schema.model import Index, IndexColumn
 from psp.schema.templates import dollar_quote, sql_templates
 from psp.schema.views.catalog import Details
 
@@ -80,6 +80,7 @@ def table_sql(converted: ConvertedTable) -> str:
         "key": [column.name for column in members],
         "modes": [{"mode": mode, "view": view} for mode, view in converted.views.items()],
         "uniques": [_unique(converted, index) for index in table.guarded_indexes],
+        "functions": details.functions,
         "key_name": key.name,
         "table_name": table.name,
         "schema_name": table.schema,
@@ -95,9 +96,20 @@ def _unique(converted: ConvertedTable, index: Index) -> dict[str, Any]:
         "name": index.name,
         "columns": index_columns(definition),
         "expressions": [member.definition for member in index.columns],
+        "matches": [
+            _equal(member, f"psp_new.v{number}", index.nulls_not_distinct)
+            for number, member in enumerate(index.columns, 1)
+        ],
         "predicate": index.predicate,
         "nulls_not_distinct": index.nulls_not_distinct,
     }
+
+
+def _equal(member: IndexColumn, value: str, nulls_too: bool) -> str:
+    """SQL: whether the index takes its column's value and `value` for the same."""
+    collate = f" COLLATE {member.index_collation}" if member.index_collation else ""
+    equal = f"({member.definition}){collate} {member.equality} {value}"
+    return f"({equal} OR ({member.definition}) IS NULL AND {value} IS NULL)" if nulls_too else equal
 
 
 def index_columns(definition: str) -> str:

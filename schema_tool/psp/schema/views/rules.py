@@ -8,8 +8,8 @@ from psp.schema.model import Database, Table
 from psp.schema.rules import Problem, certification
 from psp.schema.views.catalog import Details
 
-RESERVED = frozenset({"tx_id", "deleted", "global_t", "psp_persistent"})
-"""Names of the columns that T_persistent and T_temp get."""
+RESERVED = frozenset({"tx_id", "deleted", "global_t"})
+"""Names of the columns that T_persistent and T_temp get. What begins with psp_ is a name in psp's functions."""
 
 
 def check_table(
@@ -28,7 +28,7 @@ def _shape(table: Table, details: Details) -> Iterator[Problem]:
     where = f"table {table.label}"
     if table.kind == "p":
         yield Problem("error", where, "it is partitioned", "use native mode for this database")
-    for name in sorted(RESERVED & {column.name for column in table.columns}):
+    for name in sorted(c.name for c in table.columns if c.name in RESERVED or c.name.startswith("psp_")):
         yield Problem("error", f"column {table.label}.{name}", "psp needs the name itself", "rename it")
     for name in details.bad_names:
         yield Problem(

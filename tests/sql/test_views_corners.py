@@ -1,0 +1,119 @@
+"""Views mode where names, constraints, rights and statements are out of the ordinary."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import APPLICATION, Pair
+from psycopg import errors
+from views_mode import begin, begun, convert_pair, one, write
+
+TABLE = "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 10)"
+
+
+def converted(pair: Pair, schema: str) -> Pair:
+    pair.run(schema)
+    convert_pair(pair)
+    return pair
+
+
+def test_columns_named_like_the_functions_variables(pair: Pair) -> None:
+    names = "number, decided_t, written, tx, found, ended"
+    converted(pair, f"CREATE TABLE t ({names.replace(',', ' int,')} int, v int UNIQUE, PRIMARY KEY ({names}))")
+    write(pair, 2, "INSERT INTO t VALUES (1, 2, 3, 4, 5, 6, 7)")
+    assert one(pair, "SELECT v FROM t") == 7
+    assert one(pair, "SELECT psp.collect_garbage('1 hour')") == 1
+
+
+ONE_VALUE = {
+    "citext": (
+        "CREATE EXTENSION citext; CREATE TABLE t (id int PRIMARY KEY, e citext UNIQUE)",
+        "A",
+        "a",
+    ),
+    "hstore": (
+        "CREATE EXTENSION hstore; CREATE TABLE t (id int PRIMARY KEY, e hstore UNIQUE)",
+        "a=>1",
+        "a=>1",
+    ),
+    "collate": (
+        "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
+        "CREATE TABLE t (id int PRIMARY KEY, e text); CREATE UNIQUE INDEX ON t (e COLLATE ci)",
+        "A",
+        "a",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ONE_VALUE)
+def test_equality_is_the_index_own(pair: Pair, kind: str) -> None:
+    """What is taken passes certification otherwise, and no semi-primary can ever apply it."""
+    schema, first, second = ONE_VALUE[kind]
+    converted(pair, schema)
+    write(pair, 2, f"INSERT INTO t VALUES (1, '{first}')")
+    with begun(pair) as transaction, pytest.raises(errors.UniqueViolation):
+        transaction.run(f"INSERT INTO t VALUES (2, '{second}')")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t SET id = s.n FROM (VALUES (1, 9), (1, 10)) s (k, n) WHERE t.id = s.k",
+        "WITH a AS (UPDATE t SET id = 9 WHERE id = 1) UPDATE t SET id = 10 WHERE id = 1",
+    ],
+)
+def test_a_changed_key_leaves_one_row(pair: Pair, statement: str) -> None:
+    converted(pair, TABLE)
+    with begun(pair) as transaction:
+        transaction.run(statement)
+        assert transaction.run("SELECT count(*) FROM t") == [(2,)]
+
+
+def test_a_deleted_row_stays_deleted(pair: Pair) -> None:
+    converted(pair, TABLE)
+    with begun(pair) as transaction:
+        transaction.run(
+            "WITH d AS (DELETE FROM t WHERE id = 1 RETURNING id) UPDATE t SET v = 5 FROM d WHERE t.id = d.id"
+        )
+        assert transaction.run("SELECT id FROM t") == [(2,)]
+
+
+def test_a_row_is_deleted_once(pair: Pair) -> None:
+    converted(pair, TABLE)
+    with begun(pair) as transaction:
+        found = transaction.run("DELETE FROM t USING (VALUES (1), (1)) s (k) WHERE id = s.k RETURNING id")
+        assert found == [(1,)]
+
+
+def test_the_owners_functions_do_not_run_what_the_writer_has_made(pair: Pair) -> None:
+    """A CHECK's function runs as T's owner, in the writer's search_path."""
+    converted(
+        pair,
+        "CREATE FUNCTION ok(x text) RETURNS bool LANGUAGE plpgsql AS 'BEGIN RETURN length(x) > 0; END';"
+        "CREATE TABLE t (id int PRIMARY KEY, v text CHECK (public.ok(v)));"
+        f"GRANT INSERT ON t TO {APPLICATION}; CREATE SCHEMA evil AUTHORIZATION {APPLICATION}",
+    )
+    with pair.connect_as_application() as connection:
+        connection.execute("GRANT USAGE ON SCHEMA evil TO PUBLIC")
+        connection.execute(
+            "CREATE FUNCTION evil.length(text) RETURNS int LANGUAGE plpgsql AS "
+            "$$BEGIN RAISE EXCEPTION 'as %', current_user; END$$"
+        )
+        connection.execute("SET search_path = evil, pg_catalog, public")
+        begin(connection)
+        connection.execute("INSERT INTO public.t VALUES (1, 'x')")
+
+
+def test_a_prepared_transaction_does_not_outlive_its_rows(pair: Pair) -> None:
+    """PostgreSQL's crash keeps a prepared transaction and empties T_temp: its commit must not look empty."""
+    converted(pair, TABLE)
+    with pair.connect(autocommit=True) as connection:
+        connection.execute("BEGIN")
+        tx_id = begin(connection)
+        connection.execute("UPDATE t SET v = 5")
+        connection.execute(f"PREPARE TRANSACTION '{pair.name}'".encode())
+        connection.execute("DELETE FROM psp.temp_alive")  # the crash
+        connection.execute("SELECT psp.recover()")
+        connection.execute(f"COMMIT PREPARED '{pair.name}'".encode())
+        connection.execute("DELETE FROM t_temp")  # the crash again: the lock let nobody else at it
+        connection.execute("SELECT * FROM psp.take_commit_request(%s)", (tx_id,))
+    assert one(pair, "SELECT psp.outcome(%s)::text", tx_id) == "pending"
