@@ -18,7 +18,9 @@ def converted(pair: Pair, schema: str) -> Pair:
 
 def test_columns_named_like_the_functions_variables(pair: Pair) -> None:
     names = "number, decided_t, written, tx, found, ended"
-    converted(pair, f"CREATE TABLE t ({names.replace(',', ' int,')} int, v int UNIQUE, PRIMARY KEY ({names}))")
+    converted(
+        pair, f"CREATE TABLE t ({names.replace(',', ' int,')} int, v int UNIQUE, PRIMARY KEY ({names}))"
+    )
     write(pair, 2, "INSERT INTO t VALUES (1, 2, 3, 4, 5, 6, 7)")
     assert one(pair, "SELECT v FROM t") == 7
     assert one(pair, "SELECT psp.collect_garbage('1 hour')") == 1

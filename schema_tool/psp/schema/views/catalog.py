@@ -52,7 +52,9 @@ SELECT pg_get_userbyid(c.relowner)::text AS owner, c.relrowsecurity AS row_secur
                WHERE f.pronamespace <> 'pg_catalog'::regnamespace AND (d.classid, d.objid) IN (
                    SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k WHERE k.conrelid = c.oid
                    UNION ALL SELECT 'pg_attrdef'::regclass, e.oid FROM pg_attrdef e WHERE e.adrelid = c.oid
-                   UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = c.oid)) AS functions
+                   UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i
+                   WHERE i.indrelid = c.oid
+               )) AS functions
 FROM pg_class c WHERE c.oid = %s
 """
 

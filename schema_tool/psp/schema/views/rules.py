@@ -9,7 +9,7 @@ from psp.schema.rules import Problem, certification
 from psp.schema.views.catalog import Details
 
 RESERVED = frozenset({"tx_id", "deleted", "global_t"})
-"""Names of the columns that T_persistent and T_temp get. What begins with psp_ is a name in psp's functions."""
+"""Names of the columns that T_persistent and T_temp get. psp_… names are those of psp's functions."""
 
 
 def check_table(
