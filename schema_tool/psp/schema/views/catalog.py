@@ -26,7 +26,8 @@ SELECT pg_get_userbyid(c.relowner)::text AS owner, c.relrowsecurity AS row_secur
                  UNION
                  SELECT coalesce(r.reltype, d.objid) FROM made_of m
                  JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = m.type
-                     AND (d.classid = 'pg_type'::regclass OR d.classid = 'pg_class'::regclass AND d.objsubid > 0)
+                     AND (d.classid = 'pg_type'::regclass
+                          OR d.classid = 'pg_class'::regclass AND d.objsubid > 0)
                  LEFT JOIN pg_class r ON d.classid = 'pg_class'::regclass AND r.oid = d.objid)
              SELECT format('%%s.%%I', a.attrelid::regclass, a.attname)
              FROM made_of m
