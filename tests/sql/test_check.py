@@ -45,6 +45,9 @@ CASES = [
      "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
      "CREATE TRIGGER g AFTER INSERT ON t EXECUTE FUNCTION f(); ALTER TABLE t ENABLE ALWAYS TRIGGER g"),
     ("warning", "large objects", "SELECT lo_create(0)"),
+    ("warning", "more than the row", "CREATE TABLE t (a int PRIMARY KEY, b timestamptz CHECK (b <= now()))"),
+    ("warning", "more than the row",
+     "CREATE TABLE t (a int PRIMARY KEY, b date CHECK (b > '2000-01-01'), c name CHECK (c = current_user))"),
     ("error", "whole row",
      "CREATE TABLE t (a int PRIMARY KEY, b text); CREATE UNIQUE INDEX ON t (hash_record(t))"),
     ("error", "whole row",

@@ -86,6 +86,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
                 ForeignKey(**f) for f in foreign_keys if {f["table_oid"], f["parent_oid"]} & set(tree)
             ),
             partition_columns=tuple(row["partition_columns"]),
+            unsteady_checks=tuple(row["unsteady_checks"]),
         )
 
 

@@ -26,7 +26,17 @@ SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, c.relkind::te
              JOIN pg_catalog.pg_namespace pn ON pn.oid = p.relnamespace
              WHERE i.inhrelid = c.oid AND NOT c.relispartition ORDER BY i.inhseqno) AS parents,
        ARRAY(SELECT k::int FROM pg_catalog.pg_partitioned_table p, pg_catalog.unnest(p.partattrs::int2[]) k
-             WHERE p.partrelid = c.oid) AS partition_columns
+             WHERE p.partrelid = c.oid) AS partition_columns,
+       ARRAY(SELECT k.conname FROM pg_catalog.pg_constraint k
+             WHERE k.conrelid = c.oid AND k.contype = 'c' AND (
+                 k.conbin::text ~ 'SQLVALUEFUNCTION'  -- current_timestamp, current_user and their like
+                 OR EXISTS (
+                     SELECT FROM pg_catalog.regexp_matches(k.conbin::text, ':(op)?funcid (\\d+)', 'g') m
+                     JOIN pg_catalog.pg_proc f ON f.oid = m[2]::oid
+                     WHERE f.provolatile = 'v'
+                        OR f.proname IN ('now', 'statement_timestamp', 'transaction_timestamp',
+                                         'current_setting')))
+             ORDER BY k.conname) AS unsteady_checks
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE {_OWN_TABLES}
 ORDER BY n.nspname, c.relname

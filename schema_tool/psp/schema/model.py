@@ -126,6 +126,7 @@ class Table:
     triggers: tuple[Trigger, ...]
     foreign_keys: tuple[ForeignKey, ...]
     partition_columns: tuple[int, ...]  # numbers; 0: an expression
+    unsteady_checks: tuple[str, ...]  # CHECKs that look at the clock, the user or anything but the row
 
     @cached_property
     def label(self) -> str:

@@ -209,6 +209,11 @@ def _structure(table: Table) -> Iterator[Problem]:
             yield Problem("error", f"index {table.schema}.{index.name}",
                           f"it is unique on one partition of {table.label} only",
                           "make it on the partitioned table, or drop it")  # fmt: skip
+    for name in table.unsteady_checks:
+        yield Problem("warning", f"constraint {name} on {table.label}",
+                      "it asks for more than the row (the time, the user): it may be broken where and when a "
+                      "committed row arrives, and that server stops applying",
+                      "drop it, or let a trigger ask")  # fmt: skip
     foreign = [r for r in table.relations if r.kind == "f"]
     for relation in foreign:
         yield Problem("error", f"partition {relation.schema}.{relation.name}",
