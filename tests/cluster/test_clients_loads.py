@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from clients import Sites
 from psp.cluster import growth
-from psp.cluster.local import LocalCluster, Zone
+from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster.pgserver import find_bin_dir
 from psycopg.conninfo import conninfo_to_dict
 
@@ -67,8 +67,12 @@ def adopted(*prepare: list[str], cluster: LocalCluster) -> Iterator[Sites]:
 
 @pytest.fixture
 def plain() -> Iterator[LocalCluster]:
-    """Two SPs whose databases are not under psp yet."""
-    with LocalCluster.temporary([Zone(name) for name in SITES]) as cluster:
+    """Two SPs whose databases are not under psp yet.
+
+    Neither pgbench nor sysbench retries 57014: even a slow machine's transactions have time to end.
+    """
+    options = Options(sp_options={"conflict_grace_ms": 60_000})
+    with LocalCluster.temporary([Zone(name) for name in SITES], options) as cluster:
         yield cluster
 
 
