@@ -1,0 +1,1 @@
+"""`make bench-double_write`: the least that views mode's way of writing can cost."""
