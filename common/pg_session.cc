@@ -51,6 +51,8 @@ void PgSession::SetUp() {
   ForbidSilentReconnect(*connection_);
   pqxx::nontransaction tx(*connection_);
   tx.exec_params("SELECT set_config('application_name', $1, false)", options_.application_name);
+  // Statements count on seeing what has been committed before them, whatever the database gives applications.
+  tx.exec("SET default_transaction_isolation = 'read committed'");
   for (const std::string& sql : options_.settings) tx.exec(sql);
   const pqxx::row row = tx.exec1(std::string(sql::kBackendOfSession));
   backend_pid_ = row[0].as<int>();

@@ -392,6 +392,18 @@ TEST_F(PrimaryTest, SchemaOfAnotherVersionIsRefusedWithWhatToDo) {
   EXPECT_EQ(Sql("SELECT epoch FROM psp.cluster")[0][0].as<Epoch>(), epoch_) << "nothing was begun";
 }
 
+TEST_F(PrimaryTest, SessionsAreReadCommittedWhateverTheDatabaseGivesApplications) {
+  Sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = %L', "
+      "current_database(), 'repeatable read'); END $$");
+  PgSession session({.conninfo = settings_.database, .application_name = "isolation", .settings = {}});
+  ASSERT_TRUE(session.Connect().ok());
+  const auto isolation = session.Autocommit([](pqxx::nontransaction& tx) {
+    return tx.exec1("SHOW transaction_isolation")[0].as<std::string>();
+  });
+  ASSERT_TRUE(isolation.ok());
+  EXPECT_EQ(isolation.value(), "read committed");
+}
+
 TEST_F(PrimaryTest, BatchPlanReadsTablesByTheirKeysOnly) {
   Sql("INSERT INTO psp.data SELECT 1, int8send(g), 0, 0, false, 'x' FROM generate_series(1, 200000) g; "
       "ANALYZE");

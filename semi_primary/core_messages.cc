@@ -182,7 +182,8 @@ void SemiPrimaryCore::OnSnapshotChunk(const proto::SnapshotChunk& chunk) {
   recovering_ = false;
   if (!chunk.last()) return;
   copy_received_ = true;
-  newest_t_ = std::max(chunk.snapshot_t(), chunk.complete_t());  // the copy leaves out what was changed since
+  // The copy leaves out what was changed since.
+  newest_t_ = std::max({newest_t_, chunk.snapshot_t(), chunk.complete_t()});
   position_.Reset(chunk.snapshot_t());
 }
 

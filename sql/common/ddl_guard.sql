@@ -9,23 +9,6 @@ CREATE TABLE psp.guarded_objects (
     objid   oid NOT NULL,
     PRIMARY KEY (classid, objid)
 );
-INSERT INTO psp.guarded_objects
-SELECT 'pg_class'::regclass, relation FROM psp.captured_relations
-UNION
-SELECT 'pg_namespace'::regclass, c.relnamespace FROM psp.captured_relations JOIN pg_class c ON c.oid = relation
-UNION
-SELECT 'pg_class'::regclass, i.indexrelid FROM psp.captured_relations JOIN pg_index i ON i.indrelid = relation AND i.indisunique
-UNION
-SELECT 'pg_constraint'::regclass, k.oid FROM psp.captured_relations JOIN pg_constraint k ON k.conrelid = relation
-UNION
-SELECT 'pg_attrdef'::regclass, d.oid FROM psp.captured_relations JOIN pg_attrdef d ON d.adrelid = relation
-UNION
-SELECT 'pg_trigger'::regclass, t.oid FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
- WHERE f.pronamespace = 'psp'::regnamespace
-UNION
-SELECT 'pg_proc'::regclass, f.oid FROM pg_proc f
- WHERE f.pronamespace = 'psp'::regnamespace
-   AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e');
 
 CREATE FUNCTION psp.is_guarded(class oid, object oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -73,6 +56,25 @@ BEGIN
         PERFORM psp.refuse_ddl(d.object_identity, 'DROP');
     END LOOP;
 END $$;
+
+-- Last, so that the guard's own functions are among them.
+INSERT INTO psp.guarded_objects
+SELECT 'pg_class'::regclass, relation FROM psp.captured_relations
+UNION
+SELECT 'pg_namespace'::regclass, c.relnamespace FROM psp.captured_relations JOIN pg_class c ON c.oid = relation
+UNION
+SELECT 'pg_class'::regclass, i.indexrelid FROM psp.captured_relations JOIN pg_index i ON i.indrelid = relation AND i.indisunique
+UNION
+SELECT 'pg_constraint'::regclass, k.oid FROM psp.captured_relations JOIN pg_constraint k ON k.conrelid = relation
+UNION
+SELECT 'pg_attrdef'::regclass, d.oid FROM psp.captured_relations JOIN pg_attrdef d ON d.adrelid = relation
+UNION
+SELECT 'pg_trigger'::regclass, t.oid FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
+ WHERE f.pronamespace = 'psp'::regnamespace
+UNION
+SELECT 'pg_proc'::regclass, f.oid FROM pg_proc f
+ WHERE f.pronamespace = 'psp'::regnamespace
+   AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e');
 
 CREATE EVENT TRIGGER psp_on_ddl ON ddl_command_end
     WHEN TAG IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'IMPORT FOREIGN SCHEMA', 'ALTER TABLE',

@@ -110,7 +110,7 @@ END $$;
 
 -- A commit request, for the first time or again. The result's status tells what to do:
 --   waiting    send the write-set to the primary, or send it again      committed, aborted   answer
---   pending    do not answer: recovery will tell                        NULL                 no such transaction here;
+--   pending    ask the primary's log                                    NULL                 no such transaction here;
 --                                                                       the primary's log may know it, else aborted
 -- 25001: the transaction of PostgreSQL is still open. 57P03: PostgreSQL has crashed, and psp.recover has not run yet.
 CREATE FUNCTION psp.request_commit(tx uuid) RETURNS psp.transactions
