@@ -397,9 +397,8 @@ TEST_F(PrimaryTest, SessionsAreReadCommittedWhateverTheDatabaseGivesApplications
       "current_database(), 'repeatable read'); END $$");
   PgSession session({.conninfo = settings_.database, .application_name = "isolation", .settings = {}});
   ASSERT_TRUE(session.Connect().ok());
-  const auto isolation = session.Autocommit([](pqxx::nontransaction& tx) {
-    return tx.exec1("SHOW transaction_isolation")[0].as<std::string>();
-  });
+  const auto isolation = session.Autocommit(
+      [](pqxx::nontransaction& tx) { return tx.exec1("SHOW transaction_isolation")[0].as<std::string>(); });
   ASSERT_TRUE(isolation.ok());
   EXPECT_EQ(isolation.value(), "read committed");
 }
