@@ -111,7 +111,7 @@ void Settings::Integer(IntegerSetting setting, std::int64_t* target) {
   entries_.push_back(std::move(entry));
 }
 
-void Settings::Boolean(BooleanSetting setting, bool* target) {
+void Settings::Boolean(const BooleanSetting& setting, bool* target) {
   *target = setting.default_value;
   const std::string fallback = setting.default_value ? "true" : "false";
   entries_.push_back({.name = setting.name,

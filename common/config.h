@@ -55,7 +55,7 @@ class Settings {
   // The target keeps the value; it must outlive Load. It is set to the default at once.
   void Text(TextSetting setting, std::string* target);
   void Integer(IntegerSetting setting, std::int64_t* target);
-  void Boolean(BooleanSetting setting, bool* target);  // true or false
+  void Boolean(const BooleanSetting& setting, bool* target);  // true or false
   // To be asked when every setting has its value and each by itself is right.
   void Together(const std::string& name, Rule rule);
 

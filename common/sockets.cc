@@ -95,7 +95,7 @@ bool RouterSocket::Receive(std::string* route, google::protobuf::MessageLite* me
   std::vector<zmq::message_t> frames;
   while (TakeFrames(socket_, &frames)) {
     route->assign(frames[0].to_string_view());
-    const bool is_req = req_peers_ && frames.size() == 3 && frames[1].size() == 0;
+    const bool is_req = req_peers_ && frames.size() == 3 && frames[1].empty();
     if (req_peers_) route->push_back(is_req ? kReq : kDealer);
     if (frames.size() == (is_req ? 3 : 2) && Parse(frames.back(), message)) return true;
     ++malformed_total_;

@@ -31,10 +31,10 @@ class Tables {
   // `order`: a transaction's tables, each once. What is new goes before the next one that is known.
   void AddOrder(const std::vector<std::uint32_t>& order) {
     auto next = order_.end();
-    for (auto table_id = order.rbegin(); table_id != order.rend(); ++table_id) {
-      const auto known = std::ranges::find(order_, *table_id);
-      next = known == order_.end() ? order_.insert(next, *table_id) : known;
-    }
+    std::for_each(order.rbegin(), order.rend(), [&](std::uint32_t table_id) {
+      const auto known = std::ranges::find(order_, table_id);
+      next = known == order_.end() ? order_.insert(next, table_id) : known;
+    });
   }
 
   const std::vector<std::uint32_t>& order() const { return order_; }

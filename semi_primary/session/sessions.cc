@@ -249,9 +249,9 @@ void Sessions::OnTime(std::int64_t now_us) {
       actions_.jobs.emplace_back(Apply{tx_id, entry.global_t, {}});
     }
     if (entry.state == State::kSubmitted) continue;  // the submission has the same limit
-    std::erase_if(entry.clients, [&](const WaitingClient& client) {
+    std::erase_if(entry.clients, [&, &id = tx_id](const WaitingClient& client) {
       if (now_us - client.since_us < options_.commit_timeout_us) return false;
-      Fail(client.waiter, tx_id.View(), NotDecidedYet(tx_id));
+      Fail(client.waiter, id.View(), NotDecidedYet(id));
       return true;
     });
   }
