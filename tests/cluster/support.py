@@ -1,6 +1,8 @@
 """What the tests of this folder share: connections, retries, a counted workload, and the checks after it."""
 
+import os
 import re
+import signal
 import threading
 import uuid
 from collections import Counter
@@ -78,6 +80,18 @@ def execute(sp: SpNode, statement: LiteralString, parameters: Any = None) -> lis
 def as_admin(sp: SpNode) -> SpNode:
     """The same SP, whose connections are a superuser's."""
     return SpNode(sp.name, sp.zone, sp.rtt_ms, sp.admin_dsn, sp.admin_dsn)
+
+
+@contextmanager
+def paused(cluster: LocalCluster, name: str) -> Iterator[None]:
+    """A daemon that does nothing for a while."""
+    pid = cluster.pid(name, "daemon")
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def wait_for_row(sp: SpNode, statement: LiteralString, parameters: Any = None) -> tuple[Any, ...]:

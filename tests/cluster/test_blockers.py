@@ -1,10 +1,7 @@
 """Local transactions in the way of the apply worker: who is ended, who is not, and with which error."""
 
-import os
-import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -16,6 +13,7 @@ from support import (
     WAIT_S,
     connect,
     execute,
+    paused,
     raises,
     wait_for_row,
 )
@@ -42,18 +40,6 @@ def wait_for_lock(sp: SpNode, application: str, sessions: int = 1) -> None:
             lambda: len(admin.execute(statement, (application,)).fetchall()) == sessions,
             WAIT_S,
         )
-
-
-@contextmanager
-def paused(cluster: LocalCluster, name: str) -> Iterator[None]:
-    """A daemon that does nothing for a while."""
-    pid = cluster.pid(name, "daemon")
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 class Chained(threading.Thread):

@@ -2,8 +2,6 @@
 command line.
 """
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from psp.cluster import daemons, processes
 from psp.cluster.local import PRIMARY, LocalCluster, SpNode
 from psp.waiting import wait_until
 from psp_client._messages import Kind, Status, read_reply, request
-from support import as_admin, connect, execute, wait_for_row, wait_streaming
+from support import as_admin, connect, execute, paused, wait_for_row, wait_streaming
 from wire import ask, ask_until_final, commits, socket, stock, written
 
 Options = dict[str, object]
@@ -218,19 +216,8 @@ def test_heartbeat_timeout(views_cluster: LocalCluster) -> None:
         with started(views_cluster, options, {}) as daemon:
             tx_id = written(daemon.sp, next(ITEMS))
             wait_streaming(views_cluster)
-            with silent_primary(views_cluster):
+            with paused(views_cluster, PRIMARY):
                 if expected[1] == "08006":
                     wait_for_row(daemon.sp, "SELECT 1 FROM psp.status WHERE state = 'disconnected'")
                 reply = ask(daemon.sp, Kind.COMMIT, tx_id)
             assert (reply.status, reply.sqlstate) == expected
-
-
-@contextmanager
-def silent_primary(cluster: LocalCluster) -> Iterator[None]:
-    pid = cluster.pid(PRIMARY, "daemon")
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)

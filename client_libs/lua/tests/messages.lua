@@ -1,18 +1,12 @@
 -- Run by test_lua.py, in sysbench: the messages, byte by byte.
 local folder = debug.getinfo(1, "S").source:match("^@(.*/)")
-package.path = folder .. "../?.lua;" .. package.path
+package.path = folder .. "../?.lua;" .. folder .. "?.lua;" .. package.path
 local messages = require("psp_messages")
 local socket = require("psp_socket")
+local equal = require("equal")
 
 local TX = "00112233-4455-6677-8899-aabbccddeeff"
 local BYTES = "\0\17\34\51\68\85\102\119\136\153\170\187\204\221\238\255"
-
-local function equal(found, expected, what)
-   if found ~= expected then
-      io.stderr:write(what, ": ", tostring(found), " instead of ", tostring(expected), "\n")
-      os.exit(1)
-   end
-end
 
 local function test_messages()
    equal(messages.request(300, messages.COMMIT, TX), "\8\172\2\16\1\26\16" .. BYTES, "request")

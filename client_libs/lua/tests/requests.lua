@@ -1,16 +1,10 @@
 -- Run by test_lua.py, in sysbench: commit requests that nobody answers.
 local folder = debug.getinfo(1, "S").source:match("^@(.*/)")
-package.path = folder .. "../?.lua;" .. package.path
+package.path = folder .. "../?.lua;" .. folder .. "?.lua;" .. package.path
 local psp = require("psp_client")
+local equal = require("equal")
 
 local TX = "00112233-4455-6677-8899-aabbccddeeff"
-
-local function equal(found, expected, what)
-   if found ~= expected then
-      io.stderr:write(what, ": ", tostring(found), " instead of ", tostring(expected), "\n")
-      os.exit(1)
-   end
-end
 
 -- Of a semi-primary in views mode, as far as connect needs one.
 local connection = {}
