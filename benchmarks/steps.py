@@ -2,11 +2,11 @@
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from psp.output import console
+from psp.output import console, error_console
 from rich.markup import escape
 
 
@@ -34,7 +34,23 @@ class Steps:
         self._status.update(escape(f"{what}: {done:,} of about {total:,} rows{percent}"))
 
 
-def end_on_sigterm() -> None:
+def exit_code(work: Callable[[], int], *errors: type[Exception]) -> int:
+    """What `work` returns. 130: it was interrupted; 2: it could not run, and one of `errors` says why."""
+    _end_on_sigterm()
+    try:
+        return work()
+    except KeyboardInterrupt:
+        error_console.print("Interrupted; everything that was started is stopped and removed.")
+        return 130
+    except errors as error:
+        error_console.print(f"error: {error}", markup=False)
+        hint = getattr(error, "hint", None)
+        if hint:
+            error_console.print(f"hint:  {hint}", markup=False)
+        return 2
+
+
+def _end_on_sigterm() -> None:
     """SIGTERM unwinds like Ctrl-C, so that everything that was made is removed."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -20,10 +20,10 @@ import psycopg
 from psp.cluster import growth
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
 from psp.cluster.state import Mode
-from psp.output import PspError, console, error_console, table
+from psp.output import PspError, console, table
 from psp.paths import NotFound
 
-from benchmarks.steps import Steps, end_on_sigterm
+from benchmarks.steps import Steps, exit_code
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -154,29 +154,25 @@ def plot(result: dict[str, Any], path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """2: it could not run; 130: interrupted. A missed target is a result, not an error."""
     options = parse(arguments)
-    end_on_sigterm()
-    steps = Steps()
-    try:
+
+    def work() -> int:
+        steps = Steps()
         points = measure_mode("native", options, steps) + measure_mode("views", options, steps)
-    except KeyboardInterrupt:
-        error_console.print("Interrupted; everything that was started is stopped and removed.")
-        return 130
-    except (PspError, NotFound, psycopg.Error) as error:
-        error_console.print(f"error: {error}", markup=False)
-        return 2
-    result = {
-        "rtt_ms": options.rtt_ms,
-        "seconds": options.seconds,
-        "points": points,
-        "targets": targets(points),
-    }
-    show(result)
-    options.results.mkdir(parents=True, exist_ok=True)
-    path = options.results / "commit_async.json"
-    path.write_text(json.dumps(result, indent=2) + "\n")
-    plot(result, path.with_suffix(".png"))
-    console.print(f"Written: {path} and commit_async.png")
-    return 0
+        result = {
+            "rtt_ms": options.rtt_ms,
+            "seconds": options.seconds,
+            "points": points,
+            "targets": targets(points),
+        }
+        show(result)
+        options.results.mkdir(parents=True, exist_ok=True)
+        path = options.results / "commit_async.json"
+        path.write_text(json.dumps(result, indent=2) + "\n")
+        plot(result, path.with_suffix(".png"))
+        console.print(f"Written: {path} and commit_async.png")
+        return 0
+
+    return exit_code(work, PspError, NotFound, psycopg.Error)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from psp.cluster.local import Zone
-from psp.output import PspError, console, error_console
+from psp.output import PspError, console
 from psp.paths import NotFound
 
 from benchmarks.demo import report, scenario
 from benchmarks.demo.scenario import SYSTEMS_OF_MODE, Demo
-from benchmarks.steps import Steps, end_on_sigterm
+from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc.runner import LoadError
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -70,7 +70,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs, shows, writes. 1: something is not right; 2: it could not run; 130: interrupted."""
     options = parse(arguments)
-    end_on_sigterm()
     demo = Demo(
         zones=options.zones,
         seconds=options.seconds,
@@ -81,22 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prepared=options.prepared,
         systems=SYSTEMS_OF_MODE[options.mode],
     )
-    try:
+
+    def work() -> int:
         result = scenario.run(demo, Steps())
-    except KeyboardInterrupt:
-        error_console.print("Interrupted; everything that was started is stopped and removed.")
-        return 130
-    except (PspError, LoadError, NotFound) as error:
-        error_console.print(f"error: {error}", markup=False)
-        hint = getattr(error, "hint", None)
-        if hint:
-            error_console.print(f"hint:  {hint}", markup=False)
-        return 2
-    report.show(result)
-    report.write_json(result, options.results / "demo.json")
-    report.plot(result, options.results / "demo.png")
-    console.print(f"Written: {options.results / 'demo.json'} and demo.png")
-    return 0 if result["consistent"] and result["conditions_hold"] else 1
+        report.show(result)
+        report.write_json(result, options.results / "demo.json")
+        report.plot(result, options.results / "demo.png")
+        console.print(f"Written: {options.results / 'demo.json'} and demo.png")
+        return 0 if result["consistent"] and result["conditions_hold"] else 1
+
+    return exit_code(work, PspError, LoadError, NotFound)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 
 import psycopg
 from psp.cluster.local import LocalCluster, Options, Zone
-from psp.output import PspError, console, error_console, table
+from psp.output import PspError, console, table
 from psp.paths import NotFound
 
-from benchmarks.steps import Steps, end_on_sigterm
+from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc import runner
 from benchmarks.tpcc.runner import Scale
 
@@ -158,18 +158,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=800, help="transactions of each kind (800)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for double_write.json")
     options = parser.parse_args(arguments)
-    end_on_sigterm()
-    try:
+
+    def work() -> int:
         with Steps().step("Writing once and twice"):
             medians_us = measure(options.rounds, Scale())
-    except KeyboardInterrupt:
-        error_console.print("Interrupted; everything that was started is stopped and removed.")
-        return 130
-    except (PspError, NotFound, psycopg.Error) as error:
-        error_console.print(f"error: {error}", markup=False)
-        return 2
-    report(medians_us, options.results)
-    return 0
+        report(medians_us, options.results)
+        return 0
+
+    return exit_code(work, PspError, NotFound, psycopg.Error)
 
 
 if __name__ == "__main__":

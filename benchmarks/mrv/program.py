@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from psp.cluster.pgserver import PgServer
-from psp.output import PspError, console, error_console, table
+from psp.output import PspError, console, table
 
 from benchmarks.mrv import heatmap, server
 from benchmarks.mrv.pgbench import PgbenchError
-from benchmarks.steps import Steps, end_on_sigterm
+from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc.runner import LoadError
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -82,23 +82,19 @@ def finish(
     name: str, size: str, size_label: str, results: Path, measure: Callable[[Steps], dict[str, Any]]
 ) -> int:
     """Measures, shows, writes. 2: it could not run; 130: interrupted. A missed target is no error."""
-    end_on_sigterm()
-    try:
+
+    def work() -> int:
         result = measure(Steps())
-    except KeyboardInterrupt:
-        error_console.print("Interrupted; everything that was started is stopped and removed.")
-        return 130
-    except (PspError, PgbenchError, LoadError) as error:
-        error_console.print(f"error: {error}", markup=False)
-        return 2
-    show(result, size)
-    results.mkdir(parents=True, exist_ok=True)
-    path = results / f"{name}.json"
-    path.write_text(json.dumps(result, indent=2) + "\n")
-    picture = path.with_suffix(".png")
-    heatmap.draw(result["grid"], picture, size, size_label)
-    console.print(f"Written: {path}, {picture}")
-    return 0
+        show(result, size)
+        results.mkdir(parents=True, exist_ok=True)
+        path = results / f"{name}.json"
+        path.write_text(json.dumps(result, indent=2) + "\n")
+        picture = path.with_suffix(".png")
+        heatmap.draw(result["grid"], picture, size, size_label)
+        console.print(f"Written: {path}, {picture}")
+        return 0
+
+    return exit_code(work, PspError, PgbenchError, LoadError)
 
 
 def show(result: Mapping[str, Any], size: str) -> None:

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psp.output import PspError, console, error_console, table
+from psp.output import PspError, console, table
 from psp.paths import NotFound
 
 from benchmarks.overhead import targets
 from benchmarks.overhead.profile import profile
 from benchmarks.overhead.rounds import WARMUP_S, System, one_round, systems
 from benchmarks.overhead.sums import Sum
-from benchmarks.steps import Steps, end_on_sigterm
+from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc import runner
 from benchmarks.tpcc.runner import READ_ONLY_MIX, STANDARD_MIX, Load, LoadError, Scale
 
@@ -155,21 +155,17 @@ def show(result: dict[str, Any]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """2: it could not run; 130: interrupted. A missed target is a result, not an error."""
     options = parse(arguments)
-    end_on_sigterm()
-    try:
+
+    def work() -> int:
         result = run(options, Steps())
-    except KeyboardInterrupt:
-        error_console.print("Interrupted; everything that was started is stopped and removed.")
-        return 130
-    except (PspError, LoadError, NotFound) as error:
-        error_console.print(f"error: {error}", markup=False)
-        return 2
-    show(result)
-    options.results.mkdir(parents=True, exist_ok=True)
-    path = options.results / "overhead.json"
-    path.write_text(json.dumps(result, indent=2) + "\n")
-    console.print(f"Written: {path}")
-    return 0
+        show(result)
+        options.results.mkdir(parents=True, exist_ok=True)
+        path = options.results / "overhead.json"
+        path.write_text(json.dumps(result, indent=2) + "\n")
+        console.print(f"Written: {path}")
+        return 0
+
+    return exit_code(work, PspError, LoadError, NotFound)
 
 
 if __name__ == "__main__":
