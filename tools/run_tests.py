@@ -53,7 +53,6 @@ def suites(options: argparse.Namespace) -> dict[str, tuple[list[str], str]]:
     ]
     found = {"unit": (ctest, "--output-junit")}
     for name, folder in (
-        ("psp command", "schema_tool/tests"),
         ("client libraries", "client_libs"),
         ("sql", "tests/sql"),
         ("cluster", "tests/cluster"),

@@ -19,9 +19,8 @@ import psp_client
 import psycopg
 from psp.cluster import growth
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
-from psp.cluster.state import Mode
 from psp.output import PspError, console, table
-from psp.paths import NotFound
+from psp.schema.model import Mode
 
 from benchmarks.steps import Steps, exit_code
 
@@ -172,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"Written: {path} and commit_async.png")
         return 0
 
-    return exit_code(work, PspError, NotFound, psycopg.Error)
+    return exit_code(work, PspError, psycopg.Error)
 
 
 if __name__ == "__main__":

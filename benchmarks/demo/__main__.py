@@ -7,7 +7,6 @@ from pathlib import Path
 
 from psp.cluster.local import Zone
 from psp.output import PspError, console
-from psp.paths import NotFound
 
 from benchmarks.demo import report, scenario
 from benchmarks.demo.scenario import SYSTEMS_OF_MODE, Demo
@@ -89,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"Written: {options.results / 'demo.json'} and demo.png")
         return 0 if result["consistent"] and result["conditions_hold"] else 1
 
-    return exit_code(work, PspError, LoadError, NotFound)
+    return exit_code(work, PspError, LoadError)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from psp.cluster import daemons, growth, processes
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
 from psp.cluster.pgserver import APP_ROLE, PgServer
 from psp.cluster.ports import PortAllocator
-from psp.cluster.state import Mode
 from psp.cluster.verify import verify
+from psp.schema.model import Mode
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.plain import plain_copy

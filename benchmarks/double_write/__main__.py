@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import psycopg
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.output import PspError, console, table
-from psp.paths import NotFound
 
 from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc import runner
@@ -165,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report(medians_us, options.results)
         return 0
 
-    return exit_code(work, PspError, NotFound, psycopg.Error)
+    return exit_code(work, PspError, psycopg.Error)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from typing import Any
 
 import psycopg
 from psp.output import PspError, console, table
-from psp.paths import NotFound
 
 from benchmarks.overhead import targets
 from benchmarks.overhead.profile import profile
@@ -165,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"Written: {path}")
         return 0
 
-    return exit_code(work, PspError, LoadError, NotFound)
+    return exit_code(work, PspError, LoadError)
 
 
 if __name__ == "__main__":

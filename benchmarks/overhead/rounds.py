@@ -9,7 +9,7 @@ from typing import Any
 from psp.cluster import growth
 from psp.cluster.local import PRIMARY, LocalCluster, Options, Zone
 from psp.cluster.pgserver import APP_ROLE, PgServer
-from psp.cluster.state import Mode
+from psp.schema.model import Mode
 from psp.waiting import wait_until
 
 from benchmarks.overhead import cpu

@@ -20,16 +20,16 @@ app = typer.Typer(
 
 [bold]Try it on this machine[/] (throw-away PostgreSQL servers, three zones with simulated distance):
 
-    psp cluster up --zone lisbon=30 --zone virginia=90 --zone tokyo=190 --schema tables.sql\n
-    psp cluster status --watch\n
-    psp cluster psql tokyo\n
+    psp cluster up --zone lisbon=30 --zone virginia=90 --zone tokyo=190 --schema tables.sql
+    psp cluster status --watch
+    psp cluster psql tokyo
     psp cluster down
 
 [bold]Put a database of your own under psp[/]:
 
-    psp primary init  "host=primary dbname=psp"\n
-    psp schema check  "host=db dbname=shop"      # what stands in the way, all at once\n
-    psp schema adopt  "host=db dbname=shop" --help\n
+    psp primary init  "host=primary dbname=psp"
+    psp schema check  "host=db dbname=shop"      # what stands in the way, all at once
+    psp schema adopt  "host=db dbname=shop" --help
     psp schema release "host=db dbname=shop"     # a plain database again
 
 [bold]Let many change one number at once[/] (any PostgreSQL):

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich import box
@@ -12,6 +12,8 @@ from rich.table import Table
 
 console = Console(highlight=False, soft_wrap=True)
 error_console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
 
 
 class PspError(RuntimeError):

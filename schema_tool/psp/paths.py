@@ -7,20 +7,18 @@ and PSP_BIN override for unusual layouts.
 import os
 from pathlib import Path
 
-
-class NotFound(RuntimeError):
-    """Something that must be there is not; the message says where it was looked for and what to do."""
+from psp.output import PspError
 
 
 def home() -> Path:
-    """The repository's root: the folder that holds sql/native."""
+    """The repository's root: the folder that holds sql/native. PspError if there is none."""
     configured = os.environ.get("PSP_HOME")
     candidates = [Path(configured)] if configured else [*Path(__file__).resolve().parents, Path.cwd()]
     for candidate in candidates:
         if (candidate / "sql" / "native").is_dir():
             return candidate.resolve()
     looked = ", ".join(str(c) for c in candidates)
-    raise NotFound(f"no folder with sql/native in {looked}; set PSP_HOME to the repository's root")
+    raise PspError(f"no folder with sql/native in {looked}", "set PSP_HOME to the repository's root")
 
 
 def sql_dir(part: str) -> Path:
@@ -29,10 +27,10 @@ def sql_dir(part: str) -> Path:
 
 
 def binary(name: str) -> Path:
-    """A daemon's executable: from PSP_BIN, else from the build folder of the repository."""
+    """A daemon's executable: from PSP_BIN, else from the build folder. PspError if it is not there."""
     configured = os.environ.get("PSP_BIN")
     folder = Path(configured) if configured else home() / "build" / "bin"
     path = folder / name
     if not os.access(path, os.X_OK):
-        raise NotFound(f"{path} is not there; run `make build`, or set PSP_BIN to the folder that has {name}")
+        raise PspError(f"{path} is not there", f"make build, or set PSP_BIN to the folder that has {name}")
     return path

@@ -1,27 +1,16 @@
 """`psp primary`: prepares the PostgreSQL database of the primary."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
-import psycopg
 import typer
 
-from psp.output import PspError, console, fail
+from psp.output import console
+from psp.problems import errors_shown
 from psp.schema.primary import SCHEMA_VERSION, init_primary, upgrade_primary
 
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the primary's PostgreSQL.")]
 
 app = typer.Typer(no_args_is_help=True, help="The primary's own database: certification, log, every row.")
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Errors that people can do something about end the command with a message instead of a traceback."""
-    try:
-        yield
-    except (PspError, psycopg.Error) as error:
-        fail(str(error).strip(), getattr(error, "hint", None))
 
 
 @app.command()
@@ -34,7 +23,7 @@ def init(dsn: Dsn) -> None:
 
         createdb psp && psp primary init "dbname=psp"
     """
-    with _errors():
+    with errors_shown():
         init_primary(dsn)
     console.print("The primary's database is ready. Next: psp-primary --config primary.yaml")
 
@@ -44,8 +33,12 @@ def upgrade(dsn: Dsn) -> None:
     """Brings the psp schema of an older psp to this one's version, in one transaction.
 
     psp-primary must be stopped meanwhile. Its rows and decisions stay as they are.
+
+    [bold]Example[/]
+
+        psp primary upgrade "host=primary dbname=psp"
     """
-    with _errors():
+    with errors_shown():
         found = upgrade_primary(dsn)
     if found == SCHEMA_VERSION:
         console.print(f"The primary's schema has version {found} already.")

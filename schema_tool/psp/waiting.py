@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from psp.output import PspError
+
 T = TypeVar("T")
 
 POLL_INTERVAL_S = 0.05
 
 
-class WaitTimeout(RuntimeError):
+class WaitTimeout(PspError):
     """The condition did not hold before the deadline."""
 
 

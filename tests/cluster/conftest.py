@@ -16,7 +16,7 @@ from clients import Sites, cluster_for
 from psp.cluster import growth, processes, verify
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster.processes import ProcessName
-from psp.cluster.state import Mode
+from psp.schema.model import Mode
 from psp.waiting import wait_until
 from support import WAIT_S, adopted_pair, wait_streaming
 from wire import commits

@@ -9,7 +9,6 @@ from conftest import SCHEMA, MakeCluster
 from psp.cluster import growth, verify
 from psp.cluster.local import Zone
 from psp.output import PspError
-from psp.paths import NotFound
 from support import Workload, execute, wait_for_row, wait_streaming
 
 
@@ -65,7 +64,7 @@ def test_a_failed_join_leaves_nothing(
     make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     cluster = make_cluster([Zone("one")], SCHEMA.read_text(), None)
-    with monkeypatch.context() as broken, pytest.raises(NotFound, match="psp-semi-primary"):
+    with monkeypatch.context() as broken, pytest.raises(PspError, match="psp-semi-primary"):
         broken.setenv("PSP_BIN", str(tmp_path))
         growth.join(cluster, Zone("two"))
     assert [sp.name for sp in cluster.sps] == ["one"]

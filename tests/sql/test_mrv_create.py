@@ -12,8 +12,8 @@ from conftest import APPLICATION, Pair
 from mrv_support import adjust, make, one, unmake
 from psp.cli import app
 from psp.mrv import rights
-from psp.mrv.rules import RefusedError
 from psp.output import PspError
+from psp.problems import RefusedError
 from typer.testing import CliRunner
 
 SCHEMA = """

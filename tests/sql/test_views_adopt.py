@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from conftest import Pair, new_pair
 from psp.output import PspError
-from psp.schema.adopt import RefusedError
+from psp.problems import RefusedError
 from psp.schema.join import prepare_join
 from psp.schema.release import release
 from views_mode import WAIT_S, quiet, write

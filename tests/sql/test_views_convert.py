@@ -12,12 +12,13 @@ from conftest import APPLICATION, Pair, new_pair
 from psp.cli import app as cli
 from psp.cluster.pgserver import PgServer
 from psp.output import PspError
+from psp.problems import RefusedError
 from psp.schema.catalog import read_database
 from psp.schema.locks import BlockedError
 from psp.schema.release import release
 from psp.schema.rules import check
 from psp.schema.server import read_facts
-from psp.schema.views.convert import NotConvertibleError, Options, convert
+from psp.schema.views.convert import Options, convert
 from psycopg import errors
 from typer.testing import CliRunner
 from views_mode import begun, convert_pair, decide, one, quiet, release_pair, write
@@ -159,7 +160,7 @@ REFUSED = {
 def test_what_cannot_be_converted(pair: Pair, script: str) -> None:
     pair.run(script)
     before = pair.dump()
-    with pytest.raises(NotConvertibleError) as caught:
+    with pytest.raises(RefusedError) as caught:
         convert_pair(pair)
     assert any(REFUSED[script] in problem.problem for problem in caught.value.problems)
     assert pair.dump() == before

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import psycopg
 import typer
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -15,10 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from psp.cluster import growth, state, status, verify
 from psp.cluster.local import PRIMARY, LocalCluster, Options, Part, Zone
 from psp.cluster.pgserver import find_bin_dir
-from psp.cluster.state import Mode
-from psp.output import PspError, console, fail, print_json
-from psp.paths import NotFound
-from psp.waiting import WaitTimeout, wait_until
+from psp.output import Json, PspError, console, print_json
+from psp.problems import errors_shown
+from psp.schema.model import Mode
+from psp.waiting import wait_until
 
 WATCH_INTERVAL_S = 1.0
 
@@ -33,25 +32,19 @@ The PostgreSQL servers are throw-away: made by `up`, open to everybody on this m
 
 Name = Annotated[str, typer.Option("--name", help="The cluster's name; several can run at once.")]
 Dir = Annotated[
-    Path | None, typer.Option("--dir", help="The cluster's folder. [default: /var/tmp/psp-UID/NAME]")
+    Path | None,
+    typer.Option("--dir", help="The cluster's folder.", show_default="/var/tmp/psp-UID/NAME"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Node = Annotated[str, typer.Argument(help="`primary`, or an SP's name.")]
+AddKeys = Annotated[
+    bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid column psp_key.")
+]
 DropForeignKeys = Annotated[
-    bool, typer.Option("--drop-foreign-keys", help="Views mode has none: do without them.")
+    bool, typer.Option("--drop-foreign-keys", help="Views mode does not check foreign keys: do without them.")
 ]
 PartOption = Annotated[
-    str | None, typer.Option("--part", help="daemon, postgres or relay. [default: all of it]")
+    Part | None, typer.Option("--part", help="One part of it only.", show_default="all of it")
 ]
-
-
-@contextmanager
-def _errors_shown() -> Iterator[None]:
-    """Shows what a user can do something about in a line or two; a bug keeps its trace."""
-    try:
-        yield
-    except (PspError, NotFound, WaitTimeout, psycopg.Error, OSError) as error:
-        fail(str(error).strip(), getattr(error, "hint", None))
 
 
 def _directory(name: str, directory: Path | None) -> Path:
@@ -60,7 +53,7 @@ def _directory(name: str, directory: Path | None) -> Path:
 
 @contextmanager
 def _opened(name: str, directory: Path | None, exclusive: bool = False) -> Iterator[LocalCluster]:
-    with _errors_shown():
+    with errors_shown():
         folder = _directory(name, directory)
         if exclusive:
             with state.locked(folder):
@@ -113,19 +106,20 @@ def up(
         bool, typer.Option("--no-relay", help="No simulated distance, whatever the zones say.")
     ] = False,
     mode: Annotated[Mode, typer.Option(help="How writes are captured (docs/modes.md).")] = "native",
+    add_keys: AddKeys = False,
     drop_foreign_keys: DropForeignKeys = False,
 ) -> None:
     """Makes and starts a cluster, or starts one again that was stopped with its data kept.
 
     [bold]Examples[/]
 
-        psp cluster up                                    # three SPs, no distance\n
-        psp cluster up --zone lisbon=30 --zone tokyo=190  # two, 30 and 190 ms away\n
-        psp cluster up --schema tables.sql                # under psp at once\n
-        psp cluster up --pg-conf shared_buffers=1GB\n
+        psp cluster up                                    # three SPs, no distance
+        psp cluster up --zone lisbon=30 --zone tokyo=190  # two, 30 and 190 ms away
+        psp cluster up --schema tables.sql                # under psp at once
+        psp cluster up --pg-conf shared_buffers=1GB
         psp cluster up --mode views                       # the thesis's semi-primaries (docs/modes.md)
     """
-    with _errors_shown():
+    with errors_shown():
         folder = _directory(name, directory)
         with state.locked(folder):
             found = state.load(folder)
@@ -139,7 +133,7 @@ def up(
             )  # fmt: skip
             cluster = LocalCluster.create(zones, options, console.print)
             if schema is not None:
-                _adopt_with_schema(cluster, schema, drop_foreign_keys)
+                _adopt_with_schema(cluster, schema, add_keys, drop_foreign_keys)
         _print_next_steps(cluster)
 
 
@@ -154,11 +148,11 @@ def _resume(cluster: LocalCluster) -> None:
     _print_next_steps(cluster)
 
 
-def _adopt_with_schema(cluster: LocalCluster, schema: Path, drop_foreign_keys: bool) -> None:
+def _adopt_with_schema(cluster: LocalCluster, schema: Path, add_keys: bool, drop_foreign_keys: bool) -> None:
     try:
         cluster.load_schema(schema)
         with _join_progress() as progress:
-            growth.adopt(cluster, progress, drop_foreign_keys=drop_foreign_keys)
+            growth.adopt(cluster, progress, add_keys, drop_foreign_keys)
     except BaseException:
         cluster.down()
         raise
@@ -205,16 +199,14 @@ def _cluster_option(cluster: LocalCluster) -> str:
 def adopt(
     name: Name = "demo",
     directory: Dir = None,
-    add_keys: Annotated[
-        bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid key column.")
-    ] = False,
+    add_keys: AddKeys = False,
     drop_foreign_keys: DropForeignKeys = False,
 ) -> None:
     """Puts the first SP's database under psp as it is; the other SPs then join with a copy of it.
 
     [bold]Example[/]
 
-        psp cluster up && psp cluster psql sp1 -c 'CREATE TABLE t (id int PRIMARY KEY, v text)'\n
+        psp cluster up && psp cluster psql sp1 -c 'CREATE TABLE t (id int PRIMARY KEY, v text)'
         psp cluster adopt
     """
     with _opened(name, directory, exclusive=True) as cluster, _join_progress() as progress:
@@ -323,33 +315,23 @@ def stop_node(
 
     [bold]Examples[/]
 
-        psp cluster stop-node tokyo                    # all of it, gracefully\n
-        psp cluster stop-node primary --part daemon --crash\n
+        psp cluster stop-node tokyo                    # all of it, gracefully
+        psp cluster stop-node primary --part daemon --crash
         psp cluster stop-node tokyo --part relay       # cuts the link
     """
     with _opened(name, directory, exclusive=True) as cluster:
         cluster.state.node(node)
-        chosen = _parse_part(part)
         for process in ("daemon", "relay"):
-            if crash and chosen in (None, process) and cluster.is_running(node, process):
+            if crash and part in (None, process) and cluster.is_running(node, process):
                 cluster.kill(node, process)
-        cluster.stop(node, chosen, "immediate" if crash else "fast")
+        cluster.stop(node, part, "immediate" if crash else "fast")
 
 
 @app.command("start-node")
 def start_node(node: Node, part: PartOption = None, name: Name = "demo", directory: Dir = None) -> None:
     """Starts a stopped node again, or one part of it."""
     with _opened(name, directory, exclusive=True) as cluster:
-        cluster.start(node, _parse_part(part))
-
-
-def _parse_part(text: str | None) -> Part | None:
-    for part in ("daemon", "postgres", "relay"):
-        if text == part:
-            return part
-    if text is not None:
-        raise PspError(f"--part {text}: not daemon, postgres or relay")
-    return None
+        cluster.start(node, part)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -364,8 +346,8 @@ def psql(
 
     [bold]Examples[/]
 
-        psp cluster psql sp1\n
-        psp cluster psql sp2 -c 'SELECT * FROM psp.status'\n
+        psp cluster psql sp1
+        psp cluster psql sp2 -c 'SELECT * FROM psp.status'
         psp cluster psql primary                       # the primary's own database
     """
     with _opened(name, directory) as cluster:

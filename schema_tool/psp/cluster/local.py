@@ -22,9 +22,10 @@ from psycopg import sql
 from psp.cluster import daemons, processes, state
 from psp.cluster.pgserver import APP_ROLE, PgServer, StopMode, give_to_server
 from psp.cluster.ports import PortAllocator
-from psp.cluster.state import ClusterState, Mode, NodeState
+from psp.cluster.state import ClusterState, NodeState
 from psp.cluster.temporary import TemporaryFolder, remove_tree
 from psp.output import PspError
+from psp.schema.model import Mode
 from psp.schema.primary import init_primary
 
 PRIMARY = "primary"

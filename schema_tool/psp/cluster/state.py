@@ -8,6 +8,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,13 +18,13 @@ from typing import Any, Literal
 
 from psp.cluster.pgserver import SOCKET_PATH_BYTES_MAX
 from psp.output import PspError
+from psp.schema.model import Mode
 
 STATE_FILE = "cluster.json"
 FORMAT = 1
 LONGEST_SOCKET = ".s.PGSQL.65535"
 
 Role = Literal["primary", "sp"]
-Mode = Literal["native", "views"]
 
 
 @dataclass
@@ -115,7 +116,9 @@ def make_reachable(folder: Path) -> None:
 
 
 def default_directory(name: str) -> Path:
-    """The folder of the cluster of that name."""
+    """The folder of the cluster of that name. PspError if that cannot be a folder's name."""
+    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) is None:
+        raise PspError(f"{name!r} cannot be a cluster's name", "letters, digits, _, - and . can")
     return base_directory() / name
 
 

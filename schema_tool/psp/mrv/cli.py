@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
-import psycopg
 import typer
 from rich.text import Text
 
 from psp.mrv.alter import alter
 from psp.mrv.create import BALANCES, RECORDS_MAX, STRATEGIES, Options, create
 from psp.mrv.drop import drop
-from psp.mrv.rules import Problem, RefusedError
 from psp.mrv.status import list_mrvs, read_status
-from psp.output import PspError, console, error_console, fail, print_json, table
-from psp.paths import NotFound
+from psp.output import Json, console, error_console, print_json, table
+from psp.problems import errors_shown
 
 app = typer.Typer(
     no_args_is_help=True, help="Multi-Record Values: numbers that many add to and subtract from at once."
@@ -26,32 +22,9 @@ app = typer.Typer(
 Name = Annotated[str, typer.Argument(metavar="TABLE.COLUMN", help="Or SCHEMA.TABLE.COLUMN, without quotes.")]
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the database.")]
 LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait for locks on the table.")]
-Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 Strategy = StrEnum("Strategy", {name: name for name in STRATEGIES})  # type: ignore[misc]
 Balance = StrEnum("Balance", {name: name for name in BALANCES})  # type: ignore[misc]
-
-
-@contextmanager
-def _errors(json: bool = False) -> Iterator[None]:
-    """Errors that people can do something about end the command with a message instead of a traceback."""
-    try:
-        yield
-    except RefusedError as error:
-        if json:
-            print_json({"error": str(error), "problems": [vars(problem) for problem in error.problems]})
-        else:
-            _print_problems(error.problems)
-        fail(str(error))
-    except (PspError, NotFound, psycopg.Error) as error:
-        fail(str(error).strip(), getattr(error, "hint", None))
-
-
-def _print_problems(problems: list[Problem]) -> None:
-    shown = table(None, ("object", "problem", "hint"), [])
-    for p in problems:
-        shown.add_row(Text(p.object), Text(p.problem), Text(p.hint))
-    console.print(shown)
 
 
 def _say(text: str) -> None:
@@ -93,7 +66,7 @@ def create_command(
     options = Options(
         records, min_records, max_records, lower_bound, strategy.value, balance.value, spread_from, lock_wait
     )
-    with _errors(json):
+    with errors_shown(json):
         mrv = create(dsn, name, options, _say)
     if json:
         print_json({k: v for k, v in vars(mrv).items() if k != "more"})
@@ -120,8 +93,12 @@ def alter_command(
 
     Each record must hold less then: values with larger ones go back to one record until adjust splits them.
     The view is made anew: columns that the table behind it has got meanwhile are in it afterwards.
+
+    [bold]Example[/]
+
+        psp mrv alter item.stock "dbname=shop" --max 256
     """
-    with _errors():
+    with errors_shown():
         mrv = alter(dsn, name, min_records, max_records, lock_wait, _say)
     console.print(Text(f"{mrv.label} has {mrv.nr_min} to {mrv.nr_max} records."))
 
@@ -129,7 +106,7 @@ def alter_command(
 @app.command("drop")
 def drop_command(name: Name, dsn: Dsn, lock_wait: LockWait = 60.0) -> None:
     """Makes the column a plain one again; with its last MRV the table is what it was."""
-    with _errors():
+    with errors_shown():
         drop(dsn, name, lock_wait, _say)
     console.print(Text(f"{name} is a plain column again."))
 
@@ -137,10 +114,13 @@ def drop_command(name: Name, dsn: Dsn, lock_wait: LockWait = 60.0) -> None:
 @app.command("list")
 def list_command(dsn: Dsn, json: Json = False) -> None:
     """Lists the MRVs of a database and their parameters."""
-    with _errors():
+    with errors_shown():
         found = list_mrvs(dsn)
     if json:
         print_json(found)
+        return
+    if not found:
+        _say_none()
         return
     columns = ("MRV", "type", "lower\nbound", "min", "max", "adjust", "ar_goal", "balance")
     console.print(table(None, columns, [
@@ -153,10 +133,13 @@ def list_command(dsn: Dsn, json: Json = False) -> None:
 @app.command("status")
 def status_command(dsn: Dsn, json: Json = False) -> None:
     """Shows how many values are split, what the workers do, and the most contended values."""
-    with _errors():
+    with errors_shown():
         status = read_status(dsn)
     if json:
         print_json(status)
+        return
+    if not status["mrvs"]:
+        _say_none()
         return
     hottest = [{**row, "key": ", ".join(row["key"])} for row in status["hottest"]]
     _print_rows(status["mrvs"], "mrv", "values", "split", "records", "most_records")
@@ -164,6 +147,10 @@ def status_command(dsn: Dsn, json: Json = False) -> None:
         status["workers"], "worker", "runner", "silent_s", "rounds", "actions", "aborts", "last_error"
     )
     _print_rows(hottest, "mrv", "key", "records", "commits", "aborts", "response_ms", "lock_waiters")
+
+
+def _say_none() -> None:
+    _say("The database has no MRVs; psp mrv create makes one.")
 
 
 def _print_rows(rows: list[dict[str, Any]], *names: str) -> None:

@@ -23,9 +23,10 @@ from psp.mrv.generate import (
     view_sql,
 )
 from psp.mrv.locking import locked
-from psp.mrv.rules import Bound, Problem, RefusedError, bounds_in_checks, check_column, check_table
+from psp.mrv.rules import Bound, bounds_in_checks, check_column, check_table
 from psp.output import PspError
 from psp.paths import sql_dir
+from psp.problems import Problem, RefusedError
 from psp.schema.install import run_script
 from psp.schema.locks import Say
 
@@ -126,7 +127,7 @@ def _checked(facts: TableFacts, view: TableFacts, column_name: str, siblings: li
     found = bounds_in_checks(facts, column)
     problems += check_column(facts, column, found[0] if found else None)
     if problems:
-        raise RefusedError(label, problems)
+        raise RefusedError(f"{label} cannot be made an MRV", problems)
     return column
 
 

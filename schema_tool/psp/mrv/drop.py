@@ -13,8 +13,8 @@ from psp.mrv.create import parse_name, refuse_adopted
 from psp.mrv.facts import Mrv, TableFacts, find_table, read_facts, read_mrvs
 from psp.mrv.generate import FUNCTIONS, TRIGGERS, prefix, view_sql
 from psp.mrv.locking import locked
-from psp.mrv.rules import Problem, RefusedError
 from psp.output import PspError
+from psp.problems import Problem, RefusedError
 from psp.schema.install import run_script
 from psp.schema.locks import Say
 
@@ -90,12 +90,16 @@ def _refuse_dependents(view: TableFacts) -> None:
     found = [d for d in view.dependents if d.class_ in ("pg_rewrite", "pg_proc", "pg_class")]
     if found:
         raise RefusedError(
-            f"{view.schema}.{view.name}",
+            f"{view.schema}.{view.name} cannot be a plain table again",
             [
-                Problem(d.view or d.text, f"it uses {view.name}", "drop it, and create it again afterwards")
+                Problem(
+                    "error",
+                    d.view or d.text,
+                    f"it uses {view.name}",
+                    "drop it, and create it again afterwards",
+                )
                 for d in found
             ],
-            "cannot be a plain table again",
         )
 
 

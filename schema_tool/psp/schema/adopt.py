@@ -15,20 +15,21 @@ from typing import Any, Protocol
 import psycopg
 from psycopg import sql
 
-from psp.cluster.state import Mode
 from psp.output import PspError
+from psp.problems import RefusedError, has_errors
 from psp.schema import locks, modes, primary
 from psp.schema.catalog import read_database
 from psp.schema.dump import dump_schema
 from psp.schema.generate import TEXT_SETTINGS, CapturedTable, guard_queries, number_tables, row_query
 from psp.schema.install import Identity, run_script, store_tables, strides_of
 from psp.schema.keys import add_key_clause
-from psp.schema.model import Database, Table
+from psp.schema.model import Database, Mode, Table
 from psp.schema.modes import LOCK_MODES
-from psp.schema.rules import Problem, has_errors, not_superuser
+from psp.schema.rules import not_superuser
 from psp.schema.server import read_facts
 
 COPY_CHUNK_BYTES = 1 << 18
+_CANNOT = "the database cannot be adopted"
 
 
 @dataclass(frozen=True)
@@ -52,24 +53,15 @@ class Progress(Protocol):
         """`done` of about `total` rows of all tables are copied; `table` is being copied."""
 
 
-class RefusedError(PspError):
-    """The database cannot be adopted as it is."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        errors = [p for p in problems if p.severity == "error"]
-        super().__init__(
-            f"the database cannot be adopted: {len(errors)} error{'s' * (len(errors) != 1)}",
-            "psp schema check lists them",
-        )
-        self.problems = problems
-
-
 def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> int:
-    """Adopts the database; returns the semi-primary's number. On an exception nothing has changed."""
+    """Adopts the database; returns the semi-primary's number. On an exception nothing has changed.
+
+    RefusedError: the database cannot be adopted as it is.
+    """
     with psycopg.connect(dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
         facts = read_facts(connection)
         if not facts.superuser:
-            raise RefusedError([not_superuser(facts)])
+            raise RefusedError(_CANNOT, [not_superuser(facts)])
         # The transactions end here and nowhere else: an exception rolls both back.
         finished = _finish_interrupted(connection, primary_connection)
         if finished is not None:
@@ -126,7 +118,7 @@ def _adopt(
         add_keys=options.add_keys, drop_foreign_keys=options.drop_foreign_keys,
     )  # fmt: skip
     if has_errors(problems):
-        raise RefusedError(problems)
+        raise RefusedError(_CANNOT, problems)
     ddl = dump_schema(connection, dsn)
     if options.add_keys:
         database, added = _add_keys(connection, database)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
 import psycopg
 import typer
 from rich import progress as bars
-from rich.console import Console
 from rich.text import Text
 
-from psp.cluster.state import Mode
-from psp.output import PspError, console, error_console, fail, print_json, table
-from psp.paths import NotFound
+from psp.output import Json, PspError, console, error_console, print_json
+from psp.problems import Problem, errors_shown, has_errors, print_problems
 from psp.schema import primary
-from psp.schema.adopt import Options, RefusedError, adopt
+from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
+from psp.schema.model import Mode
 from psp.schema.modes import check
 from psp.schema.release import release
-from psp.schema.rules import Problem, has_errors, not_superuser
+from psp.schema.rules import not_superuser
 from psp.schema.server import SqlAsciiError, read_facts
 from psp.schema.views import convert as views
 from psp.schema.views.scratch import convert_file
@@ -32,50 +29,37 @@ Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the 
 LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait for locks on all tables.")]
 
 CaptureMode = Annotated[Mode, typer.Option("--mode", help="How writes are captured (docs/modes.md).")]
-DropForeignKeys = Annotated[
-    bool, typer.Option(help="Views mode does not check foreign keys: do without until release.")
+AddKeys = Annotated[
+    bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid column psp_key.")
 ]
-
-_COLORS = {"error": "bold red", "warning": "yellow", "note": "dim"}
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Errors that people can do something about end the command with a message instead of a traceback."""
-    try:
-        yield
-    except (RefusedError, views.NotConvertibleError) as error:
-        _print_problems(error.problems)
-        fail(str(error))
-    except (PspError, NotFound, psycopg.Error) as error:
-        fail(str(error).strip(), getattr(error, "hint", None))
-
-
-def _print_problems(problems: list[Problem], to: Console = console) -> None:
-    rows = [
-        (Text(p.severity, _COLORS[p.severity]), Text(p.object), Text(p.problem), Text(p.hint))
-        for p in problems
-    ]
-    shown = table(None, ("severity", "object", "problem", "hint"), [])
-    for row in rows:
-        shown.add_row(*row)
-    to.print(shown)
+DropForeignKeys = Annotated[
+    bool,
+    typer.Option(
+        "--drop-foreign-keys", help="Views mode does not check foreign keys: do without until release."
+    ),
+]
 
 
 @app.command("check")
 def check_command(
     dsn: Dsn,
     slots: Annotated[int, typer.Option(min=1, help="Most SPs there can ever be.")] = primary.SLOTS,
-    add_keys: Annotated[bool, typer.Option(help="As if adopted with --add-keys.")] = False,
+    add_keys: AddKeys = False,
     mode: CaptureMode = "native",
     drop_foreign_keys: DropForeignKeys = False,
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    json: Json = False,
 ) -> None:
     """Lists everything that stands in the way of adoption, all at once. Changes nothing.
 
-    Exit code 1 if there is any error.
+    Errors make adoption impossible: the exit code is 1 if there is any. Warnings will behave otherwise than
+    before, notes are worth knowing. The options are those that adopt will be given.
+
+    [bold]Examples[/]
+
+        psp schema check "host=db dbname=shop"
+        psp schema check "host=db dbname=shop" --mode views --json
     """
-    with _errors(), psycopg.connect(dsn) as connection:
+    with errors_shown(), psycopg.connect(dsn) as connection:
         connection.read_only = True
         try:
             facts = read_facts(connection)
@@ -92,7 +76,7 @@ def check_command(
     if json:
         print_json({"adoptable": not has_errors(problems), "problems": [p.as_dict() for p in problems]})
     else:
-        _print_problems(problems)
+        print_problems(problems)
     if has_errors(problems):
         raise typer.Exit(1)
 
@@ -120,11 +104,9 @@ def adopt_command(
     zone: Annotated[str, typer.Option(help="Where it is, for people.")] = "",
     slots: Annotated[
         int | None,
-        typer.Option(min=1, help="Most SPs there can ever be; by default as psp primary init has set."),
+        typer.Option(min=1, help="Most SPs there can ever be.", show_default=str(primary.SLOTS)),
     ] = None,
-    add_keys: Annotated[
-        bool, typer.Option(help="Give tables without a primary key a uuid column psp_key.")
-    ] = False,
+    add_keys: AddKeys = False,
     mode: CaptureMode = "native",
     drop_foreign_keys: DropForeignKeys = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -134,6 +116,10 @@ def adopt_command(
 
     Either finishes or leaves the database as it was. Writers wait while it works; readers do not, but for the
     moment in which views mode puts views in the tables' place.
+
+    [bold]Example[/]
+
+        psp schema adopt "host=db dbname=shop" --primary-dsn "host=primary dbname=psp" --name lisbon
     """
     if not yes:
         typer.confirm("Writers wait until all rows are copied to the primary. Go on?", abort=True, err=True)
@@ -142,7 +128,7 @@ def adopt_command(
         bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.MofNCompleteColumn(),
         bars.TimeRemainingColumn(),
     )  # fmt: skip
-    with _errors(), bars.Progress(*columns, console=error_console) as bar:
+    with errors_shown(), bars.Progress(*columns, console=error_console) as bar:
         sp_id = adopt(dsn, primary_dsn, options, _Bar(bar))
     console.print(Text(f"{name} is semi-primary {sp_id}. Next: psp-semi-primary --config FILE"))
 
@@ -160,11 +146,18 @@ def convert_command(
 ) -> None:
     """Makes each table a view over T_persistent and T_temp (views mode, docs/modes.md).
 
-    A database is converted in place, in one transaction; a .sql file is converted to stdout. For a cluster:
-    psp schema adopt --mode views, which converts by itself.
+    A database is converted in place, in one transaction; a .sql file is converted to stdout. It then belongs
+    to no cluster. For a cluster use psp schema adopt --mode views, which converts by itself.
+
+    [bold]Examples[/]
+
+        psp schema convert "host=db dbname=shop"
+        psp schema convert schema.sql > converted.sql
     """
     options = views.Options(drop_foreign_keys, lock_wait)
-    with _errors():
+    with errors_shown():
+        if source.endswith(".sql") and "=" not in source and not Path(source).is_file():
+            raise PspError(f"there is no file {source}")
         if Path(source).is_file():
             script, problems = convert_file(Path(source), options, _say)
             print(script)
@@ -172,20 +165,32 @@ def convert_command(
             problems = views.convert(source, options, _say)
             _say("converted: psp schema release brings the plain tables back")
     if problems:
-        _print_problems(problems, error_console)
+        print_problems(problems, error_console)
 
 
 @app.command("release")
 def release_command(
     dsn: Dsn,
     primary_dsn: Annotated[str | None, typer.Option(help="The primary's database, to be told.")] = None,
-    drop_keys: Annotated[bool, typer.Option(help="Drop the psp_key columns, too.")] = False,
+    drop_keys: Annotated[
+        bool, typer.Option("--drop-keys", help="Drop the psp_key columns of --add-keys, too.")
+    ] = False,
     force: Annotated[
-        bool, typer.Option(help="Even if the daemon seems to be running, or transactions are unfinished.")
+        bool,
+        typer.Option(
+            "--force", help="Even if the daemon seems to be running, or transactions are unfinished."
+        ),
     ] = False,
     lock_wait: LockWait = 60.0,
 ) -> None:
-    """Takes psp out of a database and leaves a plain one, with all its rows."""
-    with _errors():
+    """Takes psp out of a database and leaves a plain one, with all its rows.
+
+    Stop its psp-semi-primary first. With --primary-dsn the primary no longer waits for this semi-primary.
+
+    [bold]Example[/]
+
+        psp schema release "host=db dbname=shop" --primary-dsn "host=primary dbname=psp"
+    """
+    with errors_shown():
         release(dsn, primary_dsn, drop_keys=drop_keys, force=force, lock_wait_s=lock_wait, say=_say)
     console.print("released: a plain database again")

@@ -6,14 +6,14 @@ from typing import Any
 
 import psycopg
 
-from psp.cluster.state import Mode
 from psp.output import PspError
+from psp.problems import has_errors
 from psp.schema import primary
 from psp.schema.catalog import read_database
 from psp.schema.generate import CapturedTable, captured
 from psp.schema.install import Identity, run_script
+from psp.schema.model import Mode
 from psp.schema.modes import check_empty, install
-from psp.schema.rules import has_errors
 from psp.schema.server import read_facts
 
 

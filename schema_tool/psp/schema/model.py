@@ -9,6 +9,9 @@ from typing import Literal
 
 Encoding = Literal["binary", "text"]
 
+Mode = Literal["native", "views"]
+"""How a database is under psp: by triggers on its tables, or with views in their place (docs/modes.md)."""
+
 FIRST_USER_OID = 16384
 """Objects from here on are made by users: their OIDs differ from database to database."""
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import psycopg
 
-from psp.cluster.state import Mode
+from psp.problems import Problem, sort
 from psp.schema import install as native
 from psp.schema import rules
 from psp.schema.generate import CapturedTable
 from psp.schema.install import Identity, Stride
-from psp.schema.model import Database
-from psp.schema.rules import Problem
+from psp.schema.model import Database, Mode
 from psp.schema.server import ServerFacts, read_facts
 from psp.schema.views import convert as views
 
@@ -33,7 +32,7 @@ def check(
     if mode == "native":
         return rules.check(database, facts, slots, add_keys)
     found = views.check(connection, database, drop_foreign_keys=drop_foreign_keys, add_keys=add_keys)
-    return rules.sort([*rules.check_cluster(database, facts, slots), *found])
+    return sort([*rules.check_cluster(database, facts, slots), *found])
 
 
 def check_empty(database: Database, facts: ServerFacts, mode: Mode) -> list[Problem]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import psycopg
 
-from psp.cluster.state import Mode
 from psp.output import PspError
 from psp.paths import sql_dir
 from psp.schema.install import Stride, run_script
+from psp.schema.model import Mode
 from psp.schema.server import refuse_sql_ascii
 
-SLOTS = 64
+SLOTS = 64  # by default, as in sql/primary/schema.sql
 SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
 SCHEMA_VERSION = 3  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
 DAEMON_LOCK = (7369584, 1)  # primary/startup.cc
@@ -29,17 +29,14 @@ class Cluster:
     schema_ddl: str | None
 
 
-def init_primary(dsn: str, slots: int = SLOTS) -> None:
+def init_primary(dsn: str) -> None:
     """Creates the psp schema of a primary. PspError if there is one already, or the encoding is SQL_ASCII."""
-    if slots < 1:
-        raise PspError(f"{slots} slots: a cluster needs at least one")
     with psycopg.connect(dsn) as connection:
         refuse_sql_ascii(connection)
         row = connection.execute("SELECT to_regnamespace('psp') IS NOT NULL").fetchone()
         if row is not None and row[0]:
             raise PspError("the database has a schema psp already", "use an empty database for the primary")
         run_script(connection, (sql_dir("primary") / SCHEMA_FILE).read_text())
-        connection.execute("UPDATE psp.cluster SET slots = %s", (slots,))
 
 
 def upgrade_primary(dsn: str) -> int:

@@ -1,37 +1,19 @@
-"""What stands in the way of adoption. Every rule is run, so that people see everything at once.
-
-An error makes adoption impossible or wrong; a warning is something that will behave otherwise than before; a
-note is worth knowing.
-"""
+"""What stands in the way of adoption."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Literal
 
+from psp.problems import Problem, sort
 from psp.schema.keys import KeyRefusedError, add_key_clause, key_column_type, normalisation
 from psp.schema.model import FIRST_USER_OID, LOCAL_OID_TYPES, Column, Database, Index, Sequence, Table
 from psp.schema.server import MIN_VERSION, ServerFacts
-
-Severity = Literal["error", "warning", "note"]
 
 SERVER_LOCAL_TYPES = frozenset({"oid", "xid", "cid", "tid", "xid8", "pg_lsn", "pg_snapshot", "txid_snapshot"})
 """Numbers that a server gives out: they travel, but mean nothing at another server."""
 
 SEQUENCE_VALUES_MIN = 1000
 """Fewer values left for each SP than this are worth a warning."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    severity: Severity
-    object: str
-    problem: str
-    hint: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        return asdict(self)
 
 
 def check(database: Database, facts: ServerFacts, slots: int, add_keys: bool) -> list[Problem]:
@@ -46,20 +28,10 @@ def check_cluster(database: Database, facts: ServerFacts, slots: int) -> list[Pr
     return [*_server(database, facts), *(p for s in database.sequences for p in _sequence(s, slots))]
 
 
-def sort(problems: list[Problem]) -> list[Problem]:
-    """Errors first, then warnings."""
-    order: list[Severity] = ["error", "warning", "note"]
-    return sorted(problems, key=lambda p: order.index(p.severity))
-
-
 def not_superuser(facts: ServerFacts) -> Problem:
     """The one problem to be told when the role may not even read what the others are about."""
     return Problem("error", f"role {facts.role}", "it is not a superuser",
                    "adopt as a superuser: event triggers and replica role need one")  # fmt: skip
-
-
-def has_errors(problems: list[Problem]) -> bool:
-    return any(problem.severity == "error" for problem in problems)
 
 
 # ---- the server -------------------------------------------------------------------------------------------

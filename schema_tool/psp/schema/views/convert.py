@@ -10,13 +10,14 @@ import psycopg
 from psycopg import sql
 
 from psp.output import PspError
+from psp.problems import Problem, RefusedError, has_errors
 from psp.schema import locks
 from psp.schema.catalog import read_database
 from psp.schema.generate import TEXT_SETTINGS, CapturedTable, number_tables
 from psp.schema.install import Identity, Stride, identify, run_script, store_tables
 from psp.schema.keys import quote
 from psp.schema.model import Database
-from psp.schema.rules import Problem, has_errors, not_superuser
+from psp.schema.rules import not_superuser
 from psp.schema.server import read_facts
 from psp.schema.views.catalog import Grant, Unique, read_details, read_schema
 from psp.schema.views.generate import (
@@ -31,6 +32,7 @@ from psp.schema.views.generate import (
 from psp.schema.views.rules import check_table
 
 LOCK_MODE = "ACCESS EXCLUSIVE"
+_CANNOT = "the database cannot be converted"
 
 
 @dataclass(frozen=True)
@@ -39,21 +41,15 @@ class Options:
     lock_wait_s: float = 60.0
 
 
-class NotConvertibleError(PspError):
-    """The database cannot be converted as it is."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        count = sum(problem.severity == "error" for problem in problems)
-        super().__init__(f"the database cannot be converted: {count} error{'s' * (count != 1)}")
-        self.problems = problems
-
-
 def convert(dsn: str, options: Options, say: locks.Say) -> list[Problem]:
-    """Converts a database of no cluster; returns warnings. On an exception nothing has changed."""
+    """Converts a database of no cluster; returns warnings. On an exception nothing has changed.
+
+    RefusedError: the database cannot be converted as it is.
+    """
     with psycopg.connect(dsn) as connection:
         facts = read_facts(connection)
         if not facts.superuser:
-            raise NotConvertibleError([not_superuser(facts)])
+            raise RefusedError(_CANNOT, [not_superuser(facts)])
         if facts.adopted or facts.converted:
             raise PspError("the database is under psp already", "psp schema release takes it out")
         tables = read_database(connection).captured_tables
@@ -74,7 +70,7 @@ def _convert(connection: psycopg.Connection[Any], options: Options) -> list[Prob
     database = read_database(connection)
     problems = check(connection, database, drop_foreign_keys=options.drop_foreign_keys)
     if has_errors(problems):
-        raise NotConvertibleError(problems)
+        raise RefusedError(_CANNOT, problems)
     install(connection, number_tables(database))
     return problems
 

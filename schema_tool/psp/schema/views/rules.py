@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from psp.problems import Problem
 from psp.schema.model import Database, Table
-from psp.schema.rules import Problem, certification
+from psp.schema.rules import certification
 from psp.schema.views.catalog import Details
 
 RESERVED = frozenset({"tx_id", "deleted", "global_t"})

@@ -14,8 +14,8 @@ from psp.cluster.pgserver import SUPERUSER, PgServer, find_bin_dir, give_to_serv
 from psp.cluster.ports import PortAllocator
 from psp.cluster.temporary import TemporaryFolder
 from psp.output import PspError
+from psp.problems import Problem
 from psp.schema import locks
-from psp.schema.rules import Problem
 from psp.schema.views.convert import Options, convert
 
 DATABASE = "scratch"
