@@ -38,7 +38,7 @@ SemiPrimaryCore::Actions SemiPrimaryCore::TakeActions() {
 
 void SemiPrimaryCore::Submit(const Submission& submission, std::int64_t now_us) {
   if (!joining_ && failure_.empty() && generation_ != 0) return submissions_.Submit(submission, now_us);
-  const std::string why = joining_           ? "this semi-primary is joining: its copy is not complete yet"
+  const std::string why = joining_ ? "psp: this semi-primary is joining: its copy is not complete yet"
                           : failure_.empty() ? "psp: this semi-primary is starting"
                                              : "psp: this semi-primary has stopped applying: " + failure_;
   actions_.replies.push_back({submission.ticket, UserError{"08006", why, "", "Nothing was sent."}});

@@ -6,9 +6,12 @@
 namespace psp {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::StartsWith;
 
 constexpr SpId kMe = 1;
 constexpr SpId kOther = 2;
@@ -93,6 +96,9 @@ class SemiPrimaryCoreTest : public testing::Test {
     std::vector<proto::ToPrimary::BodyCase> kinds;
     for (const proto::ToPrimary& message : actions.messages) kinds.push_back(message.body_case());
     return kinds;
+  }
+  static std::string Message(const Submissions::Reply& reply) {
+    return std::get<UserError>(reply.answer).message;
   }
   static std::string SqlState(const Submissions::Reply& reply) {
     const auto* error = std::get_if<UserError>(&reply.answer);
@@ -239,7 +245,7 @@ TEST_F(SemiPrimaryCoreTest, PrimaryThatDoesNotHaveWhatIsHereIsNotGivenAnything) 
   EXPECT_FALSE(core_.fatal());
   Welcome(200, kEpoch, {{"older", 1}, {"now", 101}, {"restored", 150}});
   EXPECT_TRUE(core_.fatal());
-  EXPECT_THAT(core_.Status(now_us_).last_error, testing::HasSubstr("global_t 150"));
+  EXPECT_THAT(core_.Status(now_us_).last_error, HasSubstr("global_t 150"));
   for (const auto& message : Now().messages) {
     EXPECT_FALSE(message.has_recover() || message.has_certify()) << message.ShortDebugString();
   }
@@ -277,16 +283,20 @@ TEST_F(SemiPrimaryCoreTest, OnlySomeRefusalsAreForGood) {
   EXPECT_TRUE(core_.fatal());
 }
 
+// An 08006 without `psp: ` would be libpq's own, and the hook would tell the application that the outcome is
+// unknown.
 TEST_F(SemiPrimaryCoreTest, CommitIsRefusedBeforeAnythingIsSentWhileItCannotBeServed) {
   Submit(1, Rows("k"));
   auto actions = Now();
   ASSERT_THAT(actions.replies, SizeIs(1));
   EXPECT_EQ(SqlState(actions.replies[0]), "08006");
+  EXPECT_THAT(Message(actions.replies[0]), AllOf(StartsWith("psp: "), HasSubstr("starting")));
   Enter(0, true);
   Submit(2, Rows("k"));
   actions = Now();
   ASSERT_THAT(actions.replies, SizeIs(1));
-  EXPECT_THAT(std::get<UserError>(actions.replies[0].answer).message, testing::HasSubstr("joining"));
+  EXPECT_EQ(SqlState(actions.replies[0]), "08006");
+  EXPECT_THAT(Message(actions.replies[0]), AllOf(StartsWith("psp: "), HasSubstr("joining")));
   EXPECT_THAT(actions.messages, IsEmpty());
 }
 

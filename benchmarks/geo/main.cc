@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
   app.add_option("--mbit", mbit,
                  "bandwidth of each direction in Mbit/s, shared by all connections (0: no limit)")
       ->check(CLI::Range(0.0, 1e6));
-  CLI11_PARSE(app, argc, argv);
   try {
+    app.parse(argc, argv);
     psp::geo::RelayOptions options;
     std::tie(options.listen_host, options.listen_port) = HostAndPort(listen);
     std::tie(options.target_host, options.target_port) = HostAndPort(target);
@@ -55,6 +55,8 @@ int main(int argc, char** argv) {
         std::chrono::duration<double, std::milli>(one_way_ms));
     options.bytes_per_s = static_cast<int64_t>(mbit * 1e6 / 8);
     return Run(options);
+  } catch (const CLI::ParseError& error) {  // --help is one, too, which ends with 0
+    return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
     std::cerr << "psp-georelay: " << error.what() << '\n';
     return 2;

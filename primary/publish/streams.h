@@ -87,9 +87,8 @@ class Streams {
 
   GlobalT closed_t() const { return closed_t_; }
 
-  // Begins the SP's stream anew: everything > from_t, own rows included up to today's closed_t. `from_t` must
-  // be
-  // <= closed_t().
+  // Begins the SP's stream anew: everything > from_t, own rows included up to today's closed_t.
+  // `from_t` must be <= closed_t().
   Actions Recover(SpId sp_id, std::uint64_t incarnation, GlobalT from_t);
   // Begins with the table.
   Actions Join(SpId sp_id, std::uint64_t incarnation);

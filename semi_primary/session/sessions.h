@@ -1,15 +1,18 @@
 // The life of the transactions whose commit is being requested (views mode). Pure; one thread; time comes in
 // as an argument.
 //
-//   request ─▶ kTaking ──waiting──▶ kSubmitted ──committed──▶ kApplying ──is in──▶ gone, answered COMMITTED
-//                 │ finished: gone,     │ lost, refused ─▶ kAborting ──written──▶ gone; answered ABORTED at
-//                 once │ answered            │ 08007, which clients are told └ unknown, pending ───┴─▶
-//                 kAsking (the primary's log) ──▶ kApplying or kAborting
+// States, and what ends each:
+//   kTaking     a local worker asks the database: finished ──▶ answered; waiting ──▶ kSubmitted;
+//               pending, or unknown ──▶ kAsking
+//   kSubmitted  the primary is deciding: committed ──▶ kApplying; lost or refused ──▶ kAborting;
+//               not decided in time (its clients are told 08007) ──▶ kAsking
+//   kAsking     the primary's log is being asked: committed ──▶ kApplying; anything else ──▶ kAborting
+//   kApplying   it is being applied; then it is answered COMMITTED
+//   kAborting   it is answered ABORTED at once; a local worker is writing that down
 //
 // Invariants
 // - A client is told COMMITTED or ABORTED only when every later request will be told the same: the primary
-// has
-//   decided, or psp.transactions has it, or nothing was sent to the primary and nothing ever will be.
+//   has decided, or psp.transactions has it, or nothing was sent to the primary and nothing ever will be.
 // - A transaction that was submitted stays here until it is decided, whoever waits for it.
 // - A question to the primary makes the outcome definite, so it is asked only about transactions of this
 //   semi-primary that the primary would still remember (ids tell where and when one began), and never while

@@ -10,11 +10,9 @@
 // - Every submission gets exactly one reply, unless its backend has gone.
 // - 08006 only when nothing was sent to the primary; once sent, a missing answer is 08007.
 // - What may be committed keeps its write-set here until it is known to be aborted or to be applied: the
-// backend may
-//   have rolled back or died, and then the apply worker needs it.
+//   backend may have rolled back or died, and then the apply worker needs it.
 // - An own marker in the stream resolves its transaction before anything later in the stream is looked at, so
-// that a
-//   later writer that had it in its snapshot cannot doom it.
+//   that a later writer that had it in its snapshot cannot doom it.
 // - Certify and OutcomeRequest may be sent twice; the primary's answer is the same.
 #pragma once
 
