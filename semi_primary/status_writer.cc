@@ -86,7 +86,7 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
   });
   if (!read) {
     const bool is_plain = read.error().sqlstate == "42P01";
-    return is_plain ? "this is no semi-primary's database: psp schema adopt or psp cluster join make it one"
+    return is_plain ? "this is no semi-primary's database: psp schema adopt or psp schema join makes it one"
                     : "psp.identity cannot be read: " + read.error().message;
   }
   if (!problem.empty()) return problem;

@@ -1,5 +1,5 @@
 -- What a semi-primary's database has in both modes: who it is, what is captured, where its stream stands. The first tables
--- of the psp schema; `psp schema adopt`, `convert` and `psp cluster join` make them.
+-- of the psp schema; `psp schema adopt`, `join` and `convert` make them.
 CREATE TABLE psp.identity (
     only_row        boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     cluster_id      uuid NOT NULL,

@@ -7,8 +7,9 @@ import pytest
 from conftest import Pair
 from psp.output import PspError
 from psp.schema import adopt as adopt_module
-from psp.schema.join import prepare_join
+from psp.schema.cli import app
 from psp.schema.release import release
+from typer.testing import CliRunner
 
 SCHEMA = """
 CREATE SCHEMA "S ""x"; CREATE TYPE mood AS ENUM ('a', 'b'); CREATE DOMAIN pos AS int CHECK (value > 0);
@@ -104,7 +105,8 @@ def test_join_restores_the_schema(pair: Pair) -> None:
     pair.adopt()
     pair.server.create_database(f"{pair.name}_two")
     dsn = pair.server.dsn(f"{pair.name}_two")
-    assert prepare_join(dsn, pair.primary_dsn, "two") == 2
+    joined = CliRunner().invoke(app, ["join", dsn, "--primary-dsn", pair.primary_dsn, "--name", "two"])
+    assert "two is semi-primary 2" in joined.stdout
     with psycopg.connect(dsn) as two, pair.connect() as one:
         columns = "table_id, schema_name, table_name, columns, key_columns, guards"
         query = f"SELECT {columns} FROM psp.tables ORDER BY 1".encode()

@@ -23,7 +23,7 @@ from psp.schema.dump import dump_schema
 from psp.schema.generate import TEXT_SETTINGS, CapturedTable, guard_queries, number_tables, row_query
 from psp.schema.install import Identity, run_script, store_tables, strides_of
 from psp.schema.keys import add_key_clause
-from psp.schema.model import Database, Mode, Table
+from psp.schema.model import Database, Mode
 from psp.schema.modes import LOCK_MODES
 from psp.schema.rules import not_superuser
 from psp.schema.server import read_facts
@@ -86,7 +86,7 @@ def _finish_interrupted(
     cluster = primary.read_cluster(primary_connection, lock=True)
     if cluster.state == "adopted":
         raise PspError(
-            "the primary has adopted a database already", "psp cluster join adds a semi-primary to it"
+            "the primary has adopted a database already", "psp schema join adds a semi-primary to it"
         )
     found = None
     facts = read_facts(connection)
@@ -178,7 +178,7 @@ def _seed(
     progress: Progress,
 ) -> None:
     """Copies all rows and guard keys to the primary."""
-    total = sum(_rows_about(t.table) for t in tables)
+    total = sum(t.table.rows_about for t in tables)
     done = 0
     for captured in tables:
         for query in (row_query(captured), *guard_queries(captured)):
@@ -189,11 +189,6 @@ def _seed(
             if is_rows:
                 done += count
     progress.rows("", done, done)
-
-
-def _rows_about(table: Table) -> int:
-    """PostgreSQL's estimate; for tables it has never looked at, one that goes by their size."""
-    return table.rows_estimate or table.bytes // 100
 
 
 def _copy(

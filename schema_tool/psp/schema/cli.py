@@ -1,4 +1,4 @@
-"""`psp schema`: check, adopt, convert, release."""
+"""`psp schema`: check, adopt, join, convert, release."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from psp.problems import Problem, errors_shown, has_errors, print_problems
 from psp.schema import primary
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
+from psp.schema.join import prepare_join
 from psp.schema.model import Mode
 from psp.schema.modes import check
 from psp.schema.release import release
@@ -28,6 +29,9 @@ app = typer.Typer(no_args_is_help=True, help="Puts a database under psp, and tak
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the database.")]
 LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait for locks on all tables.")]
 
+PrimaryDsn = Annotated[str, typer.Option(help="The primary's database, made by psp primary init.")]
+Name = Annotated[str, typer.Option(help="The semi-primary's name in the cluster.")]
+ZoneName = Annotated[str, typer.Option("--zone", help="Where it is, for people.")]
 CaptureMode = Annotated[Mode, typer.Option("--mode", help="How writes are captured (docs/modes.md).")]
 AddKeys = Annotated[
     bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid column psp_key.")
@@ -99,9 +103,9 @@ class _Bar:
 @app.command("adopt")
 def adopt_command(
     dsn: Dsn,
-    primary_dsn: Annotated[str, typer.Option(help="The primary's database, made by psp primary init.")],
-    name: Annotated[str, typer.Option(help="The semi-primary's name in the cluster.")],
-    zone: Annotated[str, typer.Option(help="Where it is, for people.")] = "",
+    primary_dsn: PrimaryDsn,
+    name: Name,
+    zone: ZoneName = "",
     slots: Annotated[
         int | None,
         typer.Option(min=1, help="Most SPs there can ever be.", show_default=str(primary.SLOTS)),
@@ -131,6 +135,22 @@ def adopt_command(
     with errors_shown(), bars.Progress(*columns, console=error_console) as bar:
         sp_id = adopt(dsn, primary_dsn, options, _Bar(bar))
     console.print(Text(f"{name} is semi-primary {sp_id}. Next: psp-semi-primary --config FILE"))
+
+
+@app.command("join")
+def join_command(dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName = "") -> None:
+    """Makes an empty database a further semi-primary of the cluster, in the cluster's mode.
+
+    The command restores the schema. The semi-primary's daemon, once started, copies the rows while the others
+    commit; until the copy is complete, transactions that write here end with 08006.
+
+    [bold]Example[/]
+
+        psp schema join "host=db2 dbname=shop" --primary-dsn "host=primary dbname=psp" --name tokyo
+    """
+    with errors_shown():
+        sp_id = prepare_join(dsn, primary_dsn, name, zone)
+    console.print(Text(f"{name} is semi-primary {sp_id}. To copy the rows: psp-semi-primary --config FILE"))
 
 
 def _say(text: str) -> None:

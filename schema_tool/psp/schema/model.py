@@ -152,6 +152,11 @@ class Table:
         return tuple(column for column in self.columns if not column.generated)
 
     @property
+    def rows_about(self) -> int:
+        """PostgreSQL's estimate; for a table that it has never analysed, one that goes by the size."""
+        return self.rows_estimate or self.bytes // 100
+
+    @property
     def is_captured(self) -> bool:
         """Unlogged and foreign tables stay local."""
         return self.kind in "rp" and self.persistence == "p"

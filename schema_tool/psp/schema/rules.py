@@ -66,9 +66,9 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     for name in facts.materialized_views:
         yield Problem("note", f"materialized view {name}", "it is refreshed at each SP by itself")
     tables = database.captured_tables
-    rows, size = sum(t.rows_estimate for t in tables), sum(t.bytes for t in tables)
+    rows, size = sum(t.rows_about for t in tables), sum(t.bytes for t in tables)
     yield Problem(
-        "note", where, f"{len(tables)} tables, about {rows:,} rows, {size / 2**20:,.1f} MiB to copy"
+        "note", where, f"about {rows:,} rows to copy, {size / 2**20:,.1f} MiB, tables: {len(tables)}"
     )
 
 
