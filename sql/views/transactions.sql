@@ -204,6 +204,31 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT count(*) FROM forgotten
 $$;
 
+-- Has PostgreSQL forget how large each T_temp was when it last looked: rows come and go there by the thousands. Of one that
+-- was nearly empty then, or that a crash has emptied since, it expects that reading the whole costs next to nothing, and reads
+-- the whole for each row that a statement writes; of one that it has never seen it expects some pages full, and looks each row
+-- up by its key. (From PostgreSQL 18 on this is pg_clear_relation_stats.) What VACUUM has at work now waits for the next time.
+CREATE FUNCTION psp.forget_statistics() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    psp_temp regclass;
+BEGIN
+    FOR psp_temp IN
+        SELECT c.oid FROM psp.converted_tables t JOIN pg_namespace n ON n.nspname = t.schema_name
+          JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.temp
+         WHERE c.reltuples >= 0
+            OR EXISTS (SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = c.oid AND i.reltuples >= 0)
+    LOOP
+        BEGIN
+            EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE NOWAIT', psp_temp);  -- as VACUUM, which writes them
+            UPDATE pg_class SET relpages = 0, reltuples = -1, relallvisible = 0
+             WHERE oid = psp_temp OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = psp_temp);
+        EXCEPTION WHEN lock_not_available THEN
+            NULL;
+        END;
+    END LOOP;
+END $$;
+
 -- ---- for recovery (thesis, Figure 3) ------------------------------------------------------------------------------
 
 -- The start of the daemon, before it takes requests. Waiting transactions become pending, and running ones whose temporary
@@ -217,6 +242,7 @@ BEGIN
         UPDATE psp.transactions SET status = 'pending', changed_at = clock_timestamp() WHERE status = 'running';
         INSERT INTO psp.temp_alive DEFAULT VALUES;
     END IF;
+    PERFORM psp.forget_statistics();
     UPDATE psp.transactions SET status = 'pending', changed_at = clock_timestamp() WHERE status = 'waiting';
     RETURN (SELECT count(*) FROM psp.transactions WHERE status = 'pending');
 END $$;
