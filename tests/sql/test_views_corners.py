@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conftest import APPLICATION, Pair
 from psycopg import errors
-from views_mode import begin, begun, convert_pair, one, write
+from views_mode import begin, begun, convert_pair, one, release_pair, write
 
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 10)"
 
@@ -119,3 +119,32 @@ def test_a_prepared_transaction_does_not_outlive_its_rows(pair: Pair) -> None:
         connection.execute("DELETE FROM t_temp")  # the crash again: the lock let nobody else at it
         connection.execute("SELECT * FROM psp.take_commit_request(%s)", (tx_id,))
     assert one(pair, "SELECT psp.outcome(%s)::text", tx_id) == "pending"
+
+
+NOT_VALID = """
+CREATE TABLE t (id int PRIMARY KEY, v int CONSTRAINT old CHECK (v < 90), u int UNIQUE);
+INSERT INTO t VALUES (1, -1, 1), (2, -2, 2), (3, -3, 3);
+ALTER TABLE t ADD CONSTRAINT "not ""valid" CHECK (v > 0) NO INHERIT NOT VALID;
+COMMENT ON CONSTRAINT "not ""valid" ON t IS 'later'
+"""
+
+
+def test_rows_that_break_a_check_that_is_not_valid(pair: Pair) -> None:
+    """As on a table they may go, by DELETE or by a changed key, and nothing like them may come."""
+    converted(pair, NOT_VALID)
+    write(pair, 2, "DELETE FROM t WHERE id = 1", "UPDATE t SET id = 4, v = 4 WHERE id = 2")
+    assert one(pair, "SELECT array_agg(id ORDER BY id) FROM t") == [3, 4]
+    for statement in ("UPDATE t SET u = 7 WHERE id = 3", "INSERT INTO t VALUES (1, -1, 1)"):
+        with begun(pair) as transaction, pytest.raises(errors.CheckViolation) as caught:
+            transaction.run(statement)
+        assert caught.value.diag.constraint_name == 'not "valid'
+    write(pair, 3, "UPDATE t SET v = 3 WHERE id = 3", "INSERT INTO t VALUES (1, 1, 1)")
+    assert one(pair, "SELECT sum(v) FROM t") == 8
+
+
+def test_release_gives_a_check_back_that_is_not_valid(pair: Pair) -> None:
+    pair.run(NOT_VALID)
+    before = pair.dump()
+    convert_pair(pair)
+    release_pair(pair)
+    assert pair.dump() == before

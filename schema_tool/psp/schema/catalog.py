@@ -87,6 +87,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
             ),
             partition_columns=tuple(row["partition_columns"]),
             unsteady_checks=tuple(row["unsteady_checks"]),
+            invalid_checks=tuple(row["invalid_checks"]),
         )
 
 

@@ -36,7 +36,10 @@ SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, c.relkind::te
                      WHERE f.provolatile = 'v'
                         OR f.proname IN ('now', 'statement_timestamp', 'transaction_timestamp',
                                          'current_setting')))
-             ORDER BY k.conname) AS unsteady_checks
+             ORDER BY k.conname) AS unsteady_checks,
+       ARRAY(SELECT k.conname FROM pg_catalog.pg_constraint k
+             WHERE k.conrelid = c.oid AND k.contype = 'c' AND NOT k.convalidated
+             ORDER BY k.conname) AS invalid_checks
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE {_OWN_TABLES}
 ORDER BY n.nspname, c.relname

@@ -130,6 +130,7 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...]
     partition_columns: tuple[int, ...]  # numbers; 0: an expression
     unsteady_checks: tuple[str, ...]  # CHECKs that look at the clock, the user or anything but the row
+    invalid_checks: tuple[str, ...]  # CHECKs that are NOT VALID
 
     @cached_property
     def label(self) -> str:

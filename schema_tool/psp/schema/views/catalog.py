@@ -109,6 +109,12 @@ SELECT k.conname::text AS name, pg_get_constraintdef(k.oid) AS definition,
 FROM pg_constraint k WHERE k.conrelid = %s AND k.contype = 'f' ORDER BY k.conname
 """
 
+_INVALID_CHECKS = """
+SELECT k.conname::text AS name, pg_get_expr(k.conbin, k.conrelid) AS expression,
+       pg_get_constraintdef(k.oid) AS definition, obj_description(k.oid, 'pg_constraint') AS comment
+FROM pg_constraint k WHERE k.conrelid = %s AND k.contype = 'c' AND NOT k.convalidated ORDER BY k.conname
+"""
+
 _SCHEMA = """
 SELECT pg_get_userbyid(nspowner)::text AS owner FROM pg_namespace WHERE nspname = %s
 """
@@ -151,6 +157,16 @@ class ForeignKeyDefinition:
 
 
 @dataclass(frozen=True)
+class InvalidCheck:
+    """A CHECK that is NOT VALID: rows of the table may break it."""
+
+    name: str
+    expression: str
+    definition: str
+    comment: str | None
+
+
+@dataclass(frozen=True)
 class Details:
     owner: str
     row_security: bool
@@ -165,6 +181,7 @@ class Details:
     grants: list[Grant]
     uniques: list[Unique]
     foreign_keys: list[ForeignKeyDefinition]
+    invalid_checks: list[InvalidCheck]
 
 
 def read_schema(connection: psycopg.Connection[Any], name: str) -> tuple[str, list[Grant]]:
@@ -182,6 +199,7 @@ def read_details(connection: psycopg.Connection[Any], table: Table) -> Details:
         defaults = cursor.execute(_DEFAULTS, (table.oid,)).fetchall()
         uniques = cursor.execute(_UNIQUES, (table.oid,)).fetchall()
         foreign_keys = cursor.execute(_FOREIGN_KEYS, (table.oid,)).fetchall()
+        invalid_checks = cursor.execute(_INVALID_CHECKS, (table.oid,)).fetchall()
     grants = connection.execute(_GRANTS, {"oid": table.oid}).fetchall()
     return Details(
         **row,
@@ -189,4 +207,5 @@ def read_details(connection: psycopg.Connection[Any], table: Table) -> Details:
         grants=[Grant(*grant) for grant in grants],
         uniques=[Unique(**unique) for unique in uniques],
         foreign_keys=[ForeignKeyDefinition(**key) for key in foreign_keys],
+        invalid_checks=[InvalidCheck(**check) for check in invalid_checks],
     )
