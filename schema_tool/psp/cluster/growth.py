@@ -39,8 +39,8 @@ def adopt(
 ) -> None:  # fmt: skip
     """Adopts the first SP's database with whatever tables it holds, then lets the other SPs join.
 
-    `drop_foreign_keys`: in views mode, which has none. If a join fails, what was done before it stays, and
-    the next call goes on from there.
+    Returns when all of them take commits. `drop_foreign_keys`: in views mode, which does not check them. If a
+    join fails, what was done before it stays, and the next call goes on from there.
     """
     first, *others = cluster.sps
     remaining = [sp for sp in others if not cluster.state.node(sp.name).adopted]
@@ -55,6 +55,7 @@ def adopt(
         raise PspError("every SP is under psp already", "a further SP joins by: psp cluster join")
     for sp in remaining:
         _join(cluster, sp, progress)
+    wait_joined(first)  # nothing was to be copied there, but a COMMIT is refused until its daemon streams
 
 
 def join(
