@@ -1,10 +1,11 @@
-"""`psp primary`: prepares the PostgreSQL database of the primary."""
+"""`psp primary`: prepares the PostgreSQL database of the primary, and compares the others with it."""
 
 from typing import Annotated
 
 import typer
 
-from psp.output import console
+from psp.cluster import verify
+from psp.output import Json, console
 from psp.problems import errors_shown
 from psp.schema.primary import SCHEMA_VERSION, init_primary, upgrade_primary
 
@@ -46,3 +47,25 @@ def upgrade(dsn: Dsn) -> None:
         console.print(
             f"The primary's schema went from version {found} to {SCHEMA_VERSION}. Next: psp-primary"
         )
+
+
+@app.command("verify")
+def run_verify(
+    dsn: Dsn,
+    sp_dsns: Annotated[
+        list[str], typer.Argument(metavar="SP_DSN...", help="The semi-primaries' databases, as a superuser.")
+    ],
+    json: Json = False,
+    timeout_s: Annotated[float, typer.Option(help="How long the streams may take to drain.")] = 60,
+) -> None:
+    """Compares the rows of semi-primaries with the primary's by checksums; writers should pause.
+
+    Ends with code 1 if anything differs.
+
+    [bold]Example[/]
+
+        psp primary verify "host=primary dbname=psp" "host=db dbname=shop" "host=db2 dbname=shop"
+    """
+    with errors_shown():
+        result = verify.verify_servers(dsn, verify.named(sp_dsns), timeout_s)
+    verify.show(result, json)

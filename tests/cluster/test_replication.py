@@ -6,9 +6,11 @@ from typing import LiteralString
 
 import psycopg
 import pytest
+from psp.cli import app
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, SpNode
 from support import connect, execute, wait_for_row
+from typer.testing import CliRunner
 
 
 def pairs(cluster: LocalCluster) -> list[tuple[SpNode, SpNode]]:
@@ -133,5 +135,9 @@ def test_verify_sees_a_difference(cluster: LocalCluster) -> None:
         admin.execute("UPDATE account SET owner = 'forged' WHERE id = 3500")
         admin.commit()
         assert verify.verify(cluster).differing() == ["public.account"]
+        dsns = [cluster.primary_dsn, *(sp.admin_dsn for sp in cluster.sps)]
+        told = CliRunner().invoke(app, ["primary", "verify", *dsns])
+        assert told.exit_code == 1 and "DIFFERS" in told.stdout
+        assert CliRunner().invoke(app, ["primary", "verify", dsns[1], dsns[0]]).exit_code == 1
         admin.execute("UPDATE account SET owner = 'honest' WHERE id = 3500")
-    assert verify.verify(cluster).consistent
+    assert CliRunner().invoke(app, ["primary", "verify", *dsns]).exit_code == 0

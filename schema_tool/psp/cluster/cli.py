@@ -277,16 +277,11 @@ def run_verify(
 ) -> None:
     """Compares the rows of all SPs and the primary by checksums; writers should pause.
 
-    Leaves with code 1 if anything differs.
+    Ends with code 1 if anything differs. For servers elsewhere: psp primary verify.
     """
     with _opened(name, directory) as cluster:
         result = verify.verify(cluster, timeout_s)
-        if json:
-            print_json(result.as_dict())
-        else:
-            console.print(verify.render(result))
-    if not result.consistent:
-        raise typer.Exit(1)
+    verify.show(result, json)
 
 
 @app.command()

@@ -4,17 +4,19 @@ An SP's checksum is computed from its tables, as an application reads them; the 
 psp.data. A checksum is the sum of a 64-bit hash of each row's image, so the order of rows does not matter.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+import typer
 from psycopg import sql
 from psycopg.rows import dict_row, scalar_row
 from rich.console import Group
 from rich.text import Text
 
-from psp.cluster.local import PRIMARY, LocalCluster, SpNode
-from psp.output import PspError, table
+from psp.cluster.local import PRIMARY, LocalCluster
+from psp.output import PspError, console, print_json, table
 from psp.waiting import WaitTimeout, wait_until
 
 # How the capture functions write values that are captured as text (sql/native/capture.sql.j2).
@@ -84,37 +86,55 @@ class Verification:
 
 def verify(cluster: LocalCluster, timeout_s: float = 60) -> Verification:
     """Waits for the streams to drain and compares. Writers should pause: rows that move differ."""
+    return verify_servers(cluster.primary_dsn, _adopted(cluster), timeout_s)
+
+
+def verify_servers(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: float = 60) -> Verification:
+    """The same for servers anywhere; `sp_dsns`: each SP's name and a superuser's connection to it."""
     try:
-        wait_drained(cluster, timeout_s)
+        _wait_drained(primary_dsn, sp_dsns, timeout_s)
         drained = True
     except WaitTimeout:
         drained = False
-    return Verification(drained, checksums(cluster))
+    nodes = {PRIMARY: primary_sums(primary_dsn), **{name: sp_sums(dsn) for name, dsn in sp_dsns.items()}}
+    return Verification(drained, nodes)
 
 
 def wait_drained(cluster: LocalCluster, timeout_s: float = 60) -> None:
     """Waits until every SP has applied everything that the primary had published when this was called."""
-    published = _value(cluster.primary_dsn, _PUBLISHED_SQL)
-    for sp in _adopted(cluster):
-
-        def look(sp: SpNode = sp) -> bool:
-            return bool(_value(sp.admin_dsn, "SELECT watermark FROM psp.watermark") >= published)
-
-        wait_until(f"{sp.name} to apply everything up to {published}", look, timeout_s)
+    _wait_drained(cluster.primary_dsn, _adopted(cluster), timeout_s)
 
 
-def checksums(cluster: LocalCluster) -> dict[str, Sums]:
-    """The sums of the primary and of every SP, as they are now."""
-    nodes = {PRIMARY: primary_sums(cluster.primary_dsn)}
-    for sp in _adopted(cluster):
-        nodes[sp.name] = sp_sums(sp.admin_dsn)
-    return nodes
+def _wait_drained(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: float) -> None:
+    published = _number(primary_dsn, _PUBLISHED_SQL)
+    for name, dsn in sp_dsns.items():
+
+        def look(dsn: str = dsn) -> bool:
+            return _number(dsn, "SELECT watermark FROM psp.watermark") >= published
+
+        wait_until(f"{name} to apply everything up to {published}", look, timeout_s)
 
 
-def _adopted(cluster: LocalCluster) -> list[SpNode]:
-    found = [sp for sp in cluster.sps if cluster.state.node(sp.name).adopted]
+def _adopted(cluster: LocalCluster) -> dict[str, str]:
+    found = {sp.name: sp.admin_dsn for sp in cluster.sps if cluster.state.node(sp.name).adopted}
     if not found:
         raise PspError("no SP of this cluster is under psp yet", "psp cluster adopt")
+    return found
+
+
+def named(sp_dsns: Iterable[str]) -> dict[str, str]:
+    """SPs anywhere, by the names that they have in their cluster."""
+    found = {}
+    for dsn in sp_dsns:
+        try:
+            name = _value(dsn, "SELECT name FROM psp.identity")
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            name = None
+        if name is None:
+            raise PspError(
+                f"no semi-primary's database: {dsn}", "name those that psp schema adopt or join has made"
+            )
+        found[name] = dsn
     return found
 
 
@@ -155,14 +175,26 @@ def _label(row: dict[str, Any]) -> str:
     return f"{row['schema_name']}.{row['table_name']}"
 
 
-def _value(dsn: str, statement: str) -> int:
+def _value(dsn: str, statement: str) -> Any:
     with psycopg.connect(dsn, row_factory=scalar_row) as connection:
-        value = connection.execute(statement).fetchone()
-    assert value is not None
-    return int(value)
+        return connection.execute(statement).fetchone()
 
 
-def render(result: Verification) -> Group:
+def _number(dsn: str, statement: str) -> int:
+    return int(_value(dsn, statement))
+
+
+def show(result: Verification, json: bool) -> None:
+    """Prints it; ends the command with code 1 if anything differs."""
+    if json:
+        print_json(result.as_dict())
+    else:
+        console.print(_render(result))
+    if not result.consistent:
+        raise typer.Exit(1)
+
+
+def _render(result: Verification) -> Group:
     """For people: one line for each table, the differing ones marked."""
     differing = set(result.differing())
     rows = []
