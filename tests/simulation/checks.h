@@ -1,4 +1,4 @@
-// What must hold in the end (DESIGN section 9), when everything has been delivered.
+// What must hold in the end, when everything has been delivered (ARCHITECTURE.md, "What must always hold").
 #pragma once
 
 #include <map>
