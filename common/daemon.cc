@@ -1,5 +1,6 @@
 #include "common/daemon.h"
 
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <iterator>
@@ -11,6 +12,7 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kBadConfiguration = 2;
+constexpr const char* kConnectTimeoutS = "10";
 
 }  // namespace
 
@@ -36,6 +38,8 @@ int RunDaemon(Settings settings, int argc, const char* const* argv,
       break;
   }
   SetUpLog(settings.program(), log_level);
+  // A server that does not answer must not hold up the end of the daemon. What the user has set comes first.
+  ::setenv("PGCONNECT_TIMEOUT", kConnectTimeoutS, 0);
   try {
     StopSignals stop;
     return work(stop);
