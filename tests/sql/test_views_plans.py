@@ -127,7 +127,7 @@ def test_a_key_is_looked_up_by_index(session: psycopg.Connection[Any], mode: str
 
 
 def test_a_join_reaches_both_tables_by_index(session: psycopg.Connection[Any]) -> None:
-    """What made the prototype's stock-level query so slow: a join that scanned the view."""
+    """What made the stock-level query of the thesis's prototype so slow: a join that scanned the view."""
     text = plan(session, "stock_level_count", "force_custom_plan")
     for table in ("stock_persistent", "stock_temp", "order_line_persistent", "order_line_temp"):
         assert re.search(rf"(Index|Bitmap)[\w ]* on {table}", text), text
