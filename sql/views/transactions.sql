@@ -95,17 +95,6 @@ BEGIN
         HINT = 'BEGIN, SELECT psp.begin(), write, COMMIT, then send the commit request.';
 END $$;
 
--- The default of identity columns: no role needs a right on their sequences, as with the table itself.
-CREATE FUNCTION psp.next_identity(sequence regclass) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = sequence
-                                           AND deptype = 'i' AND refclassid = 'pg_class'::regclass) THEN
-        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('%s is of no identity column', sequence);
-    END IF;
-    RETURN nextval(sequence);
-END $$;
-
 -- ---- for local workers --------------------------------------------------------------------------------------------
 
 -- A commit request, for the first time or again. The result's status tells what to do:

@@ -441,6 +441,21 @@ def test_what_an_application_role_may_not(granted: Pair, statement: str) -> None
         connection.execute(statement.encode())
 
 
+def test_who_may_not_insert_draws_no_number(granted: Pair) -> None:
+    granted.run(f"REVOKE INSERT ON t FROM {APPLICATION}; REVOKE INSERT (id, v) ON t FROM {APPLICATION}")
+    with granted.connect_as_application() as connection:
+        drawing = connection.execute(
+            "SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'psp'::regnamespace "
+            "AND prosrc ~ 'nextval' AND has_function_privilege(oid, 'EXECUTE')"
+        )
+        assert drawing.fetchall() == []
+    granted.run(f"GRANT INSERT (v) ON t TO {APPLICATION}")
+    with granted.connect_as_application() as connection:
+        begin(connection)
+        assert connection.execute("INSERT INTO t (v) VALUES ('x') RETURNING id").fetchall() == [(2,)]
+        assert connection.execute("UPDATE t SET id = DEFAULT RETURNING id").fetchall() == [(3,), (4,)]
+
+
 @pytest.mark.parametrize("function", ["insert_1", "update_1", "delete_1"])
 def test_the_triggers_functions_are_for_the_views_alone(granted: Pair, function: str) -> None:
     """They write with the rights of T's owner."""

@@ -61,13 +61,10 @@ FROM pg_class c WHERE c.oid = %s
 
 # An identity column's sequence is found by its dependency; pg_get_serial_sequence would want quoting.
 _DEFAULTS = """
-SELECT a.attname::text AS name,
-       CASE WHEN a.attidentity <> '' THEN
-           (SELECT format('psp.next_identity(%%L::pg_catalog.regclass)', s.objid::regclass::text)
-            FROM pg_depend s
-            WHERE s.classid = 'pg_class'::regclass AND s.refclassid = 'pg_class'::regclass
-               AND s.refobjid = a.attrelid AND s.refobjsubid = a.attnum AND s.deptype = 'i')
-            ELSE pg_get_expr(d.adbin, d.adrelid) END AS expression
+SELECT a.attname::text AS name, pg_get_expr(d.adbin, d.adrelid) AS expression,
+       (SELECT s.objid::regclass::text FROM pg_depend s
+        WHERE a.attidentity <> '' AND s.classid = 'pg_class'::regclass AND s.refclassid = 'pg_class'::regclass
+           AND s.refobjid = a.attrelid AND s.refobjsubid = a.attnum AND s.deptype = 'i') AS sequence
 FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 """
@@ -178,6 +175,7 @@ class Details:
     bad_names: list[str]  # T_persistent, T_temp, if they cannot be had
     functions: bool  # whether CHECKs, generated columns or indexes call functions that are not PostgreSQL's
     defaults: dict[str, str]
+    sequences: dict[str, str]  # of identity columns, quoted
     grants: list[Grant]
     uniques: list[Unique]
     foreign_keys: list[ForeignKeyDefinition]
@@ -204,6 +202,7 @@ def read_details(connection: psycopg.Connection[Any], table: Table) -> Details:
     return Details(
         **row,
         defaults={d["name"]: d["expression"] for d in defaults if d["expression"] is not None},
+        sequences={d["name"]: d["sequence"] for d in defaults if d["sequence"] is not None},
         grants=[Grant(*grant) for grant in grants],
         uniques=[Unique(**unique) for unique in uniques],
         foreign_keys=[ForeignKeyDefinition(**key) for key in foreign_keys],

@@ -74,7 +74,12 @@ def table_sql(converted: ConvertedTable) -> str:
         "temp": converted.qualified(converted.temp_name),
         "owner": quote(details.owner),
         "columns": [
-            {"name": c.name, "generated": c.generated, "default": details.defaults.get(c.name)}
+            {
+                "name": c.name,
+                "generated": c.generated,
+                "default": details.defaults.get(c.name),
+                "sequence": details.sequences.get(c.name),
+            }
             for c in table.columns
         ],
         "key": [column.name for column in members],
