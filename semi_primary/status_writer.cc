@@ -13,7 +13,7 @@ namespace psp {
 namespace {
 
 constexpr std::int64_t kTroubleWaitMs = 500;
-constexpr int kSchemaVersion = 4;  // sql/common/semi_primary.sql
+constexpr int kSchemaVersion = 5;  // sql/common/semi_primary.sql
 
 std::string JsonText(const std::string& text) {
   std::string out = "\"";

@@ -47,6 +47,13 @@ CREATE TABLE psp.transactions (
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX transactions_unfinished ON psp.transactions (xid) WHERE status IN ('running', 'waiting', 'pending');
 
+-- Which T_temp a transaction has written to, so that its commit request asks no others. Lost with them in a crash.
+CREATE UNLOGGED TABLE psp.written (
+    xid      xid8 NOT NULL,
+    table_id integer NOT NULL
+) WITH (autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_threshold = -1);
+CREATE INDEX ON psp.written (xid);
+
 -- One row while every T_temp holds what was written. PostgreSQL empties unlogged tables when it recovers from a crash,
 -- this one with the others: no row means that temporary data was lost and psp.recover has not been called since.
 CREATE UNLOGGED TABLE psp.temp_alive (

@@ -87,12 +87,19 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT i.client_endpoint FROM psp.identity i
 $$;
 
--- A view's trigger for a write outside psp.begin … COMMIT: it would never be certified.
-CREATE FUNCTION psp.no_transaction() RETURNS trigger
-LANGUAGE plpgsql AS $$
+-- Each view's trigger, by the table's number, for a transaction's first statement that writes the table: writes that down,
+-- and refuses what is outside psp.begin … COMMIT, which would never be certified. No SET clauses, so all names have a schema.
+CREATE FUNCTION psp.first_write() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    RAISE EXCEPTION USING ERRCODE = 'no_active_sql_transaction', MESSAGE = 'psp: no transaction has begun',
-        HINT = 'BEGIN, SELECT psp.begin(), write, COMMIT, then send the commit request.';
+    IF coalesce(pg_catalog.current_setting('psp.tx_id', true), '') OPERATOR(pg_catalog.=) '' THEN
+        RAISE EXCEPTION USING ERRCODE = 'no_active_sql_transaction', MESSAGE = 'psp: no transaction has begun',
+            HINT = 'BEGIN, SELECT psp.begin(), write, COMMIT, then send the commit request.';
+    END IF;
+    INSERT INTO psp.written (xid, table_id) VALUES (pg_catalog.pg_current_xact_id(), TG_ARGV[0]::pg_catalog.int4);
+    PERFORM pg_catalog.set_config('psp.written', pg_catalog.concat(
+        coalesce(nullif(pg_catalog.current_setting('psp.written', true), ''), ' '), TG_ARGV[0], ' '), true);
+    RETURN NULL;
 END $$;
 
 -- ---- for local workers --------------------------------------------------------------------------------------------
@@ -193,7 +200,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT count(*) FROM forgotten
 $$;
 
--- Has PostgreSQL forget how large each T_temp was when it last looked: rows come and go there by the thousands. Of one that
+-- Has PostgreSQL forget how large each T_temp and psp.written were when it last looked: rows come and go there by the thousands. Of one that
 -- was nearly empty then, or that a crash has emptied since, it expects that reading the whole costs next to nothing, and reads
 -- the whole for each row that a statement writes; of one that it has never seen it expects some pages full, and looks each row
 -- up by its key. (From PostgreSQL 18 on this is pg_clear_relation_stats.) What VACUUM has at work now waits for the next time.
@@ -203,8 +210,9 @@ DECLARE
     psp_temp regclass;
 BEGIN
     FOR psp_temp IN
-        SELECT c.oid FROM psp.converted_tables t JOIN pg_namespace n ON n.nspname = t.schema_name
-          JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.temp
+        SELECT c.oid FROM (SELECT schema_name, temp FROM psp.converted_tables UNION ALL VALUES ('psp', 'written')) t (schema, name)
+          JOIN pg_namespace n ON n.nspname = t.schema
+          JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.name
          WHERE c.reltuples >= 0
             OR EXISTS (SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = c.oid AND i.reltuples >= 0)
     LOOP

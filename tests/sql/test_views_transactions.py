@@ -37,7 +37,7 @@ def ended(pair: Pair, *statements: str) -> UUID:
 
 def crash(pair: Pair) -> None:
     """What PostgreSQL's recovery does to unlogged tables."""
-    pair.run("TRUNCATE t_temp, psp.temp_alive")
+    pair.run("TRUNCATE t_temp, psp.written, psp.temp_alive")
 
 
 def test_deletion_of_a_row_from_before_the_conversion(app: Pair) -> None:
@@ -251,6 +251,26 @@ def test_garbage_of_finished_transactions_only(app: Pair) -> None:
     assert collect(app, "0 s") == 2  # nobody asks for those that run any more
     assert (status(app, running), status(app, transaction.tx_id)) == ("aborted", "aborted")
     assert one(app, "SELECT id FROM t_temp") == 3
+
+
+def test_what_a_savepoint_takes_back_is_written_again(app: Pair) -> None:
+    """The note of which tables a transaction has written goes and comes with the rows."""
+    with begun(app) as transaction:
+        transaction.run("SAVEPOINT s")
+        transaction.run("INSERT INTO t VALUES (2, 'taken back')")
+        transaction.run("ROLLBACK TO s")
+        transaction.run("WITH x AS (INSERT INTO t VALUES (3, 'c') RETURNING id) SELECT id FROM x")
+        transaction.run("UPDATE t SET v = 'again' WHERE id = 3")
+    assert write_set(app, transaction.tx_id) == [(1, number(3), 0, False, True)]
+    assert one(app, "SELECT count(*) FROM psp.written") == 1
+
+
+def test_the_note_of_written_tables_goes_with_the_rows(app: Pair) -> None:
+    write(app, 4, "INSERT INTO t VALUES (2, 'a')")
+    undecided = ended(app, "INSERT INTO t VALUES (3, 'b')")
+    collect(app)
+    assert one(app, "SELECT count(*) FROM psp.written") == 1
+    assert write_set(app, undecided) == [(1, number(3), 0, False, True)]
 
 
 def test_garbage_of_a_transaction_nobody_knows(app: Pair) -> None:
