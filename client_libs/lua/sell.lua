@@ -11,6 +11,6 @@ end
 
 function event()
    client:run(function(connection)
-      connection:query("UPDATE item SET stock = stock - 1 WHERE id = 7")
+      connection:query("UPDATE item SET stock = stock - 1 WHERE id = 7 AND stock > 0")
    end)
 end
