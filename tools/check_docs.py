@@ -1,5 +1,5 @@
-"""What the documents claim must exist: linked files, make targets, every setting of the daemons, and the
-files and tests that docs/thesis.md names.
+"""What the documents claim must exist: linked and named files, make targets, every setting of the
+daemons, and the tests that docs/thesis.md names.
 
 The tables of settings in docs/operating.md are made from what the daemons themselves say under
 `--print-sample-config`: `make format` writes them (--fix), and lint makes them again and compares.
@@ -16,6 +16,7 @@ from source_files import ROOT
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MAKE = re.compile(r"(?:`|^\s{0,8}|&& )make ([a-z][a-z_-]*)", re.MULTILINE)
+PATH = re.compile(r"(?<![\w/.])(?:[\w.-]+/)+[\w.-]+\.(?:py|cc|h|sql|j2|lua|proto|sh|md|yaml|json)\b")
 SETTING = re.compile(r"# (?P<about>.+)\n# (?P<type>.+); (?P<fallback>.+)\n(?:# )?(?P<name>[a-z0-9_]+):")
 OPERATING = ROOT / "docs" / "operating.md"
 THESIS = ROOT / "docs" / "thesis.md"
@@ -45,6 +46,15 @@ def check_links() -> Iterator[str]:
         for target in LINK.findall(document.read_text(encoding="utf-8")):
             if "://" not in target and not (document.parent / target).exists():
                 yield f"{document.relative_to(ROOT)}: links {target}, which is not there"
+
+
+def check_paths() -> Iterator[str]:
+    """Those that begin with one of the tree's folders; others are the reader's. THESIS has a check of its own."""
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    for document in set(documents()) - {THESIS}:
+        for path in PATH.findall(document.read_text(encoding="utf-8")):
+            if path.split("/")[0] in folders and not (ROOT / path).exists():
+                yield f"{document.relative_to(ROOT)}: names {path}, which is not there"
 
 
 def check_make_targets() -> Iterator[str]:
@@ -138,7 +148,7 @@ def main() -> int:
     parser.add_argument("--build", default="build", help="the CMake build folder")
     parser.add_argument("--fix", action="store_true", help="write the tables of settings")
     options = parser.parse_args()
-    problems = [*check_links(), *check_make_targets(), *check_thesis()]
+    problems = [*check_links(), *check_paths(), *check_make_targets(), *check_thesis()]
     problems += check_settings(ROOT / options.build, options.fix)
     for problem in problems:
         print(problem)
