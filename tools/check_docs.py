@@ -49,7 +49,7 @@ def check_links() -> Iterator[str]:
 
 
 def check_paths() -> Iterator[str]:
-    """Those that begin with one of the tree's folders; others are the reader's. THESIS has a check of its own."""
+    """Those that begin with one of the tree's folders; others are the reader's. THESIS has its own check."""
     folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
     for document in set(documents()) - {THESIS}:
         for path in PATH.findall(document.read_text(encoding="utf-8")):
