@@ -46,13 +46,15 @@ bench-%: daemons venv  ## a benchmark: bench-overhead (psp's cost without any di
 test: build venv  ## unit, SQL, cluster and benchmark tests
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
 
+# Of the simulation a quarter of the seeds: sanitizers look for mistakes in memory and threads, not in the protocol.
+SANITIZED_SEEDS = 250
 sanitize: venv  ## unit tests under the address and undefined behaviour sanitizers
 	@tools/build.sh $(BUILD)-asan address $(JOBS)
-	@LSAN_OPTIONS="suppressions=$(CURDIR)/tools/lsan.supp" ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
+	@PSP_SIM_SEEDS=$(SANITIZED_SEEDS) LSAN_OPTIONS="suppressions=$(CURDIR)/tools/lsan.supp" ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
 
 tsan: venv  ## unit tests under the thread sanitizer
 	@tools/build.sh $(BUILD)-tsan thread $(JOBS)
-	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp halt_on_error=1" \
+	@PSP_SIM_SEEDS=$(SANITIZED_SEEDS) TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp halt_on_error=1" \
 		ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS)
 
 # The daemons as they are, on real servers; TESTS names other tests: make tsan-cluster TESTS="tests/cluster -k large".

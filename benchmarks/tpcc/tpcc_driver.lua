@@ -63,7 +63,7 @@ end
 -- How a transaction begins and ends.
 local function plain_session()
    connection:query("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL " .. options.isolation)
-   return {begin = function() connection:query("BEGIN") end,
+   return {begin = function(read_only) connection:query(read_only and "BEGIN READ ONLY" or "BEGIN") end,
            commit = function() connection:query("COMMIT") end,
            rollback = function() connection:query("ROLLBACK") end,
            close = function() end}
@@ -72,9 +72,9 @@ end
 local function psp_session()
    local client = require("psp_client").connect(connection, {isolation = options.isolation})
    assert(client.mode == options.psp_mode, "--psp-mode=" .. options.psp_mode .. ": the database is not in that mode")
-   return {begin = function()
+   return {begin = function(read_only)
               client.open = nil  -- after a serialization failure sysbench has rolled back by itself
-              client:begin()
+              client:begin(read_only)
            end,
            commit = function() client:commit() end,
            rollback = function() client:abort() end,
@@ -88,7 +88,7 @@ local function connect()
 end
 
 local function attempt(transaction, input)
-   session.begin()
+   session.begin(not transaction.writes)
    if transaction.body(run, input, options) == driver.ROLLBACK then
       session.rollback()
       return driver.ROLLBACK

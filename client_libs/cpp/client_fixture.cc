@@ -15,6 +15,7 @@
 
 namespace {
 
+using psp_client::Access;
 using psp_client::Client;
 using psp_client::Committed;
 using psp_client::Status;
@@ -53,7 +54,8 @@ void RunInRun(Client& client, const std::string& statement) {
 }
 
 std::string Do(Client& client, const std::string& command, const std::string& argument) {
-  if (command == "begin") return client.Begin();
+  if (command == "begin")
+    return client.Begin(argument == "read_only" ? Access::kReadOnly : Access::kReadWrite);
   if (command == "commit" && argument.empty()) return TextOf(client.Commit());
   if (command == "commit") return TextOf(client.Commit(argument));
   if (command == "commit_async") return client.CommitAsync();

@@ -47,7 +47,8 @@ TxId RandomId() {
 
 void RefuseOwnId(const TxId& tx_id) {
   if (tx_id.size() > 14 && tx_id[14] == '8')
-    throw pqxx::usage_error("psp: in native mode only the id of an OutcomeUnknown can be asked about");
+    throw pqxx::usage_error("psp: " + tx_id +
+                            " is known to its client alone; of an OutcomeUnknown psp knows the id");
 }
 
 // The endpoint as a client can connect to it: who listens everywhere is where its PostgreSQL is.
@@ -137,17 +138,19 @@ Client::Client(std::string dsn, Settings settings) : dsn_(std::move(dsn)), setti
 
 Client::~Client() = default;
 
-TxId Client::Begin(Isolation isolation) {
+TxId Client::Begin(Isolation isolation, Access access) {
   RefuseSecond();
   if (!connection_->is_open()) connection_ = Open(dsn_);  // its server has ended it, by a restart for example
   std::string begin = isolation == Isolation::kRepeatableRead ? "BEGIN ISOLATION LEVEL REPEATABLE READ"
                                                               : "BEGIN ISOLATION LEVEL READ COMMITTED";
-  if (mode_ == Mode::kViews) begin += "; SELECT psp.begin()";  // one round trip
+  if (access == Access::kReadOnly) begin += " READ ONLY";
+  by_request_ = mode_ == Mode::kViews && access == Access::kReadWrite;
+  if (by_request_) begin += "; SELECT psp.begin()";  // one round trip
   sql_ = std::make_unique<pqxx::nontransaction>(*connection_);
   open_ = RandomId();
   try {
     const pqxx::result found = sql_->exec(begin);
-    if (mode_ == Mode::kViews) open_ = found[0][0].as<std::string>();
+    if (by_request_) open_ = found[0][0].as<std::string>();
   } catch (...) {
     RollBackQuietly();
     throw;
@@ -168,6 +171,7 @@ Committed Client::Commit() { return Get(CommitAsync()); }
 
 Committed Client::Commit(const TxId& tx_id) {
   if (tx_id == open_) return Commit();
+  RefuseOwnId(tx_id);
   if (mode_ == Mode::kNative) return AskDatabaseAgain(tx_id);
   return CommittedOrThrow(tx_id, requests_->Wait(requests_->Ask(ClientRequest::COMMIT, tx_id), tx_id));
 }
@@ -175,8 +179,8 @@ Committed Client::Commit(const TxId& tx_id) {
 TxId Client::CommitAsync() {
   if (open_.empty()) throw pqxx::usage_error("psp: no transaction is open");
   TxId tx_id = std::exchange(open_, "");
-  if (mode_ == Mode::kNative) {
-    tickets_[tx_id] = CommitNatively(tx_id);
+  if (!by_request_) {
+    tickets_[tx_id] = CommitByPostgres(tx_id);
     return tx_id;
   }
   try {
@@ -199,6 +203,7 @@ Committed Client::Get(const TxId& tx_id) {
 }
 
 Status Client::Outcome(const TxId& tx_id) {
+  RefuseOwnId(tx_id);
   if (mode_ == Mode::kNative) return AskDatabase(tx_id);
   return StatusOrThrow(requests_->Wait(requests_->Ask(ClientRequest::OUTCOME, tx_id), tx_id));
 }
@@ -226,7 +231,7 @@ void Client::CommitInPostgres() {
   }
 }
 
-Client::Ticket Client::CommitNatively(const TxId& tx_id) {
+Client::Ticket Client::CommitByPostgres(const TxId& tx_id) {
   try {
     CommitInPostgres();
     return Committed{tx_id, std::nullopt};
@@ -246,7 +251,6 @@ Client::Ticket Client::CommitNatively(const TxId& tx_id) {
 
 // What native mode knows of the transaction, from sessions of its own until there is an answer.
 Status Client::AskDatabase(const TxId& tx_id) const {
-  RefuseOwnId(tx_id);
   const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
   while (true) {
     try {

@@ -41,6 +41,9 @@ enum class Mode { kNative, kViews };
 
 enum class Isolation { kReadCommitted, kRepeatableRead };
 
+// kReadOnly: writing fails (25006), and no commit request is needed; the id is for Commit and Get only.
+enum class Access { kReadWrite, kReadOnly };
+
 struct Settings {
   Isolation isolation = Isolation::kRepeatableRead;  // unless Begin or Run is told otherwise
   std::chrono::milliseconds retry_interval{2000};    // an unanswered commit request is sent again
@@ -90,8 +93,8 @@ class Client {
   Mode mode() const { return mode_; }
 
   // Begins a transaction and returns its id. After a lost connection it connects again.
-  TxId Begin() { return Begin(settings_.isolation); }
-  TxId Begin(Isolation isolation);
+  TxId Begin(Access access = Access::kReadWrite) { return Begin(settings_.isolation, access); }
+  TxId Begin(Isolation isolation, Access access = Access::kReadWrite);
 
   // Where the open transaction's statements run, until Commit, CommitAsync or Abort; owned by the client,
   // which alone begins and commits. Throws pqxx::usage_error if none is open.
@@ -124,15 +127,16 @@ class Client {
   // caller; an unknown outcome is not retried. Within a transaction, such as another Run's, it throws
   // pqxx::usage_error and leaves that one as it is.
   template <class Function>
-  auto Run(Function function) {
-    return Run(std::move(function), settings_.isolation);
+  auto Run(Function function, Access access = Access::kReadWrite) {
+    return Run(std::move(function), settings_.isolation, access);
   }
   template <class Function>
-  std::invoke_result_t<Function&, pqxx::transaction_base&> Run(Function function, Isolation isolation) {
+  std::invoke_result_t<Function&, pqxx::transaction_base&> Run(Function function, Isolation isolation,
+                                                               Access access = Access::kReadWrite) {
     RefuseSecond();
     for (int failures = 1;; ++failures) {
       try {
-        Begin(isolation);
+        Begin(isolation, access);
         if constexpr (std::is_void_v<std::invoke_result_t<Function&, pqxx::transaction_base&>>) {
           function(sql());
           Commit();
@@ -154,7 +158,7 @@ class Client {
   using Ticket = std::variant<std::uint64_t, Committed, std::exception_ptr>;
 
   void RefuseSecond() const;
-  Ticket CommitNatively(const TxId& tx_id);
+  Ticket CommitByPostgres(const TxId& tx_id);
   void CommitInPostgres();
   Status AskDatabase(const TxId& tx_id) const;
   Committed AskDatabaseAgain(const TxId& tx_id) const;
@@ -168,6 +172,7 @@ class Client {
   std::unique_ptr<pqxx::connection> connection_;
   std::unique_ptr<pqxx::nontransaction> sql_;  // of the open transaction, whose BEGIN and COMMIT are ours
   TxId open_;                                  // empty: no transaction is open
+  bool by_request_ = false;  // the open transaction needs psp's commit; else PostgreSQL's is all
   std::map<TxId, Ticket> tickets_;
   std::unique_ptr<Requests> requests_;  // in views mode
 };

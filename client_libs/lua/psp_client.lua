@@ -38,9 +38,7 @@ function psp.connect(connection, options)
    self.options = setmetatable(options or {}, {__index = DEFAULTS})
    local views = value_of(connection, "SELECT pg_catalog.to_regprocedure('psp.client_endpoint()') IS NOT NULL")
    self.mode = (views == "t" or views == "1") and "views" or "native"
-   self.begin_statement = "BEGIN ISOLATION LEVEL " .. self.options.isolation:upper()
    if self.mode == "views" then
-      self.begin_statement = self.begin_statement .. "; SELECT psp.begin()"
       local endpoint = value_of(connection, "SELECT psp.client_endpoint()")
       assert(endpoint, "psp: the semi-primary's daemon has never run")
       self.socket = socket.connect(endpoint)
@@ -55,16 +53,19 @@ function client:close()
    end
 end
 
--- Returns the transaction's id; in native mode a number that is this client's only.
-function client:begin()
+-- Returns the transaction's id; in native mode, and if it is read_only, a number that is this client's only.
+-- read_only: it cannot write (25006), and costs no commit request.
+function client:begin(read_only)
    self:refuse_second()
-   local views = self.mode == "views"
-   local ok, found = pcall(views and value_of or self.connection.query, self.connection, self.begin_statement)
+   self.by_request = self.mode == "views" and not read_only  -- else PostgreSQL's COMMIT is all
+   local begin = "BEGIN ISOLATION LEVEL " .. self.options.isolation:upper() .. (read_only and " READ ONLY" or "")
+   if self.by_request then begin = begin .. "; SELECT psp.begin()" end
+   local ok, found = pcall(self.by_request and value_of or self.connection.query, self.connection, begin)
    if not ok then
       pcall(self.connection.query, self.connection, "ROLLBACK")  -- BEGIN may have come before the error
       error(found, 0)
    end
-   if views then
+   if self.by_request then
       self.open = found
    else
       self.open, self.next_id = self.next_id, self.next_id + 1
@@ -74,6 +75,12 @@ end
 
 function client:refuse_second()
    assert(not self.open, "psp: a transaction is open")
+end
+
+-- Numbers are ids of this client's, which nobody else knows.
+function client:refuse_own_id(tx_id)
+   assert(self.mode == "views", "psp: in native mode SELECT psp.outcome(id) tells")
+   assert(type(tx_id) == "string", "psp: of a read-only transaction nobody keeps the outcome")
 end
 
 -- Rolls back; nothing is left. Without an open transaction it does nothing.
@@ -90,7 +97,7 @@ function client:commit_async()
    local tx_id = assert(self.open, "psp: no transaction is open")
    self.open = nil
    self.connection:query("COMMIT")
-   if self.mode == "native" then
+   if not self.by_request then
       self.done[tx_id] = {status = "committed"}
    else
       self:ask(messages.COMMIT, tx_id)
@@ -111,7 +118,7 @@ end
 -- Commits the open transaction. With the id of a transaction whose outcome is unknown (08007): asks again; views mode only.
 function client:commit(tx_id)
    if tx_id and tx_id ~= self.open then
-      assert(self.mode == "views", "psp: in native mode SELECT psp.outcome(id) tells")
+      self:refuse_own_id(tx_id)
       self:ask(messages.COMMIT, tx_id)
       return self:get(tx_id)
    end
@@ -120,7 +127,7 @@ end
 
 -- The status of a transaction (running, waiting, pending, committed, aborted), without asking for its commit; views mode only.
 function client:outcome(tx_id)
-   assert(self.mode == "views", "psp: in native mode SELECT psp.outcome(id) tells")
+   self:refuse_own_id(tx_id)
    self:ask(messages.OUTCOME, tx_id)
    local reply = self:wait(messages.OUTCOME, tx_id)
    if reply.status == "failed" then fail(reply.sqlstate, reply.message) end
@@ -128,13 +135,13 @@ function client:outcome(tx_id)
 end
 
 -- Runs work(connection) in a transaction and commits it; after a serialization failure all of it again. Within a
--- transaction, such as another run's, it throws and leaves that one as it is.
-function client:run(work)
+-- transaction, such as another run's, it throws and leaves that one as it is. read_only: as begin's.
+function client:run(work, read_only)
    self:refuse_second()
    local failures = 0
    while true do
       local ok, result = pcall(function()
-         self:begin()
+         self:begin(read_only)
          local value = work(self.connection)
          self:commit()
          return value

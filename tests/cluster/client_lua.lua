@@ -44,6 +44,18 @@ function tests.read_only(client)
    client:commit()
 end
 
+function tests.read_only_transaction(client)
+   local id = client:begin(true)
+   equal(stock(client, 53), 100, "read")
+   equal(client.connection:query("SELECT pg_current_xact_id_if_assigned()"):fetch_row()[1], nil, "its number")
+   equal(client:commit().status, "committed", "commit")
+   equal(pcall(client.outcome, client, id), false, "outcome")
+   local ok, failure = pcall(client.run, client, function() take(client, 53) end, true)
+   equal(ok, false, "a write")
+   equal(failure.sql_state, "25006", "its SQLSTATE")
+   equal(client:run(function() return stock(client, 53) end, true), 100, "run")
+end
+
 function tests.commit_async(client)
    local transactions = {}
    for item = 60, 63 do
@@ -105,12 +117,12 @@ function tests.run_in_run(client)
 end
 
 function tests.begin_fails(client)
-   local begin_statement = client.begin_statement
-   client.begin_statement = begin_statement .. "; SELECT 1 / 0"
+   local isolation = client.options.isolation
+   client.options.isolation = isolation .. "; SELECT 1 / 0"
    local ok, failure = pcall(client.begin, client)
    equal(ok, false, "begin")
    equal(failure.sql_state, "22012", "its SQLSTATE")
-   client.begin_statement = begin_statement
+   client.options.isolation = isolation
    client:begin()
    client:abort()
 end

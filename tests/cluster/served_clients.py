@@ -54,8 +54,8 @@ class ServedClient:
         finally:
             self._process.kill()
 
-    def begin(self) -> UUID:
-        return UUID(self._ask("begin"))
+    def begin(self, *, read_only: bool = False) -> UUID:
+        return UUID(self._ask("begin", "read_only" if read_only else None))
 
     def execute(self, query: str, /) -> None:
         self._ask("execute", query)

@@ -75,6 +75,19 @@ def test_run_in_a_run_leaves_the_outer_transaction(items_cluster: LocalCluster) 
     wait_for_row(sp, "SELECT 1 FROM item WHERE id = 88 AND stock = 99")
 
 
+def test_read_only_transaction(items_cluster: LocalCluster) -> None:
+    with cpp_client(items_cluster.sps[0]) as client:
+        tx_id = client.begin(read_only=True)
+        client.execute("SELECT stock FROM item WHERE id = 89")
+        assert client.commit().tx_id == tx_id
+        with pytest.raises(psycopg.errors.InternalError_, match="known to its client alone"):
+            client.outcome(tx_id)
+        client.begin(read_only=True)
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            client.execute("UPDATE item SET stock = 0 WHERE id = 89")
+        client.abort()
+
+
 def test_plain_postgresql(items_cluster: LocalCluster) -> None:
     """The same program on a PostgreSQL without psp."""
     dsn = make_conninfo(items_cluster.primary_dsn, dbname="postgres")

@@ -8,7 +8,8 @@ from served_clients import sysbench
 
 SCRIPT = Path(__file__).with_name("client_lua.lua")
 TESTS = (
-    "commit", "abort", "read_only", "commit_async", "conflict", "run_tries_again", "run_gives_up",
+    "commit", "abort", "read_only",
+    "read_only_transaction", "commit_async", "conflict", "run_tries_again", "run_gives_up",
     "run_in_run", "begin_fails",
 )  # fmt: skip
 

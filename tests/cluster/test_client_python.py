@@ -70,6 +70,21 @@ def test_read_only(client: Client) -> None:
     client.commit()
 
 
+def test_read_only_transaction(client: Client) -> None:
+    """Costs nothing but its reads: no number of PostgreSQL's, no commit request."""
+    tx_id = client.begin(read_only=True)
+    assert stock(client, 3) == 100
+    assert client.execute("SELECT pg_current_xact_id_if_assigned()").fetchone() == (None,)
+    assert client.commit().tx_id == tx_id
+    with pytest.raises(psp_client.NoTransactionError):
+        client.commit(tx_id)
+    with pytest.raises(psp_client.NoTransactionError):
+        client.outcome(tx_id)
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        client.run(lambda _: take(client, 3), read_only=True)
+    assert client.run(lambda _: stock(client, 3), read_only=True) == 100
+
+
 def test_failed_statement_fails_the_commit(client: Client) -> None:
     client.begin()
     with pytest.raises(psycopg.errors.CheckViolation):
@@ -206,6 +221,8 @@ def test_asyncio_commit_async(sp: SpNode) -> None:
             assert [found.tx_id for found in done] == tickets
             await client.begin()
             await client.abort()
+            read = await client.begin(read_only=True)
+            assert (await client.commit()).tx_id == read
             return tickets
 
     assert len(asyncio.run(work())) == 4

@@ -85,6 +85,7 @@ class AsyncClient:
         """`native` also on a PostgreSQL without psp, where everything works the same."""
         self._again = again
         self._open: UUID | None = None
+        self._by_request = False  # the open transaction needs psp's commit; else PostgreSQL's is all
         self._tickets: dict[UUID, int | Committed | psycopg.Error] = {}
         self._requests = _Requests(again, settings)
 
@@ -109,15 +110,21 @@ class AsyncClient:
 
     # ---- the thesis's API -----------------------------------------------------------------------
 
-    async def begin(self, isolation: str | None = None) -> UUID:
-        """Begins a transaction; returns its id, for `commit`, `get` and `outcome`."""
+    async def begin(self, isolation: str | None = None, *, read_only: bool = False) -> UUID:
+        """Begins a transaction; returns its id, for `commit`, `get` and `outcome`.
+
+        read_only: it cannot write (25006) and costs no commit request; its id serves `commit` and `get` only.
+        """
         self._refuse_second()
         if self.connection.closed:  # its server has ended it, a restart for example
             before = self.connection
             self.connection = await self._again()
             self.connection.cursor_factory = before.cursor_factory
             self.connection.row_factory = before.row_factory
-        statement = begin_statement(isolation or self.settings.isolation, self.mode == "views")
+        self._by_request = self.mode == "views" and not read_only
+        statement = begin_statement(
+            isolation or self.settings.isolation, read_only=read_only, by_request=self._by_request
+        )
         try:
             self._open = await self._begin(statement)
         except BaseException:  # BEGIN may have come before the error, or before a cancellation
@@ -164,13 +171,16 @@ class AsyncClient:
 
     async def outcome(self, tx_id: UUID) -> str:
         """The status of a transaction: running, waiting, pending, committed, aborted. Final: the last two."""
+        refuse_connection_id(tx_id)
         if self.mode == "native":
-            refuse_connection_id(tx_id)
             row = await (await plain_cursor(self.connection).execute(FIND_OUTCOME, (tx_id,))).fetchone()
             return str(row[0]) if row else "aborted"
         return status_of(await self._requests.wait(await self._requests.ask(Kind.OUTCOME, tx_id), tx_id))
 
-    async def run(self, function: Callable[[Connection], Awaitable[T]], isolation: str | None = None) -> T:
+    async def run(
+        self, function: Callable[[Connection], Awaitable[T]], isolation: str | None = None, *,
+        read_only: bool = False,
+    ) -> T:  # fmt: skip
         """Runs `function` in a transaction and commits it; after a serialization failure all of it again.
 
         An exception of `function` rolls back and goes on to the caller. An unknown outcome is not retried.
@@ -180,7 +190,7 @@ class AsyncClient:
         failures = 0
         while True:
             try:
-                await self.begin(isolation)
+                await self.begin(isolation, read_only=read_only)
                 result = await function(self.connection)
                 await self.commit()
                 return result
@@ -202,7 +212,7 @@ class AsyncClient:
 
     async def _begin(self, statement: str) -> UUID:
         cursor = await plain_cursor(self.connection).execute(statement.encode())
-        if self.mode == "native":
+        if not self._by_request:
             return connection_id()
         while cursor.nextset():
             pass
@@ -218,9 +228,10 @@ class AsyncClient:
         if tx_id == self._open:
             self._open = None
             await self._end(tx_id)
-        elif self.mode == "native":
+        elif tx_id not in self._tickets:
             refuse_connection_id(tx_id)
-            self._tickets[tx_id] = await self._asked_again(tx_id)
+            if self.mode == "native":
+                self._tickets[tx_id] = await self._asked_again(tx_id)
         if tx_id not in self._tickets:
             self._tickets[tx_id] = await self._requests.ask(Kind.COMMIT, tx_id)
         return tx_id
@@ -230,10 +241,10 @@ class AsyncClient:
         try:
             if (await plain_cursor(self.connection).execute("COMMIT")).statusmessage == "ROLLBACK":
                 raise failed_transaction()
-            if self.mode == "native":
+            if not self._by_request:
                 self._tickets[tx_id] = Committed(tx_id)
         except psycopg.Error as error:
-            if self.mode == "native":
+            if not self._by_request:
                 self._tickets[tx_id] = await self._native_error(tx_id, error)
             elif not self.connection.broken:
                 raise

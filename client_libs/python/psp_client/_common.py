@@ -57,7 +57,7 @@ class TransactionOpenError(psycopg.ProgrammingError):
 
 
 def connection_id() -> UUID:
-    """An id for a transaction of native mode, for this library alone: psp gives it one of its own at COMMIT.
+    """An id for this library alone, of a transaction that psp gives none, or one of its own at COMMIT.
 
     Its version, 8, tells it from psp's, so that psp is never asked about an id that it has not given.
     """
@@ -68,15 +68,15 @@ def refuse_connection_id(tx_id: UUID) -> None:
     """Raises if psp cannot know the transaction by this id."""
     if tx_id.version == 8:
         raise NoTransactionError(
-            f"psp: {tx_id} is not under way here, and native mode knows transactions by other ids: "
+            f"psp: {tx_id} is not under way here, and psp does not know it by this id: "
             "ask for the tx_id of OutcomeUnknown"
         )
 
 
-def begin_statement(isolation: str, views: bool) -> str:
-    """One round trip in both modes; in views mode the last result is the transaction's id."""
-    begin = f"BEGIN ISOLATION LEVEL {isolation.upper()}"
-    return f"{begin}; SELECT psp.begin()" if views else begin
+def begin_statement(isolation: str, *, read_only: bool, by_request: bool) -> str:
+    """One round trip. by_request: psp will be asked to commit; the last result is the transaction's id."""
+    begin = f"BEGIN ISOLATION LEVEL {isolation.upper()}{' READ ONLY' if read_only else ''}"
+    return f"{begin}; SELECT psp.begin()" if by_request else begin
 
 
 def reachable(endpoint: str, database_host: str) -> str:
