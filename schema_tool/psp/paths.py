@@ -22,7 +22,7 @@ def home() -> Path:
 
 
 def sql_dir(part: str) -> Path:
-    """The folder of one part's SQL: `primary`, `native`, `views`, `mrv`."""
+    """The folder of one part's SQL: `common`, `catalog`, `primary`, `native`, `views`, `mrv`."""
     return home() / "sql" / part
 
 

@@ -8,7 +8,6 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from psp.schema import catalog_sql
 from psp.schema.model import (
     Column,
     Database,
@@ -21,6 +20,7 @@ from psp.schema.model import (
     Trigger,
     Type,
 )
+from psp.schema.templates import sql_templates
 
 Row = dict[str, Any]
 ByTable = dict[int, list[Row]]
@@ -31,17 +31,18 @@ def read_database(connection: psycopg.Connection[Any]) -> Database:
     with connection.transaction():
         connection.execute("SET LOCAL search_path = ''")
         connection.execute("SET LOCAL jit = off")  # compiling these queries takes longer than running them
-        about = _rows(connection, catalog_sql.DATABASE)[0]
         return Database(
-            name=about["name"],
-            version=about["version"],
+            name=connection.info.dbname,
+            version=connection.info.server_version,
             tables=tuple(_tables(connection)),
             sequences=tuple(_sequences(connection)),
-            types={row["oid"]: _type(row) for row in _rows(connection, catalog_sql.TYPES)},
+            types={row["oid"]: _type(row) for row in _rows(connection, "types.sql.j2")},
         )
 
 
-def _rows(connection: psycopg.Connection[Any], query: str) -> list[Row]:
+def _rows(connection: psycopg.Connection[Any], file: str) -> list[Row]:
+    """What a query of sql/catalog finds. Each leaves out system schemas, psp and extensions' objects."""
+    query = sql_templates("catalog").get_template(file).render()
     with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(query.encode()).fetchall()
 
@@ -58,11 +59,11 @@ def _type(row: Row) -> Type:
 
 
 def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
-    relations = {row["oid"]: row for row in _rows(connection, catalog_sql.RELATIONS)}
-    columns = _grouped(_rows(connection, catalog_sql.COLUMNS))
+    relations = {row["oid"]: row for row in _rows(connection, "relations.sql.j2")}
+    columns = _grouped(_rows(connection, "columns.sql.j2"))
     indexes = _indexes(connection)
-    triggers = _grouped(_rows(connection, catalog_sql.TRIGGERS))
-    foreign_keys = _rows(connection, catalog_sql.FOREIGN_KEYS)
+    triggers = _grouped(_rows(connection, "triggers.sql.j2"))
+    foreign_keys = _rows(connection, "foreign_keys.sql")
     for row in relations.values():
         if row["is_partition"]:
             continue
@@ -100,9 +101,9 @@ def _relation(row: Row) -> Relation:
 
 
 def _indexes(connection: psycopg.Connection[Any]) -> dict[int, list[Index]]:
-    columns = _grouped(_rows(connection, catalog_sql.INDEX_COLUMNS), "index_oid")
+    columns = _grouped(_rows(connection, "index_columns.sql.j2"), "index_oid")
     result: dict[int, list[Index]] = defaultdict(list)
-    for row in _rows(connection, catalog_sql.INDEXES):
+    for row in _rows(connection, "indexes.sql.j2"):
         members = tuple(IndexColumn(**_without(c, "index_oid")) for c in columns[row["oid"]])
         lists = {name: tuple(row[name]) for name in ("referenced", "user_functions")}
         index = Index(**{**row, **lists, "columns": members})
@@ -111,7 +112,7 @@ def _indexes(connection: psycopg.Connection[Any]) -> dict[int, list[Index]]:
 
 
 def _sequences(connection: psycopg.Connection[Any]) -> Iterable[Sequence]:
-    for row in _rows(connection, catalog_sql.SEQUENCES):
+    for row in _rows(connection, "sequences.sql.j2"):
         state = sql.SQL("SELECT last_value, is_called FROM {}").format(
             sql.Identifier(row["schema"], row["name"])
         )
