@@ -79,4 +79,4 @@ format: build venv  ## format C++ and Python, make the documents' tables anew
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build demo test sanitize tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons demo test sanitize tsan asan-cluster tsan-cluster lint tidy format clean

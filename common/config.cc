@@ -162,20 +162,20 @@ void Settings::Assign(const std::string& where, const std::string& name, const s
   }
 }
 
-void Settings::ReadFile(const std::string& path) {
+bool Settings::ReadFile(const std::string& path) {
   const auto at = [&path](const YAML::Mark& mark) { return path + ":" + std::to_string(mark.line + 1); };
   std::ifstream file(path);
   file.peek();  // a directory can be opened, but not read
   if (file.bad() || !file.is_open()) {
     errors_.push_back(path + ": cannot be read");
-    return;
+    return false;
   }
   try {
     const YAML::Node root = YAML::Load(file);
-    if (root.IsNull()) return;
+    if (root.IsNull()) return true;
     if (!root.IsMap()) {
       errors_.push_back(at(root.Mark()) + ": expected lines of the form key: value");
-      return;
+      return false;
     }
     std::vector<std::string> seen;
     for (const auto& pair : root) {
@@ -192,7 +192,9 @@ void Settings::ReadFile(const std::string& path) {
     }
   } catch (const YAML::Exception& problem) {
     errors_.push_back(at(problem.mark) + ": not valid YAML: " + problem.msg);
+    return false;
   }
+  return true;
 }
 
 Settings::Outcome Settings::Load(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
@@ -228,13 +230,13 @@ Settings::Outcome Settings::Load(int argc, const char* const* argv, std::ostream
     if (extra.starts_with("--")) Assign("command line", extra.substr(2, extra.find('=') - 2), "");
     if (!extra.starts_with("-")) errors_.push_back("command line: " + extra + ": not expected here");
   }
-  if (!path.empty()) ReadFile(path);
+  const bool is_file_known = path.empty() || ReadFile(path);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (overrides[i].size() > 1) errors_.push_back("command line: " + entries_[i].name + ": given twice");
     if (!overrides[i].empty()) Assign("command line", entries_[i].name, overrides[i].back());
   }
   for (const Entry& entry : entries_) {
-    if (entry.required && !entry.given) {
+    if (entry.required && !entry.given && is_file_known) {
       errors_.push_back((path.empty() ? "command line" : path) + ": " + entry.name + ": is required");
     }
   }

@@ -86,7 +86,8 @@ class Settings {
 
   Entry* Find(std::string_view name);
   void Assign(const std::string& where, const std::string& name, const std::string& value);
-  void ReadFile(const std::string& path);
+  // False when it cannot be known what the file says.
+  bool ReadFile(const std::string& path);
   std::string NearestName(std::string_view name) const;
 
   std::string program_;

@@ -116,8 +116,9 @@ TEST_F(SettingsTest, MistakesOnTheCommandLineAreToldAlone) {
   EXPECT_EQ(err_.str(), "command line: executors: given twice\n");
 }
 
-TEST_F(SettingsTest, MissingFileIsAnError) {
-  EXPECT_EQ(Load({"--config", "/no/such/file", "--listen", "x"}), Settings::Outcome::kExitBadConfiguration);
+TEST_F(SettingsTest, MissingFileIsAnErrorAndTheOnlyOne) {
+  EXPECT_EQ(Load({"--config", "/no/such/file"}), Settings::Outcome::kExitBadConfiguration);
+  EXPECT_EQ(err_.str().find("is required"), std::string::npos) << err_.str();
   EXPECT_NE(err_.str().find("/no/such/file: cannot be read"), std::string::npos) << err_.str();
   EXPECT_EQ(Load({"--config", "/tmp", "--listen", "x"}), Settings::Outcome::kExitBadConfiguration);
   EXPECT_NE(err_.str().find("/tmp: cannot be read"), std::string::npos) << err_.str();
