@@ -21,9 +21,14 @@ std::string Join(const std::vector<std::string>& words, std::string_view between
   return all;
 }
 
-std::string IntegerType(const Settings::IntegerSetting& setting) {
-  if (setting.max == INT64_MAX) return "integer, at least " + std::to_string(setting.min);
-  return "integer, " + std::to_string(setting.min) + " to " + std::to_string(setting.max);
+struct Range {
+  std::int64_t min = 0;
+  std::int64_t max = 0;
+};
+
+std::string IntegerType(const Range& range) {
+  if (range.max == INT64_MAX) return "integer, at least " + std::to_string(range.min);
+  return "integer, " + std::to_string(range.min) + " to " + std::to_string(range.max);
 }
 
 std::size_t EditDistance(std::string_view a, std::string_view b) {
@@ -61,14 +66,13 @@ std::string AssignText(const Settings::TextSetting& setting, const std::string& 
   return {};
 }
 
-std::string AssignInteger(const Settings::IntegerSetting& setting, const std::string& value,
-                          std::int64_t* target) {
+std::string AssignInteger(const Range& range, const std::string& value, std::int64_t* target) {
   std::int64_t number = 0;
   const char* end = value.data() + value.size();
   const auto [rest, problem] = std::from_chars(value.data(), end, number);
   if (value.empty() || rest != end || problem != std::errc{}) return "'" + value + "' is not an integer";
-  if (number < setting.min || number > setting.max) {
-    return value + " is out of range (" + IntegerType(setting) + ")";
+  if (number < range.min || number > range.max) {
+    return value + " is out of range (" + IntegerType(range) + ")";
   }
   *target = number;
   return {};
@@ -95,20 +99,18 @@ void Settings::Text(TextSetting setting, std::string* target) {
   entries_.push_back(std::move(entry));
 }
 
-void Settings::Integer(IntegerSetting setting, std::int64_t* target) {
-  *target = setting.default_value;
-  Entry entry{.name = setting.name,
-              .description = setting.description,
-              .type = IntegerType(setting),
-              .fallback = std::to_string(setting.default_value),
-              .example = std::to_string(setting.default_value),
-              .required = setting.required,
-              .assign = {},
-              .in_sample = setting.required};
-  entry.assign = [setting = std::move(setting), target](const std::string& value) {
-    return AssignInteger(setting, value, target);
-  };
-  entries_.push_back(std::move(entry));
+void Settings::Integer(std::string name, std::string description, std::int64_t default_value,
+                       std::int64_t min, std::int64_t max, std::int64_t* target) {
+  *target = default_value;
+  const Range range{min, max};
+  const std::string fallback = std::to_string(default_value);
+  entries_.push_back(
+      {.name = std::move(name),
+       .description = std::move(description),
+       .type = IntegerType(range),
+       .fallback = fallback,
+       .example = fallback,
+       .assign = [range, target](const std::string& value) { return AssignInteger(range, value, target); }});
 }
 
 void Settings::Boolean(const BooleanSetting& setting, bool* target) {

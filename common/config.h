@@ -13,9 +13,8 @@ namespace psp {
 // Declare every setting, then call Load once. One thread.
 //
 //   Settings settings("psp-primary", "Certifies, makes durable and replicates.");
-//   settings.Text({.name = "listen", .description = "where semi-primaries connect", .required = true},
-//   &listen); settings.Integer({.name = "executors", .description = "…", .default_value = 2, .min = 1, .max =
-//   64}, &executors);
+//   settings.Text({.name = "listen", .description = "where to listen", .required = true}, &listen);
+//   settings.Integer("executors", "sessions that decide batches", 2, 1, 64, &executors);
 class Settings {
  public:
   // Returns an empty string, or what is wrong with the value.
@@ -31,15 +30,6 @@ class Settings {
     std::string example{};   // shown in the sample for a required setting
     bool in_sample = false;  // shown there like a required one
   };
-  struct IntegerSetting {
-    std::string name;  // ends with its unit
-    std::string description;
-    std::int64_t default_value = 0;
-    std::int64_t min = 0;
-    std::int64_t max = INT64_MAX;
-    bool required = false;
-  };
-
   struct BooleanSetting {
     std::string name;
     std::string description;
@@ -54,7 +44,9 @@ class Settings {
 
   // The target keeps the value; it must outlive Load. It is set to the default at once.
   void Text(TextSetting setting, std::string* target);
-  void Integer(IntegerSetting setting, std::int64_t* target);
+  // The name ends with the unit.
+  void Integer(std::string name, std::string description, std::int64_t default_value, std::int64_t min,
+               std::int64_t max, std::int64_t* target);
   void Boolean(const BooleanSetting& setting, bool* target);  // true or false
   // To be asked when every setting has its value and each by itself is right.
   void Together(const std::string& name, Rule rule);

@@ -20,9 +20,7 @@ class SettingsTest : public testing::Test {
                     .default_value = "info",
                     .allowed = {"info", "warn"}},
                    &level_);
-    settings_.Integer(
-        {.name = "executors", .description = "sessions", .default_value = 2, .min = 1, .max = 64},
-        &executors_);
+    settings_.Integer("executors", "sessions", 2, 1, 64, &executors_);
   }
   ~SettingsTest() override { std::filesystem::remove(path_); }
 

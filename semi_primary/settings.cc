@@ -53,12 +53,12 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
                  .example = "sp1"},
                 &settings->name);
   declared.Text({.name = "database",
-                 .description = "libpq conninfo of the local database",
+                 .description = "the local PostgreSQL database, a libpq connection string",
                  .required = true,
                  .example = "host=/var/run/postgresql dbname=app"},
                 &settings->database);
   declared.Text({.name = "primary",
-                 .description = "where the primary listens",
+                 .description = "where the primary listens, a ZeroMQ endpoint",
                  .required = true,
                  .check = CheckEndpoint,
                  .example = "tcp://127.0.0.1:5610"},
@@ -70,74 +70,73 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
                 &settings->mode);
   declared.Text({.name = "hook_listen",
                  .description = "where the commit hook's server listens: unix:/directory/.s.PGSQL.PORT or "
-                                "127.0.0.1:PORT (mode native, required there)",
+                                "127.0.0.1:PORT (required in mode native)",
                  .check = CheckListen,
                  .example = "127.0.0.1:5640",
                  .in_sample = true},
                 &settings->hook_listen);
   declared.Text(
       {.name = "client_listen",
-       .description =
-           "where commit requests of clients are taken, tcp://ADDRESS:PORT (mode views, required there)",
+       .description = "where clients' commit requests arrive, tcp://ADDRESS:PORT (required in mode views)",
        .check = CheckEndpoint},
       &settings->client_listen);
   declared.Text(
       {.name = "client_endpoint",
-       .description = "the address by which clients find client_listen, if it is another one (mode views)",
+       .description = "the address at which clients reach client_listen, if it is another one (mode views)",
        .check = CheckEndpoint},
       &settings->client_endpoint);
 }
 
 void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
-  const auto integer = [&](const char* name, const char* description, std::int64_t fallback, std::int64_t min,
-                           std::int64_t max, std::int64_t* target) {
-    declared.Integer(
-        {.name = name, .description = description, .default_value = fallback, .min = min, .max = max},
-        target);
-  };
-  integer("conflict_grace_ms", "how long a local transaction may block remote ones before it is cancelled",
-          1000, 0, 3600000, &settings->conflict_grace_ms);
-  integer("commit_timeout_ms",
-          "how long a COMMIT waits for the primary's decision, plus 1 s for each MB of its write-set", 10000,
-          100, 3600000, &settings->commit_timeout_ms);
-  integer("disconnected_grace_ms", "how long a new COMMIT waits for a lost primary to come back", 1000, 0,
-          3600000, &settings->disconnected_grace_ms);
-  integer("apply_batch_transactions_max", "transactions applied together", 256, 1, 100000,
-          &settings->apply_batch_transactions_max);
-  integer("apply_batch_bytes_max", "bytes applied together", 16 << 20, 1, 1 << 30,
-          &settings->apply_batch_bytes_max);
-  integer("ack_interval_ms", "time between commits that wait for the disk", 1000, 1, 3600000,
-          &settings->ack_interval_ms);
-  integer("write_set_bytes_max", "the largest write-set of a transaction", 268435456, 1024, 500000000,
-          &settings->write_set_bytes_max);
-  integer("waiting_bytes_max", "write-sets that wait for the primary, together", 1 << 30, 1024,
-          std::int64_t{1} << 40, &settings->waiting_bytes_max);
-  integer("hook_connections_max", "backends connected to the commit hook", 1000, 1, 100000,
-          &settings->hook_connections_max);
-  integer("lworkers",
-          "local workers: sessions that take commit requests and apply local transactions (mode views)", 4, 1,
-          64, &settings->lworkers);
-  integer("gc_interval_ms", "time between the garbage collector's rounds (mode views)", 2000, 10, 86400000,
-          &settings->gc_interval_ms);
-  integer(
+  declared.Integer("conflict_grace_ms",
+                   "how long a local transaction may block remote ones before it is ended", 1000, 0, 3600000,
+                   &settings->conflict_grace_ms);
+  declared.Integer(
+      "commit_timeout_ms",
+      "how long a COMMIT waits for the primary's decision, plus 1 s for each MB of its write-set", 10000, 100,
+      3600000, &settings->commit_timeout_ms);
+  declared.Integer("disconnected_grace_ms", "how long a new COMMIT waits for a lost primary to come back",
+                   1000, 0, 3600000, &settings->disconnected_grace_ms);
+  declared.Integer("apply_batch_transactions_max", "most transactions that are applied together", 256, 1,
+                   100000, &settings->apply_batch_transactions_max);
+  declared.Integer("apply_batch_bytes_max", "most bytes that are applied together", 16 << 20, 1, 1 << 30,
+                   &settings->apply_batch_bytes_max);
+  declared.Integer("ack_interval_ms", "time between the apply worker's commits that wait for the disk", 1000,
+                   1, 3600000, &settings->ack_interval_ms);
+  declared.Integer("write_set_bytes_max", "largest write-set of one transaction; a larger one is refused",
+                   268435456, 1024, 500000000, &settings->write_set_bytes_max);
+  declared.Integer("waiting_bytes_max",
+                   "most bytes of write-sets that wait for the primary; beyond it transactions are refused",
+                   1 << 30, 1024, std::int64_t{1} << 40, &settings->waiting_bytes_max);
+  declared.Integer("hook_connections_max", "most backends connected to the commit hook's server", 1000, 1,
+                   100000, &settings->hook_connections_max);
+  declared.Integer(
+      "lworkers",
+      "local workers: sessions that take commit requests and apply local transactions (mode views)", 4, 1, 64,
+      &settings->lworkers);
+  declared.Integer("gc_interval_ms", "time between two rounds of the garbage collector (mode views)", 2000,
+                   10, 86400000, &settings->gc_interval_ms);
+  declared.Integer(
       "running_timeout_ms",
-      "how long after its begin a transaction may be requested to commit; then it is aborted (mode views)",
+      "how long after its begin a transaction may request its commit; after that it is aborted (mode views)",
       3600000, 1, 86400000, &settings->running_timeout_ms);
-  integer("forget_after_ms",
-          "how long finished transactions are remembered here; then the primary is asked (mode views)",
-          86400000, 0, std::int64_t{1} << 40, &settings->forget_after_ms);
-  integer("heartbeat_timeout_ms", "silence after which the primary counts as lost", 3000, 100, 3600000,
-          &settings->heartbeat_timeout_ms);
-  declared.Boolean({.name = "local_certification",
-                    .description = "whether conflicts with what has arrived are found here, too (mode views)",
-                    .default_value = true},
-                   &settings->local_certification);
+  declared.Integer(
+      "forget_after_ms",
+      "how long finished transactions are remembered here; after that the primary is asked (mode views)",
+      86400000, 0, std::int64_t{1} << 40, &settings->forget_after_ms);
+  declared.Integer("heartbeat_timeout_ms", "silence after which the primary counts as lost", 3000, 100,
+                   3600000, &settings->heartbeat_timeout_ms);
   declared.Boolean(
-      {.name = "wait_for_apply",
-       .description = "whether a commit is answered when it can be read here, or as soon as it is decided "
-                      "(mode views)",
+      {.name = "local_certification",
+       .description =
+           "whether the semi-primary itself looks for conflicts with what has arrived (mode views)",
        .default_value = true},
-      &settings->wait_for_apply);
+      &settings->local_certification);
+  declared.Boolean({.name = "wait_for_apply",
+                    .description = "true: a commit is answered when it can be read here; false: as soon as "
+                                   "it is decided (mode views)",
+                    .default_value = true},
+                   &settings->wait_for_apply);
 }
 
 }  // namespace
