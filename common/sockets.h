@@ -2,7 +2,7 @@
 //
 // What cannot be parsed is counted, logged once per peer, and dropped. Each socket belongs to the one thread
 // that polls it: Wait, then call Receive until it gives nothing (edge-triggered). Outgoing queues have no
-// bound in ZeroMQ: whoever sends much accounts for the bytes himself.
+// bound in ZeroMQ: a sender of large amounts must keep account of the bytes itself.
 #pragma once
 
 #include <google/protobuf/message_lite.h>

@@ -123,8 +123,8 @@ bool AdjustWorker::IsUsedElsewhere(const ValueId& value, double total) {
 }
 
 bool AdjustWorker::Change(const ValueId& value, std::int32_t change, const Window& window) {
-  // Who waits to add records holds up nobody who does not wait anyway. Who merges may hold some of the
-  // records while he waits for others.
+  // Waiting in order to add records blocks only sessions that wait anyway. Merging may hold some of the
+  // records while it waits for others.
   const std::int64_t wait_ms = change > 0 ? settings_.add_lock_timeout_ms : settings_.lock_timeout_ms;
   const auto rows = session_.Call("adjust", value.column_id, value.key, change, wait_ms);
   if (!rows) {

@@ -37,9 +37,9 @@ bool IsUnevennessHarmful(const Amounts& amounts, bool is_bounded, std::optional<
 // `tolerance` times the mean, and than one unit, which no division can even out.
 bool IsUneven(const Amounts& amounts, double tolerance);
 
-// How many steps, each a transaction, to run on a value now; 0: none. Small steps rather than a large one:
-// who finds a record locked passes on to another, but in a snapshot that is older he cannot write it. A visit
-// of kRandom and kMinAndMax touches each record once in the mean.
+// How many steps, each a transaction, to run on a value now; 0: none. Small steps rather than a large one,
+// because each makes the records that it writes unwritable for transactions with older snapshots; others just
+// pass over a locked record. A visit of kRandom and kMinAndMax touches each record once on average.
 std::int32_t BalanceSteps(BalanceStrategy strategy, const Amounts& amounts, double tolerance);
 
 // Whether to go on after a step that has written so many records. Nothing written means for kMinAndMax that

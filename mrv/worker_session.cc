@@ -33,9 +33,9 @@ bool IsConflict(const std::string& sqlstate) {
 
 }  // namespace
 
-// synchronous_commit: what a worker does is worth no wait for the disk, during which its locks would be held.
-// If a crash loses it, the value is as it was before, and whoever used the new records is lost with it or was
-// written to the disk later, and this before him.
+// synchronous_commit: a worker's change is not worth waiting for the disk, during which its locks would be
+// held. If a crash loses the change, the value is as it was before. A transaction that used the new records
+// is then lost as well: if it had reached the disk, this change would have reached it before.
 WorkerSession::WorkerSession(const MrvSettings& settings, std::string worker, int runner)
     : worker_(std::move(worker)),
       runner_(runner),

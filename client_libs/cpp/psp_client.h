@@ -1,22 +1,21 @@
-// Transactions on psp from C++: the thesis's begin and commit (section 3.4.3), the same in views mode, in
-// native mode and on a PostgreSQL without psp.
+// Transactions on psp from C++: the begin and commit of the thesis's section 3.4.3. The same program runs in
+// views mode, in native mode and on a PostgreSQL without psp.
 //
 //   psp_client::Client client("host=sp1 dbname=shop");
 //   client.Run([](pqxx::transaction_base& sql) {
 //     sql.exec("UPDATE item SET stock = stock - 1 WHERE id = 7");
 //   });
 //
-// Threads: one at a time uses a Client.
+// Threads: only one thread at a time may use a Client.
 //
 // Errors: libpqxx's exceptions, the same in both modes, whether a statement or the commit has failed.
-// - pqxx::serialization_failure (40001), pqxx::deadlock_detected (40P01): nothing has happened; Run tries
-//   again.
+// - pqxx::serialization_failure (40001), pqxx::deadlock_detected (40P01): rolled back; Run tries again.
 // - pqxx::transaction_rollback: aborted for another reason (class 40).
-// - pqxx::broken_connection: PostgreSQL, or from psp the primary, is not reachable (class 08).
+// - pqxx::broken_connection: PostgreSQL, or the primary of psp, cannot be reached (class 08).
 // - OutcomeUnknown, a pqxx::in_doubt_error: committed or not; Commit(tx_id) asks again.
-// - pqxx::in_doubt_error: native mode; the connection was lost at COMMIT.
-// - pqxx::sql_error: the others, by sqlstate(); 25P02: a statement had failed before.
-// - pqxx::usage_error: a call that does not fit, such as Begin twice.
+// - pqxx::in_doubt_error: in native mode, the connection was lost during COMMIT.
+// - pqxx::sql_error: all others, by sqlstate(); 25P02: a statement had failed before.
+// - pqxx::usage_error: a call out of place, such as a second Begin.
 #pragma once
 
 #include <chrono>
@@ -45,25 +44,24 @@ enum class Isolation { kReadCommitted, kRepeatableRead };
 enum class Access { kReadWrite, kReadOnly };
 
 struct Settings {
-  Isolation isolation = Isolation::kRepeatableRead;  // unless Begin or Run is told otherwise
-  std::chrono::milliseconds retry_interval{2000};    // an unanswered commit request is sent again
-  std::chrono::milliseconds timeout{60000};          // after it the outcome counts as unknown
-  std::string endpoint;                              // of the daemon, ZeroMQ's; empty: the database tells
-  // Run: at most so many attempts. The pause after one is random up to a bound, which doubles from first to
-  // longest.
+  Isolation isolation = Isolation::kRepeatableRead;  // unless Begin or Run says otherwise
+  std::chrono::milliseconds retry_interval{2000};    // then an unanswered commit request is sent again
+  std::chrono::milliseconds timeout{60000};          // after that the outcome counts as unknown
+  std::string endpoint;  // the daemon's ZeroMQ address; empty: the database is asked for it
+  // Run: the largest number of attempts. The pause after each is random, up to a bound that doubles from
+  // first to longest.
   int attempts = 100;
   std::chrono::microseconds backoff_first{2000};
   std::chrono::microseconds backoff_longest{250000};
 };
 
-// What is known of a transaction. The last two are for good.
+// What is known about a transaction. The last two are final.
 enum class Status { kRunning, kWaiting, kPending, kCommitted, kAborted };
 
-// A transaction that is committed, for good.
+// A committed transaction.
 struct Committed {
   TxId tx_id;
-  std::optional<std::int64_t>
-      global_t;  // its number at the primary where it is known, 0: it has written nothing
+  std::optional<std::int64_t> global_t;  // its number at the primary, if known; 0: it has written nothing
 };
 
 // No answer came in time. The transaction may be committed or not; Client::Commit(tx_id) asks again at any
@@ -79,12 +77,12 @@ class OutcomeUnknown : public pqxx::in_doubt_error {
 
 class Requests;
 
-// One connection to a semi-primary's PostgreSQL. Its destructor rolls back what is open; commits that nobody
-// has waited for go on. It waits up to a second for a commit request that could not be sent yet.
+// One connection to a semi-primary's PostgreSQL. The destructor rolls back an open transaction; commits that
+// were not waited for continue. It waits up to a second for commit requests that could not be sent yet.
 class Client {
  public:
-  // Connects by libpq's connection string and finds the mode out. A limit for hosts that do not answer is
-  // libpq's connect_timeout. Throws pqxx::broken_connection.
+  // Connects with a libpq connection string and detects the mode. For hosts that do not answer, use libpq's
+  // connect_timeout. Throws pqxx::broken_connection.
   explicit Client(std::string dsn, Settings settings = {});
   ~Client();
   Client(const Client&) = delete;
@@ -92,24 +90,24 @@ class Client {
 
   Mode mode() const { return mode_; }
 
-  // Begins a transaction and returns its id. After a lost connection it connects again.
+  // Begins a transaction and returns its id. Reconnects if the connection was lost.
   TxId Begin(Access access = Access::kReadWrite) { return Begin(settings_.isolation, access); }
   TxId Begin(Isolation isolation, Access access = Access::kReadWrite);
 
-  // Where the open transaction's statements run, until Commit, CommitAsync or Abort; owned by the client,
-  // which alone begins and commits. Throws pqxx::usage_error if none is open.
+  // Runs the open transaction's statements, until Commit, CommitAsync or Abort. The client owns it; do not
+  // begin or commit through it. Throws pqxx::usage_error if no transaction is open.
   pqxx::transaction_base& sql();
 
   // Commits the open transaction: in views mode PostgreSQL's COMMIT, then the commit request.
   Committed Commit();
 
-  // Asks again for a transaction whose outcome is unknown, of this client or of one before it: the same
-  // answer, always. In native mode of an OutcomeUnknown only (PostgreSQL keeps no outcomes): else
-  // pqxx::usage_error.
+  // Asks again about a transaction whose outcome is unknown, of this client or an earlier one; the answer is
+  // always the same. In native mode only for the id of an OutcomeUnknown (PostgreSQL keeps no outcomes),
+  // otherwise pqxx::usage_error.
   Committed Commit(const TxId& tx_id);
 
-  // Commit in two steps. The connection is free for the next transaction, while the request is under way; in
-  // native mode the COMMIT is over when this returns, and Get tells how it went.
+  // Commit in two steps. The connection is free for the next transaction while the request is under way. In
+  // native mode the COMMIT has ended when this returns, and Get gives its result.
   TxId CommitAsync();
 
   // Waits for the outcome of a CommitAsync, once for each and in any order. Returns and throws what Commit
@@ -119,13 +117,13 @@ class Client {
   // A transaction's status, without asking for its commit. Throws what Commit(tx_id) does if it is not known.
   Status Outcome(const TxId& tx_id);
 
-  // Rolls the open transaction back; nothing of it is left. Without one it does nothing.
+  // Rolls back the open transaction, if there is one.
   void Abort();
 
-  // Runs function(pqxx::transaction_base&) in a transaction, commits, and returns what it returned; after a
-  // serialization failure or deadlock all of it again. Another exception rolls back and goes on to the
-  // caller; an unknown outcome is not retried. Within a transaction, such as another Run's, it throws
-  // pqxx::usage_error and leaves that one as it is.
+  // Runs function(pqxx::transaction_base&) in a transaction, commits, and returns the function's result.
+  // After a serialization failure or deadlock it does all of this again. Any other exception rolls back and
+  // is passed on; an unknown outcome is not retried. Inside an open transaction, such as another Run's, it
+  // throws pqxx::usage_error and leaves that transaction as it is.
   template <class Function>
   auto Run(Function function, Access access = Access::kReadWrite) {
     return Run(std::move(function), settings_.isolation, access);

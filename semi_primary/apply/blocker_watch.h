@@ -1,7 +1,8 @@
-// Finds who holds up the apply worker, and ends him after the grace. Its own thread and PostgreSQL session.
+// Finds the backends that block the apply worker, and ends them after the grace period. Has a thread and a
+// PostgreSQL session of its own.
 //
-// A backend that is in the commit hook is left alone: it is doomed by the conflict check or about to
-// commit, within commit_timeout_ms. blocker_clocks.h says who is ended, and when.
+// A backend in the commit hook is left alone: the conflict check will abort it, or it will commit, within
+// commit_timeout_ms. blocker_clocks.h decides which backend is ended, and when.
 #pragma once
 
 #include <atomic>
@@ -17,8 +18,8 @@ namespace psp {
 
 // What the worker is doing, for the watch. Written by the worker, read by the watch.
 struct ApplyActivity {
-  // Monotonic; since when it wants the row locks of the batch it is at, however often it has given way in a
-  // deadlock and begun again. 0: it does not hold or want any.
+  // Monotonic time since which it has wanted the row locks of its current batch, however often it gave way in
+  // a deadlock and started again. 0: it neither holds nor wants any.
   std::atomic<std::int64_t> wanting_since_us{0};
   std::atomic<int> backend_pid{0};
 };

@@ -3,7 +3,7 @@
 //
 // Native mode: the backend that commits it writes the proof; until it has ended its advisory lock is waited
 // for. Views mode: the local worker that applies it writes the proof; here the same function is called, which
-// waits for the local worker, and does his work if he has not begun. What is still not in (the backend died,
+// waits for the local worker, and does its work if it has not begun. What is still not in (the backend died,
 // temporary rows were lost in a crash) is applied from its write-set.
 #pragma once
 

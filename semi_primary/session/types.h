@@ -18,7 +18,7 @@ namespace psp {
 // Names a client's connection and how its messages are framed; only client_socket.h looks inside.
 using ClientRoute = std::string;
 
-// Who gets a reply, and by which number he knows it.
+// A client that waits for a reply, and the number of its request.
 struct Waiter {
   ClientRoute route;
   std::uint64_t request_id = 0;

@@ -1,6 +1,6 @@
--- Who holds up the apply worker's backend $1, directly or through others that he waits for: whole transactions, named
--- by pid and start. A root waits for nobody but perhaps for the worker, and its COMMIT has not reached the hook, whose lock
--- (7369584, …) tells.
+-- Which backends block the apply worker's backend $1, directly or through others that they wait for: whole transactions,
+-- named by pid and start. A root waits for nobody, except perhaps for the worker, and its COMMIT has not reached the hook,
+-- which its lock (7369584, …) would show.
 WITH RECURSIVE chain AS (
     SELECT $1::integer AS pid
     UNION  -- not ALL: a deadlock is a circle

@@ -242,7 +242,7 @@ def test_a_value_that_other_servers_use_keeps_its_records(pair: Pair, daemon: Ma
 
 
 def test_a_key_that_nobody_has_harms_nobody(pair: Pair, daemon: MakeDaemon) -> None:
-    """Whoever may use the view may report what he likes."""
+    """Everybody who may use the view may report anything."""
     pair.run(ITEMS + "INSERT INTO item VALUES (1, 1000)")
     make(pair, "item.stock")
     daemon()
