@@ -1,4 +1,4 @@
-"""Command line of the demonstration. Exit code 0 only if rows and conditions are right everywhere."""
+"""TPC-C in several zones, on one distant PostgreSQL and on psp. Exit code 0 only if all rows are right."""
 
 import argparse
 import sys
