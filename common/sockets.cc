@@ -21,6 +21,17 @@ void SetOptions(zmq::socket_t& socket, const SocketOptions& options) {
   socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
 }
 
+void SetServerKey(zmq::socket_t& socket, const ClusterKey& key) {
+  socket.set(zmq::sockopt::curve_server, 1);
+  socket.set(zmq::sockopt::curve_secretkey, key.secret);
+}
+
+void SetClientKey(zmq::socket_t& socket, const ClusterKey& key) {
+  socket.set(zmq::sockopt::curve_serverkey, key.public_key);
+  socket.set(zmq::sockopt::curve_publickey, key.public_key);
+  socket.set(zmq::sockopt::curve_secretkey, key.secret);
+}
+
 // The last byte of a route where REQ sockets are served too: how the peer's messages are framed.
 constexpr char kReq = 'r';
 constexpr char kDealer = 'd';
@@ -64,12 +75,20 @@ SendOutcome SendTo(zmq::socket_t& socket, std::string_view route, bool is_req, z
 zmq::socket_t MakeDealer(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options) {
   zmq::socket_t socket(context, zmq::socket_type::dealer);
   SetOptions(socket, options);
+  if (options.key) SetClientKey(socket, *options.key);
   socket.set(zmq::sockopt::immediate, 1);  // queue only for a connection that stands
   socket.connect(endpoint);
   return socket;
 }
 
 }  // namespace
+
+bool IsLocal(std::string_view endpoint) {
+  for (const std::string_view start : {"tcp://127.", "tcp://localhost:", "tcp://[::1]:"}) {
+    if (endpoint.starts_with(start)) return true;
+  }
+  return false;
+}
 
 std::string CheckEndpoint(std::string_view text) {
   constexpr std::string_view kPrefix = "tcp://";
@@ -86,6 +105,7 @@ std::string CheckEndpoint(std::string_view text) {
 RouterSocket::RouterSocket(zmq::context_t& context, const std::string& endpoint, const SocketOptions& options)
     : req_peers_(options.req_peers), socket_(context, zmq::socket_type::router) {
   SetOptions(socket_, options);
+  if (options.key) SetServerKey(socket_, *options.key);
   socket_.set(zmq::sockopt::router_mandatory, 1);
   socket_.set(zmq::sockopt::router_handover, 0);
   socket_.bind(endpoint);

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <zmq.hpp>
 
+#include "common/cluster_key.h"
 #include "common/log.h"
 #include "common/wait_for_input.h"
 
@@ -28,7 +29,11 @@ struct SocketOptions {
   int receive_queue_max = 0;  // messages of each peer, then it has to wait; 0: no bound
   // ROUTER: peers may be REQ sockets, too, which send an empty frame first and want it back.
   bool req_peers = false;
+  std::optional<ClusterKey> key{};  // of both ends; a peer without it, or with another, is never heard
 };
+
+// Whether only this machine can reach it.
+bool IsLocal(std::string_view endpoint);
 
 // What is wrong with tcp://HOST:PORT as somebody has configured it; empty: nothing.
 std::string CheckEndpoint(std::string_view text);

@@ -40,6 +40,42 @@ TEST_F(SocketsTest, MessagesGoBothWays) {
   EXPECT_EQ(reply.epoch(), 7);
 }
 
+// A connection is there as soon as one may write; with a key that is after the handshake.
+bool Connects(DealerSocket* dealer, int timeout_ms) {
+  zmq::pollitem_t writable = dealer->poll_item();
+  writable.events = ZMQ_POLLOUT;
+  return zmq::poll(&writable, 1, std::chrono::milliseconds(timeout_ms)) == 1;
+}
+
+TEST_F(SocketsTest, OnlyWhoHasTheKeyIsHeard) {
+  constexpr int kLongEnoughMs = 300;
+  const auto key = [](char digit) {
+    std::string secret(40, digit);
+    std::string public_key(41, '\0');
+    EXPECT_EQ(zmq_curve_public(public_key.data(), secret.data()), 0);
+    return SocketOptions{.key = ClusterKey{secret, public_key.substr(0, 40)}};
+  };
+  RouterSocket locked(context_, "tcp://127.0.0.1:*", key('1'));
+  DealerSocket with_key(context_, locked.last_endpoint(), key('1'));
+  ASSERT_TRUE(Connects(&with_key, 5000));
+  proto::ToPrimary message;
+  message.set_epoch(7);
+  ASSERT_EQ(with_key.Send(message), SendOutcome::kSent);
+  ASSERT_TRUE(Wait(locked.poll_item()));
+  std::string route;
+  ASSERT_TRUE(locked.Receive(&route, &message));
+
+  DealerSocket without(context_, locked.last_endpoint(), {});
+  DealerSocket with_another(context_, locked.last_endpoint(), key('2'));
+  DealerSocket with_one_to_an_open_end(context_, router_.last_endpoint(), key('1'));
+  for (DealerSocket* stranger : {&without, &with_another, &with_one_to_an_open_end}) {
+    EXPECT_FALSE(Connects(stranger, kLongEnoughMs));
+    stranger->Send(message);
+  }
+  EXPECT_FALSE(locked.Receive(&route, &message));
+  EXPECT_FALSE(router_.Receive(&route, &message));
+}
+
 TEST_F(SocketsTest, MalformedMessagesAreCountedAndDropped) {
   raw_.connect(router_.last_endpoint());
   raw_.send(zmq::str_buffer("\xff\xff\xff nonsense"), zmq::send_flags::none);

@@ -20,6 +20,13 @@ int Serve(const psp::PrimarySettings& settings, psp::StopSignals& signals) {
   } catch (const zmq::error_t& problem) {
     return psp::BadConfiguration("listen: cannot bind " + settings.listen + ": " + problem.what());
   }
+  if (!settings.key && !psp::IsLocal(settings.listen)) {
+    spdlog::warn(
+        "whoever reaches {} can read and write everything: set key_file (psp primary key makes one), unless "
+        "the "
+        "network is private",
+        settings.listen);
+  }
   spdlog::info("epoch {} begins at {}, listening on {}", epoch, closed_t, server->endpoint());
   std::cout << "ready" << std::endl;
   if (server->Run()) {

@@ -17,7 +17,8 @@ constexpr std::int64_t kEnvelopeBytes = 1 << 20;
 SocketOptions ToSocketOptions(const PrimarySettings& settings) {
   return {.message_bytes_max = settings.write_set_bytes_max + kEnvelopeBytes,
           .heartbeat_interval_ms = settings.heartbeat_interval_ms,
-          .heartbeat_timeout_ms = settings.heartbeat_timeout_ms};
+          .heartbeat_timeout_ms = settings.heartbeat_timeout_ms,
+          .key = settings.key};
 }
 
 std::size_t Size(std::int64_t number) { return static_cast<std::size_t>(number); }

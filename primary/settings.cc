@@ -21,6 +21,11 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
                  },
                  .example = "tcp://127.0.0.1:5999"},
                 &into->listen);
+  settings.Text({.name = "key_file",
+                 .description = "the cluster's key, made by psp primary key; without one, connections of "
+                                "semi-primaries are neither encrypted nor authenticated"},
+                &into->key_file);
+  settings.Together("key_file", [into](bool) { return LoadClusterKey(into->key_file, &into->key); });
   settings.Integer("executors", "PostgreSQL sessions that decide batches side by side", 2, 1, 64,
                    &into->executors);
   settings.Integer("batch_transactions_max", "most transactions that are decided together", 256, 1, 10000,

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "common/cluster_key.h"
 #include "common/config.h"
 
 namespace psp {
@@ -11,6 +13,8 @@ namespace psp {
 struct PrimarySettings {
   std::string database;
   std::string listen;
+  std::string key_file;
+  std::optional<ClusterKey> key{};  // what is in key_file
   std::int64_t executors = 0;
   std::int64_t batch_transactions_max = 0;
   std::int64_t batch_bytes_max = 0;

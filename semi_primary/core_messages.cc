@@ -218,7 +218,10 @@ void SemiPrimaryCore::SayIfAlone(std::int64_t now_us) {
   if (alone_since_us_ == 0) alone_since_us_ = now_us;
   if (now_us - alone_since_us_ <= options_.heartbeat_timeout_us) return;
   alone_said_ = true;
-  last_error_ = "the primary has not answered yet: is psp-primary running, and is `primary` its address?";
+  last_error_ =
+      "the primary has not answered yet: is psp-primary running, is `primary` its address, and is `key_file` "
+      "a "
+      "copy of its key?";
   Say(Note::Level::kWarning, last_error_);
 }
 

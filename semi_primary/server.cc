@@ -27,6 +27,7 @@ std::uint64_t DrawIncarnation() {
 SocketOptions ToSocketOptions(const SemiPrimarySettings& settings) {
   SocketOptions options;
   options.heartbeat_timeout_ms = settings.heartbeat_timeout_ms;
+  options.key = settings.key;
   return options;
 }
 

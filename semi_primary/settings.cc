@@ -40,6 +40,8 @@ void DeclareRules(Settings& declared, SemiPrimarySettings* settings) {
     if (!given) settings->client_endpoint = settings->client_listen;
     return IsConnectable(settings->client_endpoint) ? "" : "must be an address that clients can connect to";
   });
+  declared.Together("key_file",
+                    [settings](bool) { return LoadClusterKey(settings->key_file, &settings->key); });
   for (const char* name : {"local_certification", "wait_for_apply", "lworkers", "gc_interval_ms",
                            "running_timeout_ms", "forget_after_ms"}) {
     declared.Together(name, only_in_views);
@@ -63,6 +65,9 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
                  .check = CheckEndpoint,
                  .example = "tcp://127.0.0.1:5610"},
                 &settings->primary);
+  declared.Text({.name = "key_file",
+                 .description = "the cluster's key, a copy of the primary's file; empty where it has none"},
+                &settings->key_file);
   declared.Text({.name = "mode",
                  .description = "how the database is under psp: adopted (native) or converted (views)",
                  .default_value = "native",

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "common/cluster_key.h"
 #include "common/config.h"
 
 namespace psp {
@@ -12,6 +14,8 @@ struct SemiPrimarySettings {
   std::string name;
   std::string database;
   std::string primary;
+  std::string key_file;
+  std::optional<ClusterKey> key{};  // what is in key_file
   std::string mode;
   bool views_mode = false;      // what mode says
   std::string hook_listen;      // native mode

@@ -1,10 +1,12 @@
 """`psp primary`: prepares the PostgreSQL database of the primary, and compares the others with it."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from psp.cluster import verify
+from psp.cluster_key import write_cluster_key
 from psp.output import Json, console
 from psp.problems import errors_shown
 from psp.schema.primary import SCHEMA_VERSION, init_primary, upgrade_primary
@@ -47,6 +49,22 @@ def upgrade(dsn: Dsn) -> None:
         console.print(
             f"The primary's schema went from version {found} to {SCHEMA_VERSION}. Next: psp-primary"
         )
+
+
+@app.command()
+def key(file: Annotated[Path, typer.Argument(help="The file to make; it must not exist.")]) -> None:
+    """Makes the key with which a cluster's daemons encrypt their connections and know one another.
+
+    Copy the file to the primary and to each semi-primary, readable by the daemon's user only, and name it
+    in the setting key_file of all of them.
+
+    [bold]Example[/]
+
+        psp primary key /etc/psp/cluster.key
+    """
+    with errors_shown():
+        write_cluster_key(file)
+    console.print(f"{file} is made. Next: key_file: {file} in the configuration of every daemon")
 
 
 @app.command("verify")

@@ -1,5 +1,7 @@
 """What the psp command says when it cannot do what it was asked for: what is wrong, and what to do."""
 
+from pathlib import Path
+
 import pytest
 from psp.cli import app
 from psp.problems import Problem, RefusedError, errors_shown
@@ -21,6 +23,7 @@ NOBODY = "host=127.0.0.1 port=1 dbname=x connect_timeout=5"
         (["primary", "init", NOBODY], "Connection refused"),
         (["mrv", "list", NOBODY], "Connection refused"),
         (["mrv", "create", "stock", NOBODY], "TABLE.COLUMN"),
+        (["primary", "key", "missing/cluster.key"], "No such file or directory"),
     ],
 )
 def test_an_error_says_what_to_do(arguments: list[str], told: str) -> None:
@@ -40,3 +43,14 @@ def test_a_refusal_shows_its_problems(capsys: pytest.CaptureFixture[str]) -> Non
     assert shown.err.count("no primary key") == 1
     assert "1 error; nothing has changed" in shown.err
     assert not shown.out
+
+
+def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.key"
+    assert CliRunner().invoke(app, ["primary", "key", str(file)]).exit_code == 0
+    key = file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+    again = CliRunner().invoke(app, ["primary", "key", str(file)])
+    assert again.exit_code == 1
+    assert "must not be lost" in again.stderr
+    assert file.read_text() == key

@@ -1,0 +1,63 @@
+#include "common/cluster_key.h"
+
+#include <sys/stat.h>
+#include <zmq.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+
+namespace psp {
+namespace {
+
+constexpr std::size_t kKeyBytes = 32;
+constexpr std::size_t kTextBytes = 41;  // Z85, with its null
+using Text = std::array<char, kTextBytes>;
+
+// PostgreSQL's rule for its own keys.
+std::string ObjectionTo(const struct stat& file) {
+  if (!S_ISREG(file.st_mode)) return "is not a file";
+  const mode_t forbidden = file.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
+  if ((file.st_mode & forbidden) == 0) return {};
+  return "can be read by others: chmod 600 (640 if it belongs to root)";
+}
+
+bool ParseHex(const std::string& digits, std::array<std::uint8_t, kKeyBytes>* bytes) {
+  if (digits.size() != 2 * kKeyBytes) return false;
+  for (std::size_t i = 0; i < kKeyBytes; ++i) {
+    const char* from = digits.data() + 2 * i;
+    const auto [end, problem] = std::from_chars(from, from + 2, (*bytes)[i], 16);
+    if (problem != std::errc() || end != from + 2) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string LoadClusterKey(const std::string& path, std::optional<ClusterKey>* key) {
+  key->reset();
+  if (path.empty()) return {};
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0) return "'" + path + "': " + std::strerror(errno);
+  if (const std::string objection = ObjectionTo(status); !objection.empty())
+    return "'" + path + "' " + objection;
+  std::ifstream file(path);
+  std::string digits;
+  std::string more;
+  std::array<std::uint8_t, kKeyBytes> bytes{};
+  if (!file) return "'" + path + "': " + std::strerror(errno);
+  file >> digits;
+  if (!ParseHex(digits, &bytes) || file >> more)
+    return "'" + path + "' must hold 64 hexadecimal digits and no more; psp primary key makes such a file";
+  Text secret{};
+  Text public_key{};
+  zmq_z85_encode(secret.data(), bytes.data(), bytes.size());
+  if (zmq_curve_public(public_key.data(), secret.data()) != 0) return "this libzmq has no CURVE";
+  *key = ClusterKey{secret.data(), public_key.data()};
+  return {};
+}
+
+}  // namespace psp
