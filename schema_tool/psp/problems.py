@@ -65,13 +65,15 @@ def print_problems(problems: Iterable[Problem], to: Console = console) -> None:
 
 @contextmanager
 def errors_shown(json: bool = False) -> Iterator[None]:
-    """Ends the command with code 1 and a message for whatever people can do something about.
+    """Ends the command with code 1 and a message for whatever people can do something about; 130: Ctrl-C.
 
     A bug keeps its traceback. The problems of a RefusedError are shown, too: as one document on stdout with
     `json`, else as a table on stderr.
     """
     try:
         yield
+    except KeyboardInterrupt:  # what was begun has been taken back on the way here
+        fail("interrupted", code=130)
     except RefusedError as error:
         if json:
             print_json({"error": str(error), "problems": [problem.as_dict() for problem in error.problems]})

@@ -33,6 +33,13 @@ def test_an_error_says_what_to_do(arguments: list[str], told: str) -> None:
     assert not result.stdout
 
 
+def test_an_interrupted_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Exit) as ended, errors_shown():
+        raise KeyboardInterrupt
+    assert ended.value.exit_code == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
 def test_a_refusal_shows_its_problems(capsys: pytest.CaptureFixture[str]) -> None:
     """On stderr: stdout may be a file that a script is being written to."""
     problem = Problem("error", "table t", "it has no primary key", "add one")

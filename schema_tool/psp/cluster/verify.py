@@ -4,7 +4,8 @@ An SP's checksum is computed from its tables, as an application reads them; the 
 psp.data. A checksum is the sum of a 64-bit hash of each row's image, so the order of rows does not matter.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,8 +97,20 @@ def verify_servers(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: floa
         drained = True
     except WaitTimeout:
         drained = False
-    nodes = {PRIMARY: primary_sums(primary_dsn), **{name: sp_sums(dsn) for name, dsn in sp_dsns.items()}}
+    with _reaching(PRIMARY):
+        nodes = {PRIMARY: primary_sums(primary_dsn)}
+    for name, dsn in sp_dsns.items():
+        with _reaching(name):
+            nodes[name] = sp_sums(dsn)
     return Verification(drained, nodes)
+
+
+@contextmanager
+def _reaching(name: str) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise PspError(f"{name} cannot be reached: {str(error).strip()}") from error
 
 
 def wait_drained(cluster: LocalCluster, timeout_s: float = 60) -> None:
@@ -106,13 +119,15 @@ def wait_drained(cluster: LocalCluster, timeout_s: float = 60) -> None:
 
 
 def _wait_drained(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: float) -> None:
-    published = _number(primary_dsn, _PUBLISHED_SQL)
+    with _reaching(PRIMARY):
+        published = _number(primary_dsn, _PUBLISHED_SQL)
     for name, dsn in sp_dsns.items():
 
         def look(dsn: str = dsn) -> bool:
             return _number(dsn, "SELECT watermark FROM psp.watermark") >= published
 
-        wait_until(f"{name} to apply everything up to {published}", look, timeout_s)
+        with _reaching(name):
+            wait_until(f"{name} to apply everything up to {published}", look, timeout_s)
 
 
 def _adopted(cluster: LocalCluster) -> dict[str, str]:
