@@ -5,6 +5,7 @@ JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 SECONDS ?= 60
 RESULTS ?= results
 MODE    ?= native
+PREFIX  ?= /usr/local
 PYTHON   = $(VENV)/bin/python
 DAEMONS  = psp-primary psp-semi-primary psp-mrv psp-georelay
 
@@ -31,6 +32,12 @@ build: deps  ## the daemons and their tests, in build/bin
 
 daemons: deps  ## the daemons alone
 	@tools/build.sh $(BUILD) off $(JOBS) $(DAEMONS)
+
+install: daemons  ## the daemons, psp and systemd units under PREFIX (/usr/local), independent of this tree
+	@tools/install.sh $(PREFIX) $(BUILD)
+
+uninstall:  ## remove what install put under PREFIX
+	@tools/install.sh --remove $(PREFIX)
 
 # ---- running it -----------------------------------------------------------------------------------
 demo: daemons venv  ## three zones against one far PostgreSQL (SECONDS=10: shorter; MODE=views, MODE=both)
@@ -79,4 +86,4 @@ format: build venv  ## format C++ and Python, make the documents' tables anew
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons demo test sanitize tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install uninstall demo test sanitize tsan asan-cluster tsan-cluster lint tidy format clean

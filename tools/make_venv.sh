@@ -30,12 +30,7 @@ fi
 echo "Python environment: $dir"
 rm -rf "$dir"
 "$python" -m venv "$dir"
-"$dir/bin/python" - "$root/schema_tool/pyproject.toml" >"$dir/requirements.txt" <<'END'
-import pathlib, sys, tomllib
-
-project = tomllib.loads(pathlib.Path(sys.argv[1]).read_text())["project"]
-print(*project["dependencies"], *project["optional-dependencies"]["dev"], sep="\n")
-END
+"$dir/bin/python" "$root/tools/requirements.py" dev >"$dir/requirements.txt"
 "$dir/bin/pip" install --quiet --disable-pip-version-check -r "$dir/requirements.txt"
 # The command itself stays where it is: an editable installation would write into this tree, which may be another's.
 printf '%s\n' "$root/schema_tool" "$root/client_libs/python" \

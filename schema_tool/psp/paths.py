@@ -1,17 +1,18 @@
-"""Where things are: the repository (for its SQL) and the daemons' binaries.
+"""Where things are: the SQL and the daemons' binaries.
 
-The package is used in place (tools/make_venv.sh), so the repository is found from this file; PSP_HOME
-and PSP_BIN override for unusual layouts.
+The package is used in the repository (tools/make_venv.sh) or in what `make install` has made (tools/install.sh).
+Both have the SQL in a folder above this file; PSP_HOME and PSP_BIN override for unusual layouts.
 """
 
 import os
+import shutil
 from pathlib import Path
 
 from psp.output import PspError
 
 
 def home() -> Path:
-    """The repository's root: the folder that holds sql/native. PspError if there is none."""
+    """The folder that holds sql/native: the repository, or PREFIX/lib/psp. PspError if there is none."""
     configured = os.environ.get("PSP_HOME")
     candidates = [Path(configured)] if configured else [*Path(__file__).resolve().parents, Path.cwd()]
     for candidate in candidates:
@@ -27,10 +28,12 @@ def sql_dir(part: str) -> Path:
 
 
 def binary(name: str) -> Path:
-    """A daemon's executable: from PSP_BIN, else from the build folder. PspError if it is not there."""
+    """A daemon's executable: in PSP_BIN, else in the build folder, else in PATH. PspError if it is not there."""
     configured = os.environ.get("PSP_BIN")
     folder = Path(configured) if configured else home() / "build" / "bin"
-    path = folder / name
-    if not os.access(path, os.X_OK):
-        raise PspError(f"{path} is not there", f"make build, or set PSP_BIN to the folder that has {name}")
-    return path
+    found = shutil.which(name, path=str(folder)) or (None if configured else shutil.which(name))
+    if found is None:
+        raise PspError(
+            f"{folder / name} is not there", f"make build, or set PSP_BIN to the folder that has {name}"
+        )
+    return Path(found)

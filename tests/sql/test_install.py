@@ -1,0 +1,50 @@
+"""`make install`: the commands work without the tree that they were made in."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Pair
+from psp import paths
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "tools" / "install.sh"
+DAEMONS = ("psp-primary", "psp-semi-primary", "psp-mrv", "psp-georelay")
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("prefix")
+    build = paths.binary("psp-primary").parent.parent
+    subprocess.run([SCRIPT, folder, build], cwd=ROOT, check=True, timeout=300)
+    yield folder
+    subprocess.run([SCRIPT, "--remove", folder], cwd=ROOT, check=True)
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+
+
+def run(prefix: Path, *command: str) -> str:
+    """Runs an installed command elsewhere; returns its stdout."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PSP_")}
+    environment["PATH"] = f"{prefix / 'bin'}:/usr/bin:/bin"
+    done = subprocess.run(
+        command, cwd="/", env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_daemons_and_their_units(prefix: Path) -> None:
+    for daemon in DAEMONS:
+        assert "--" in run(prefix, daemon, "--help")
+    for unit in (prefix / "lib" / "systemd" / "system").iterdir():
+        assert f"ExecStart={prefix}/bin/{unit.stem} --config" in unit.read_text()
+
+
+def test_the_command_has_its_sql(prefix: Path, pair: Pair) -> None:
+    pair.run("CREATE TABLE t (id int PRIMARY KEY)")
+    run(prefix, "psp", "schema", "adopt", pair.dsn, "--primary-dsn", pair.primary_dsn, "--name", "a", "--yes")
+    with pair.connect() as connection:
+        row = connection.execute("SELECT name FROM psp.identity").fetchone()
+    assert row == ("a",)

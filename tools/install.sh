@@ -1,0 +1,45 @@
+#!/bin/sh
+# install.sh PREFIX BUILD: the daemons of BUILD, the psp command and systemd units, under PREFIX and independent of this
+# tree. install.sh --remove PREFIX: takes away what it puts there. Configuration and databases are not touched.
+set -eu
+
+daemons="psp-primary psp-semi-primary psp-mrv psp-georelay"
+units="psp-primary psp-semi-primary psp-mrv"
+
+remove() {
+    rm -rf "$1/lib/psp"
+    for name in $daemons psp; do rm -f "$1/bin/$name"; done
+    for name in $units; do rm -f "$1/lib/systemd/system/$name.service"; done
+}
+
+if [ "$1" = --remove ]; then
+    remove "$2"
+    exit 0
+fi
+tools/check_writable.sh "$1"
+prefix=$(cd "$1" && pwd)
+build=$2
+lib=$prefix/lib/psp
+
+remove "$prefix"
+mkdir -p "$prefix/bin" "$prefix/lib/systemd/system" "$lib"
+for name in $daemons; do install -s -m 755 "$build/bin/$name" "$prefix/bin/$name"; done
+for name in $units; do
+    sed "s|/usr/local/bin|$prefix/bin|" "deploy/systemd/$name.service" >"$prefix/lib/systemd/system/$name.service"
+done
+
+cp -R sql "$lib/sql"
+mkdir "$lib/python"
+cp -R schema_tool/psp "$lib/python/psp"
+find "$lib/python" -name __pycache__ -prune -exec rm -rf {} +
+python3 -m venv "$lib/venv"
+python3 tools/requirements.py >"$lib/requirements.txt"
+"$lib/venv/bin/pip" install --quiet --disable-pip-version-check -r "$lib/requirements.txt"
+echo "$lib/python" >"$("$lib/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/psp.pth"
+"$lib/venv/bin/python" -m compileall -q "$lib/python"
+cat >"$prefix/bin/psp" <<END
+#!/bin/sh
+exec "$lib/venv/bin/python" -m psp "\$@"
+END
+chmod 755 "$prefix/bin/psp"
+echo "Installed under $prefix: psp, $(echo "$daemons" | sed 's/ /, /g')"
