@@ -1,4 +1,4 @@
-"""requirements.py [EXTRA…]: what schema_tool needs at run time, and for its extras, one requirement a line."""
+"""requirements.py [EXTRA…]: what schema_tool needs at run time and for its extras, one a line."""
 
 import sys
 import tomllib

@@ -1,7 +1,7 @@
 """Where things are: the SQL and the daemons' binaries.
 
-The package is used in the repository (tools/make_venv.sh) or in what `make install` has made (tools/install.sh).
-Both have the SQL in a folder above this file; PSP_HOME and PSP_BIN override for unusual layouts.
+The package is used in the repository (tools/make_venv.sh) or in what `make install` has made
+(tools/install.sh). Both have the SQL in a folder above this file; PSP_HOME and PSP_BIN override that.
 """
 
 import os
@@ -28,7 +28,7 @@ def sql_dir(part: str) -> Path:
 
 
 def binary(name: str) -> Path:
-    """A daemon's executable: in PSP_BIN, else in the build folder, else in PATH. PspError if it is not there."""
+    """A daemon's executable: in PSP_BIN, else in the build folder, else in PATH. PspError if it is missing."""
     configured = os.environ.get("PSP_BIN")
     folder = Path(configured) if configured else home() / "build" / "bin"
     found = shutil.which(name, path=str(folder)) or (None if configured else shutil.which(name))
