@@ -28,7 +28,7 @@ def sql_dir(part: str) -> Path:
 
 
 def binary(name: str) -> Path:
-    """A daemon's executable: in PSP_BIN, else in the build folder, else in PATH. PspError if it is missing."""
+    """A daemon's executable: in PSP_BIN, or in the build folder or PATH. PspError if it is missing."""
     configured = os.environ.get("PSP_BIN")
     folder = Path(configured) if configured else home() / "build" / "bin"
     found = shutil.which(name, path=str(folder)) or (None if configured else shutil.which(name))
