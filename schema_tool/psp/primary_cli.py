@@ -64,7 +64,7 @@ def key(file: Annotated[Path, typer.Argument(help="The file to make; it must not
     """
     with errors_shown():
         write_cluster_key(file)
-    console.print(f"{file} is made. Next: key_file: {file} in the configuration of every daemon")
+    console.print(f"{file} is made. Next: key_file: {file.resolve()} in the configuration of every daemon")
 
 
 @app.command("verify")

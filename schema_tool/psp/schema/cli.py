@@ -141,8 +141,9 @@ def adopt_command(
 def join_command(dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName = "") -> None:
     """Makes an empty database a further semi-primary of the cluster, in the cluster's mode.
 
-    The command restores the schema. The semi-primary's daemon, once started, copies the rows while the others
-    commit; until the copy is complete, transactions that write here end with 08006.
+    The command restores the schema; roles that it names are created where they are missing, without LOGIN.
+    The semi-primary's daemon, once started, copies the rows while the others commit; until the copy is
+    complete, transactions that write here end with 08006.
 
     [bold]Example[/]
 
