@@ -145,6 +145,7 @@ REFUSED = {
     "CREATE TABLE t (id int PRIMARY KEY); CREATE UNLOGGED TABLE t_temp (id int)": "there already",
     "CREATE TABLE t (id int PRIMARY KEY); CREATE SCHEMA public_nryotw": "there already",
     "CREATE TABLE t (id int PRIMARY KEY DEFERRABLE)": "deferrable",
+    "CREATE TABLE t (id int PRIMARY KEY, CHECK (t IS NOT NULL))": "whole row",
     "CREATE TABLE t (k int PRIMARY KEY, e int UNIQUE); CREATE UNLOGGED TABLE z (e int REFERENCES t(e))": "at",
     """CREATE TABLE t (id int PRIMARY KEY); CREATE DOMAIN d AS t; CREATE TYPE c AS (x d[]);
        CREATE UNLOGGED TABLE z (saved c)""": "made of rows",

@@ -476,6 +476,22 @@ def test_who_may_not_insert_draws_no_number(granted: Pair) -> None:
         assert connection.execute("UPDATE t SET id = DEFAULT RETURNING id").fetchall() == [(3,), (4,)]
 
 
+@pytest.mark.parametrize("value", ["-1", "NULL", "7"])
+def test_errors_show_no_column_that_a_role_may_not_read(pair: Pair, value: str) -> None:
+    pair.run(
+        "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL CHECK (v >= 0), secret text,"
+        "g int GENERATED ALWAYS AS (v * 2) STORED CHECK (g < 10));"
+        "INSERT INTO t VALUES (1, 1, 'known to few');"
+        f"GRANT SELECT (id, v), UPDATE (v) ON t TO {APPLICATION}"
+    )
+    convert_pair(pair)
+    with pair.connect_as_application() as connection:
+        begin(connection)
+        with pytest.raises(errors.IntegrityError) as caught:
+            connection.execute(f"UPDATE t SET v = {value} WHERE id = 1".encode())
+    assert "few" not in str(caught.value)
+
+
 @pytest.mark.parametrize("function", ["insert_1", "update_1", "delete_1"])
 def test_the_triggers_functions_are_for_the_views_alone(granted: Pair, function: str) -> None:
     """They write with the rights of T's owner."""

@@ -45,13 +45,13 @@ class ForeignKeyDefinition:
 
 
 @dataclass(frozen=True)
-class InvalidCheck:
-    """A CHECK that is NOT VALID: rows of the table may break it."""
-
+class Check:
     name: str
     expression: str
     definition: str
     comment: str | None
+    valid: bool
+    columns: list[int]  # numbers; 0 is the whole row, below are PostgreSQL's own
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Details:
     grants: list[Grant]
     uniques: list[Unique]
     foreign_keys: list[ForeignKeyDefinition]
-    invalid_checks: list[InvalidCheck]
+    checks: list[Check]
 
 
 def _query(file: str) -> bytes:
@@ -94,7 +94,7 @@ def read_details(connection: psycopg.Connection[Any], table: Table) -> Details:
         defaults = cursor.execute(_query("table_defaults.sql"), (table.oid,)).fetchall()
         uniques = cursor.execute(_query("table_uniques.sql"), (table.oid,)).fetchall()
         foreign_keys = cursor.execute(_query("table_foreign_keys.sql"), (table.oid,)).fetchall()
-        invalid_checks = cursor.execute(_query("table_invalid_checks.sql"), (table.oid,)).fetchall()
+        checks = cursor.execute(_query("table_checks.sql"), (table.oid,)).fetchall()
     grants = connection.execute(_query("table_grants.sql"), {"oid": table.oid}).fetchall()
     return Details(
         **row,
@@ -103,5 +103,5 @@ def read_details(connection: psycopg.Connection[Any], table: Table) -> Details:
         grants=[Grant(*grant) for grant in grants],
         uniques=[Unique(**unique) for unique in uniques],
         foreign_keys=[ForeignKeyDefinition(**key) for key in foreign_keys],
-        invalid_checks=[InvalidCheck(**check) for check in invalid_checks],
+        checks=[Check(**check) for check in checks],
     )

@@ -62,8 +62,11 @@ def first_sql() -> list[str]:
     return [_environment().get_template(name).render() for name in FIRST_FILES]
 
 
-def table_sql(converted: ConvertedTable) -> str:
-    """T_temp, views and triggers of a table that is called T_persistent by now."""
+def table_sql(converted: ConvertedTable, constraints: dict[str, Any]) -> str:
+    """T_temp, views and triggers of a table that is called T_persistent by now.
+
+    `constraints`: what checks.constraints told of it.
+    """
     table, details = converted.captured.table, converted.details
     key = table.primary_key
     assert key is not None, "rules.check_table was not asked"
@@ -86,6 +89,7 @@ def table_sql(converted: ConvertedTable) -> str:
         "modes": [{"mode": mode, "view": view} for mode, view in converted.views.items()],
         "uniques": [_unique(converted, index) for index in table.guarded_indexes],
         "functions": details.functions,
+        "constraints": constraints,
         "key_name": key.name,
         "table_name": table.name,
         "schema_name": table.schema,

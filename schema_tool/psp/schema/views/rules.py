@@ -53,6 +53,11 @@ def _behaviour(table: Table, details: Details) -> Iterator[Problem]:
     if details.row_security:
         yield Problem("error", f"table {table.label}", "row-level security does not reach through the views",
                       "ALTER TABLE … DISABLE ROW LEVEL SECURITY, or use native mode")  # fmt: skip
+    for check in details.checks:
+        if any(number <= 0 for number in check.columns):
+            yield Problem("error", f"constraint {check.name} on {table.label}",
+                          "it names the whole row, or one of PostgreSQL's own columns",
+                          "name the table's columns")  # fmt: skip
     for name in details.dependents:
         yield Problem("error", name, f"it would go on reading {table.label}_persistent, with deleted rows",
                       "drop it, and create it again after conversion")  # fmt: skip
