@@ -327,7 +327,8 @@ TEST_F(SemiPrimaryTest, DatabaseThatIsNotItsOwnIsRefusedWithWhatToDo) {
   EXPECT_THAT(open(database_ + " dbname=postgres", "one"), HasSubstr("psp schema adopt"));
   EXPECT_THAT(open(database_ + " dbname=nowhere", "one"), HasSubstr("nowhere"));
   Sql("UPDATE psp.identity SET schema_version = 1");
-  EXPECT_THAT(open(database_, "one"), AllOf(HasSubstr("schema psp has version 1,"), HasSubstr(": release it")));
+  EXPECT_THAT(open(database_, "one"),
+              AllOf(HasSubstr("schema psp has version 1,"), HasSubstr(": release it")));
   Sql("UPDATE psp.identity SET schema_version = 99");
   EXPECT_THAT(open(database_, "one"), HasSubstr("a newer psp has made it"));
   Sql("UPDATE psp.identity SET schema_version = 2, mode = 'views'");
