@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from psp.cluster.pgserver import find_bin_dir
+from psp.paths import postgres_program
 
 from benchmarks.mrv.comparison import Report
 
@@ -47,7 +47,7 @@ class Load:
 def run(dsn: str, load: Load) -> Report:
     """Runs it to its end; raises PgbenchError if a statement failed other than by an abort."""
     command = [
-        str(find_bin_dir() / "pgbench"), "-n", "-M", "prepared", "-f", str(SCRIPTS / f"{load.script}.sql"),
+        str(postgres_program("pgbench")), "-n", "-M", "prepared", "-f", str(SCRIPTS / f"{load.script}.sql"),
         "-c", str(load.clients), "-j", str(min(JOBS, load.clients)), "-T", str(load.seconds),
         "-D", f"items={load.items}", f"--max-tries={TRIES}", dsn,
     ]  # fmt: skip

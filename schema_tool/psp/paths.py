@@ -1,14 +1,19 @@
-"""Where things are: the SQL and the daemons' binaries.
+"""Where things are: the SQL, the daemons' binaries, PostgreSQL's programs.
 
 The package is used in the repository (tools/make_venv.sh) or in what `make install` has made
 (tools/install.sh). Both have the SQL in a folder above this file; PSP_HOME and PSP_BIN override that.
 """
 
 import os
+import re
 import shutil
+import subprocess
+from functools import cache
 from pathlib import Path
 
 from psp.output import PspError
+
+POSTGRES_MIN_VERSION = 15
 
 
 def home() -> Path:
@@ -37,3 +42,36 @@ def binary(name: str) -> Path:
             f"{folder / name} is not there", f"make build, or set PSP_BIN to the folder that has {name}"
         )
     return Path(found)
+
+
+@cache
+def postgres_program(name: str) -> Path:
+    """A program of PostgreSQL 15 or later: pg_config's, Debian's or on the PATH. PspError if none."""
+    candidates = []
+    pg_config = shutil.which("pg_config")
+    if pg_config:
+        shown = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True)
+        candidates.append(Path(shown.stdout.strip()) / name)
+    debian = Path("/usr/lib/postgresql").glob(f"*/bin/{name}")
+    candidates += sorted(debian, key=lambda path: _number(path.parent.parent.name))
+    on_path = shutil.which(name)
+    if on_path:
+        candidates.append(Path(on_path))
+    for candidate in candidates:
+        if os.access(candidate, os.X_OK) and _version(candidate) >= POSTGRES_MIN_VERSION:
+            return candidate
+    looked = ", ".join(str(c) for c in candidates) or "pg_config's folder, /usr/lib/postgresql and the PATH"
+    raise PspError(
+        f"no {name} of PostgreSQL {POSTGRES_MIN_VERSION} or later found in {looked}",
+        "sudo apt-get install -y postgresql postgresql-contrib",
+    )
+
+
+def _version(program: Path) -> int:
+    shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    match = re.search(r"(\d+)", shown.stdout)
+    return int(match.group(1)) if match else 0
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else 0

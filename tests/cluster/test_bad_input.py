@@ -12,9 +12,9 @@ import pytest
 from psp import paths
 from psp.cluster import daemons
 from psp.cluster.local import PRIMARY, LocalCluster
-from psp.cluster.pgserver import find_bin_dir
 from psp.cluster.processes import ProcessName
 from psp.output import PspError
+from psp.paths import postgres_program
 from psp.schema.release import release
 from psp.waiting import wait_until
 from support import WAIT_S, connect, execute, raises, start_second, wait_for_row
@@ -187,9 +187,9 @@ def copy(cluster: LocalCluster) -> Iterator[str]:
         admin.execute("CREATE DATABASE staging")
     try:
         dump = subprocess.run(
-            [find_bin_dir() / "pg_dump", original], capture_output=True, check=True, timeout=WAIT_S
+            [postgres_program("pg_dump"), original], capture_output=True, check=True, timeout=WAIT_S
         ).stdout
-        psql = [str(find_bin_dir() / "psql"), "-q", restored]
+        psql = [str(postgres_program("psql")), "-q", restored]
         subprocess.run(psql, input=dump, stdout=subprocess.DEVNULL, check=True, timeout=WAIT_S)
         yield restored
     finally:

@@ -10,7 +10,7 @@ import pytest
 from clients import Sites
 from psp.cluster import growth
 from psp.cluster.local import LocalCluster, Options, Zone
-from psp.cluster.pgserver import find_bin_dir
+from psp.paths import postgres_program
 from psycopg.conninfo import conninfo_to_dict
 
 LOAD_S = 4
@@ -25,7 +25,7 @@ LENGTHS = {
 
 def pgbench(cluster: LocalCluster, name: str, *arguments: str) -> list[str]:
     """The command of a pgbench run at an SP."""
-    return [str(find_bin_dir() / "pgbench"), *arguments, cluster.sp(name).dsn]
+    return [str(postgres_program("pgbench")), *arguments, cluster.sp(name).dsn]
 
 
 def sysbench(cluster: LocalCluster, name: str, *arguments: str) -> list[str]:

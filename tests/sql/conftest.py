@@ -13,9 +13,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer, find_bin_dir, give_to_server
+from psp.cluster.pgserver import PgServer, give_to_server
 from psp.cluster.ports import PortAllocator
 from psp.cluster.temporary import TemporaryFolder
+from psp.paths import postgres_program
 from psp.schema.adopt import Options, adopt
 from psp.schema.primary import init_primary
 
@@ -74,7 +75,7 @@ class Pair:
 
     def dump(self, *options: str) -> str:
         done = subprocess.run(
-            [str(find_bin_dir() / "pg_dump"), *options, "-d", self.dsn],
+            [str(postgres_program("pg_dump")), *options, "-d", self.dsn],
             capture_output=True,
             text=True,
             check=True,

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from psp.cluster import growth, state, status, verify
 from psp.cluster.local import PRIMARY, LocalCluster, Options, Part, Zone
-from psp.cluster.pgserver import find_bin_dir
 from psp.output import Json, PspError, console, print_json
+from psp.paths import postgres_program
 from psp.problems import errors_shown
 from psp.schema.model import Mode
 from psp.waiting import wait_until
@@ -350,5 +350,5 @@ def psql(
             dsn = cluster.primary_dsn
         else:
             dsn = cluster.sp(node).admin_dsn if superuser else cluster.sp(node).dsn
-        program = str(find_bin_dir() / "psql")
+        program = str(postgres_program("psql"))
         os.execv(program, [program, dsn, *context.args])

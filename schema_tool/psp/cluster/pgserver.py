@@ -6,8 +6,6 @@ Everybody on this machine may connect (trust, loopback only): never put real dat
 
 import os
 import pwd
-import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,8 +17,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from psp.output import PspError
+from psp.paths import postgres_program
 
-MIN_VERSION = 15
 SUPERUSER = "psp"
 APP_ROLE = "app"
 START_TIMEOUT_S = 60
@@ -37,34 +35,6 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "fsync": "on",
     "log_line_prefix": "%m [%p] %q%u@%d ",
 }
-
-
-def find_bin_dir() -> Path:
-    """The folder with initdb and pg_ctl of PostgreSQL 15 or later: pg_config's first, then Debian's."""
-    candidates = []
-    pg_config = shutil.which("pg_config")
-    if pg_config:
-        shown = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True)
-        candidates.append(Path(shown.stdout.strip()))
-    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: _number(p.parent.name))
-    candidates.extend(debian)
-    for candidate in candidates:
-        if (candidate / "initdb").exists() and _server_version(candidate) >= MIN_VERSION:
-            return candidate
-    raise PspError(
-        f"no PostgreSQL {MIN_VERSION} or later found in {[str(c) for c in candidates]}",
-        "sudo apt-get install -y postgresql postgresql-contrib",
-    )
-
-
-def _server_version(bin_dir: Path) -> int:
-    shown = subprocess.run([bin_dir / "postgres", "--version"], capture_output=True, text=True, check=True)
-    match = re.search(r"(\d+)", shown.stdout)
-    return int(match.group(1)) if match else 0
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdigit() else 0
 
 
 def server_account() -> pwd.struct_passwd | None:
@@ -212,7 +182,7 @@ class PgServer:
         output = self.folder / "pg_ctl.out"  # a file: the server inherits it, a pipe would never close
         with output.open("wb") as stream:
             code = subprocess.run(
-                [str(find_bin_dir() / program), *arguments],
+                [str(postgres_program(program)), *arguments],
                 stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, cwd="/", check=False, **identity,
             ).returncode  # fmt: skip
         if code != 0:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,6 +12,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from psp.output import PspError
+from psp.paths import postgres_program
 
 LOCK_WAIT_MS = 5000
 _RESTRICT = re.compile(r"^\\(un)?restrict .*\n", re.MULTILINE)  # psql commands, not SQL
@@ -30,7 +29,8 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     if password:
         environment["PGPASSWORD"] = str(password)  # not on the command line, which everybody may read
     command = [
-        str(_pg_dump()), "--schema-only", "--no-publications", "--no-subscriptions", "--no-tablespaces",
+        str(postgres_program("pg_dump")), "--schema-only",
+        "--no-publications", "--no-subscriptions", "--no-tablespaces",
         "--exclude-schema=psp", f"--lock-wait-timeout={LOCK_WAIT_MS}", "-d", make_conninfo("", **settings),
     ]  # fmt: skip
     done = subprocess.run(
@@ -39,16 +39,6 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     if done.returncode != 0:
         raise PspError(f"pg_dump failed: {done.stderr.strip()}")
     return _roles(connection) + _RESTRICT.sub("", done.stdout, count=2)
-
-
-def _pg_dump() -> Path:
-    found = shutil.which("pg_dump")
-    if found:
-        return Path(found)
-    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_dump"))
-    if not installed:
-        raise PspError("pg_dump is not installed", "sudo apt-get install -y postgresql-client")
-    return installed[-1]
 
 
 def _roles(connection: psycopg.Connection[Any]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from psp.paths import POSTGRES_MIN_VERSION
 from psp.problems import Problem, sort
 from psp.schema.keys import KeyRefusedError, add_key_clause, key_column_type, normalisation
 from psp.schema.model import FIRST_USER_OID, LOCAL_OID_TYPES, Column, Database, Index, Sequence, Table
-from psp.schema.server import MIN_VERSION, ServerFacts
+from psp.schema.server import ServerFacts
 
 SERVER_LOCAL_TYPES = frozenset({"oid", "xid", "cid", "tid", "xid8", "pg_lsn", "pg_snapshot", "txid_snapshot"})
 """Numbers that a server gives out: they travel, but mean nothing at another server."""
@@ -39,9 +40,9 @@ def not_superuser(facts: ServerFacts) -> Problem:
 
 def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     where = f"database {database.name}"
-    if database.version < MIN_VERSION * 10000:
+    if database.version < POSTGRES_MIN_VERSION * 10000:
         yield Problem("error", where, f"PostgreSQL {database.version // 10000} is too old",
-                      f"upgrade to PostgreSQL {MIN_VERSION} or later")  # fmt: skip
+                      f"upgrade to PostgreSQL {POSTGRES_MIN_VERSION} or later")  # fmt: skip
     if facts.converted:
         yield Problem("error", where, "the database is in views mode", "psp schema release takes it out")
     elif facts.adopted:

@@ -11,8 +11,6 @@ from psycopg.rows import dict_row
 from psp.output import PspError
 from psp.paths import sql_dir
 
-MIN_VERSION = 15
-
 
 class SqlAsciiError(PspError):
     """The database does not know what its text means: not even its catalogs can be read as text."""

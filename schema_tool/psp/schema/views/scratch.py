@@ -10,10 +10,11 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from psp.cluster.pgserver import SUPERUSER, PgServer, find_bin_dir, give_to_server
+from psp.cluster.pgserver import SUPERUSER, PgServer, give_to_server
 from psp.cluster.ports import PortAllocator
 from psp.cluster.temporary import TemporaryFolder
 from psp.output import PspError
+from psp.paths import postgres_program
 from psp.problems import Problem
 from psp.schema import locks
 from psp.schema.views.convert import Options, convert
@@ -67,6 +68,6 @@ def _dump(server: PgServer) -> str:
 
 def _run(program: str, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(find_bin_dir() / program), *arguments],
+        [str(postgres_program(program)), *arguments],
         capture_output=True, encoding="utf-8", check=False, **more,
     )  # fmt: skip
