@@ -1,11 +1,18 @@
 // Which start of a primary's daemon decided which numbers. Each start begins an epoch: it draws a random id,
-// the epoch's history, and goes on with the number after the newest that is committed. A primary that was
+// the epoch's history, and gives out the numbers after the newest that is committed. A primary that was
 // restored from a backup, or promoted without the newest transactions, gives out numbers again; whoever has
 // the lost ones tells by their history that they are others.
+//
+// Batches commit side by side, so a primary that lost transactions may have a number and lack a smaller one;
+// so may one whose PostgreSQL has crashed in the middle of a batch, but then nobody was told of anything from
+// that batch on, except of own commits. So an epoch begins where the first number is missing whose batch is
+// not known to be decided; those above that were committed before are kept, by their transactions' ids.
 //
 // Values, pure.
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +23,7 @@ namespace psp {
 
 struct EpochStart {
   std::string history;  // 16 bytes
-  GlobalT start_t = 0;  // the first number that the epoch could give out
+  GlobalT start_t = 0;  // the first number that only this epoch and later ones may have decided
 
   friend bool operator==(const EpochStart&, const EpochStart&) = default;
 };
@@ -33,6 +40,28 @@ inline std::string HistoryOf(const EpochStarts& epochs, GlobalT global_t) {
   return history;
 }
 
+// Committed transactions by their numbers.
+using Commits = std::map<GlobalT, TxId>;
+
+// The numbers of a batch: each is committed, or will never be.
+struct NumberRange {
+  GlobalT first_t = 0;
+  GlobalT last_t = 0;
+
+  friend bool operator==(const NumberRange&, const NumberRange&) = default;
+};
+
+// The last number up to which all are decided, when those up to settled_t and those of `batches` are.
+inline GlobalT UnbrokenUpTo(GlobalT settled_t, std::vector<NumberRange> batches) {
+  std::sort(batches.begin(), batches.end(),
+            [](const NumberRange& a, const NumberRange& b) { return a.first_t < b.first_t; });
+  for (const NumberRange& batch : batches) {
+    if (batch.first_t > settled_t + 1) break;
+    settled_t = std::max(settled_t, batch.last_t);
+  }
+  return settled_t;
+}
+
 // Why a semi-primary whose newest number `newest_t` was decided under `history` cannot belong to the primary
 // of these epochs; empty when everything up to there is the same at both. 0: it has nothing but what was
 // there at adoption.
@@ -42,6 +71,15 @@ inline std::string HistoryObjection(const EpochStarts& epochs, GlobalT newest_t,
          ", that the primary does not have: the primary's database was restored from a backup, or promoted "
          "before it had everything. Let this semi-primary join anew: psp schema release, then psp cluster "
          "join from an empty database";
+}
+
+// The same for a commit of its own, decided under `history`, that is above what it has all of. `kept`: the
+// commits that the primary's epochs found above their beginnings.
+inline std::string OwnCommitObjection(const EpochStarts& epochs, const Commits& kept, GlobalT global_t,
+                                      const TxId& tx_id, std::string_view history) {
+  const auto found = kept.find(global_t);
+  if (found != kept.end() && found->second == tx_id) return {};
+  return HistoryObjection(epochs, global_t, history);
 }
 
 }  // namespace psp

@@ -34,6 +34,30 @@ TEST(EpochsTest, WhoHasALostNumberDoesNot) {
   EXPECT_NE(HistoryObjection({}, 7, ""), "");
 }
 
+TEST(EpochsTest, NumbersAreUnbrokenUpToTheFirstThatNoBatchHas) {
+  EXPECT_EQ(UnbrokenUpTo(0, {}), 0);
+  EXPECT_EQ(UnbrokenUpTo(48, {}), 48);
+  EXPECT_EQ(UnbrokenUpTo(48, {{51, 53}, {49, 50}}), 53) << "in whatever order they were decided";
+  EXPECT_EQ(UnbrokenUpTo(48, {{51, 53}, {54, 60}}), 48);
+  EXPECT_EQ(UnbrokenUpTo(48, {{49, 49}, {51, 53}}), 49);
+  EXPECT_EQ(UnbrokenUpTo(52, {{49, 50}, {51, 53}, {51, 53}, {55, 55}}), 53) << "some were settled since";
+  EXPECT_EQ(UnbrokenUpTo(48, {{49, 60}, {50, 50}, {61, 61}}), 61) << "one that was decided again, alone";
+}
+
+// 49 and 50 were missing when the second epoch began, and 53 was the newest number.
+TEST(EpochsTest, OwnCommitsAboveAGapAreKnownByTheirTransactions) {
+  const EpochStarts epochs = {{"first", 1}, {"second", 49}};
+  const TxId kept = *TxId::FromBytes("kept, 16 bytes!!");
+  const TxId other = *TxId::FromBytes("other, 16 bytes!");
+  const Commits commits = {{51, kept}, {53, kept}};
+  EXPECT_EQ(OwnCommitObjection(epochs, commits, 48, other, "first"), "");
+  EXPECT_NE(OwnCommitObjection(epochs, commits, 49, other, "first"), "") << "it is lost";
+  EXPECT_EQ(OwnCommitObjection(epochs, commits, 53, kept, "first"), "");
+  EXPECT_NE(OwnCommitObjection(epochs, commits, 53, other, "first"), "") << "another history's 53";
+  EXPECT_NE(OwnCommitObjection(epochs, commits, 54, kept, "first"), "");
+  EXPECT_EQ(OwnCommitObjection(epochs, commits, 54, other, "second"), "");
+}
+
 TEST(EpochsTest, WhoHasNothingBelongsAnywhere) {
   EXPECT_EQ(HistoryObjection(kEpochs, 0, ""), "");
   EXPECT_EQ(HistoryObjection(kEpochs, -1, "other"), "");

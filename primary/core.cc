@@ -29,8 +29,8 @@ PrimaryCore::PrimaryCore(const Options& options, Start start)
     : options_(options),
       epoch_(start.epoch),
       truncated_t_(start.truncated_t),
-      connections_(
-          {std::move(start.cluster_id), start.epoch, options.heartbeat_timeout_us, std::move(start.epochs)}),
+      connections_({std::move(start.cluster_id), start.epoch, options.heartbeat_timeout_us,
+                    std::move(start.epochs), std::move(start.kept)}),
       intake_(options.write_set_bytes_max, std::move(start.table_ids)),
       scheduler_(options.scheduler, start.closed_t),
       streams_(options.streams, start.epoch, start.closed_t) {
@@ -172,7 +172,7 @@ void PrimaryCore::OnHouseReport(HouseReport report, std::int64_t now_us) {
 std::uint64_t PrimaryCore::AskHousekeeper(bool truncate_log, bool purge_tx_log) {
   Acknowledgements::News news = acknowledgements_.TakeNews();
   actions_.house_works.push_back(
-      {++house_number_, std::move(news.joins), std::move(news.acks), truncate_log, purge_tx_log});
+      {++house_number_, std::move(news.joins), std::move(news.acks), closed_t(), truncate_log, purge_tx_log});
   return house_number_;
 }
 

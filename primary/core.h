@@ -53,6 +53,7 @@ class PrimaryCore {
     std::vector<RegistryRow> registry;
     std::unordered_set<std::uint32_t> table_ids;
     EpochStarts epochs{};  // this daemon's is the last
+    Commits kept{};        // that these epochs found above their beginnings
   };
 
   struct Send {

@@ -10,6 +10,7 @@
 #include <zmq.hpp>
 
 #include "common/clock.h"
+#include "common/epochs.h"
 #include "common/ids.h"
 #include "common/sockets.h"
 #include "proto/psp.pb.h"
@@ -36,8 +37,9 @@ class FakeSp {
   }
   void SendRaw(std::string_view bytes) { ASSERT_EQ(socket_.SendBytes(bytes), SendOutcome::kSent); }
 
-  // `newest_t` was decided in the epoch of that history.
-  void SayHello(GlobalT watermark, GlobalT newest_t = 0, const std::string& history = {}) {
+  // `newest_t` and `own` were decided in the epoch of that history.
+  void SayHello(GlobalT watermark, GlobalT newest_t = 0, const std::string& history = {},
+                const Commits& own = {}) {
     proto::ToPrimary message;
     proto::Hello* hello = message.mutable_hello();
     hello->set_cluster_id(cluster_id_);
@@ -48,6 +50,12 @@ class FakeSp {
     hello->set_protocol_version(kProtocolVersion);
     hello->set_newest_t(newest_t);
     hello->set_history(history);
+    for (const auto& [global_t, tx_id] : own) {
+      proto::OwnCommit* one = hello->add_own_commits();
+      one->set_global_t(global_t);
+      one->set_tx_id(tx_id.ToBytes());
+      one->set_history(history);
+    }
     Send(message);
   }
 

@@ -255,6 +255,45 @@ TEST_F(PrimaryTest, WhoHasWhatARestoredDatabaseLostIsRefusedAlsoWhenTheGapIsFill
   EXPECT_EQ(answer_to(2, first, 2).size(), 16U) << "it has nothing that was lost";
 }
 
+// The database as a copy of it would be that was made when 3 was decided and 2 was not; or as it is when the
+// batch of 2 was lost in a crash.
+TEST_F(PrimaryTest, WhoHasWhatIsMissingBelowTheNewestNumberIsRefused) {
+  FakeSp a = Sp(1);
+  a.SayHello(0);
+  const auto welcome = a.Next();
+  ASSERT_TRUE(welcome && welcome->has_welcome());
+  const std::string first = welcome->welcome().epochs(0).history();
+  for (int i = 1; i <= 3; ++i)
+    EXPECT_EQ(Decide(a, i, 0, Rows({{"k" + std::to_string(i), "1"}})).global_t(), i);
+  Stop();
+  Sql("DELETE FROM psp.replication_log WHERE global_t = 2; DELETE FROM psp.data WHERE global_t = 2;"
+      "DELETE FROM psp.tx_log WHERE global_t = 2; DELETE FROM psp.decided;"
+      "INSERT INTO psp.decided VALUES (3, 3); UPDATE psp.log_start SET settled_t = 1");
+  const auto is_let_in = [&](GlobalT newest_t, const Commits& own) {
+    FakeSp sp = Sp(1, 2);
+    sp.SayHello(newest_t, newest_t, first, own);
+    const auto answer = sp.Next();
+    proto::ToPrimary goodbye;
+    goodbye.mutable_goodbye();
+    sp.Send(goodbye);
+    return answer && answer->has_welcome() && !answer->welcome().say_hello();
+  };
+  for (int starts = 0; starts < 2; ++starts) {
+    Start();
+    EXPECT_EQ(Sql("SELECT max(start_t) FROM psp.epochs")[0][0].as<GlobalT>(), starts == 0 ? 2 : 4);
+    EXPECT_FALSE(is_let_in(3, {}));
+    EXPECT_FALSE(is_let_in(2, {}));
+    EXPECT_FALSE(is_let_in(1, {{2, Id(2)}, {3, Id(3)}}));
+    EXPECT_FALSE(is_let_in(1, {{3, Id(4)}}));
+    EXPECT_TRUE(is_let_in(1, {{3, Id(3)}}));
+    EXPECT_TRUE(is_let_in(1, {}));
+    if (starts == 0) Stop();
+  }
+  FakeSp b = Sp(2);
+  Enter(b, 1);
+  EXPECT_EQ(Decide(b, 5, 1, Rows({{"l", "1"}})).global_t(), 4) << "a missing number is not given out again";
+}
+
 // As a standby that is promoted has the address from one moment to the next, with the same epoch.
 TEST_F(PrimaryTest, AnotherServerInThePlaceOfItsOwnEndsTheDaemon) {
   FakeSp a = Sp(1);
@@ -286,8 +325,8 @@ TEST_F(PrimaryTest, EpochsThatNobodyCanStandInAreForgotten) {
   }
   EXPECT_EQ(Sql("SELECT start_t FROM psp.epochs").size(), 1U) << "those before have decided nothing";
   Stop();
-  Sql("INSERT INTO psp.epochs (epoch, start_t) VALUES (-3, 5), (-2, 10), (-1, 20);"
-      "DELETE FROM psp.epochs WHERE epoch > 0; UPDATE psp.log_start SET truncated_t = 15");
+  Sql("INSERT INTO psp.epochs (epoch, start_t, kept_t) VALUES (-3, 5, 4), (-2, 10, 9), (-1, 20, 19);"
+      "DELETE FROM psp.epochs WHERE epoch > 0; UPDATE psp.log_start SET truncated_t = 15, settled_t = 15");
   Start();
   const auto left = Sql("SELECT start_t FROM psp.epochs ORDER BY start_t");
   ASSERT_EQ(left.size(), 2U) << "one ended at 9, one began beyond the newest number";
@@ -384,7 +423,7 @@ TEST_F(PrimaryTest, SchemaOfAnotherVersionIsRefusedWithWhatToDo) {
   Sql("UPDATE psp.cluster SET schema_version = 1");
   const auto older = TakeOver(settings_.database);
   ASSERT_FALSE(older.ok());
-  EXPECT_EQ(older.error(), "schema psp has version 1, this daemon needs 3: run psp primary upgrade");
+  EXPECT_EQ(older.error(), "schema psp has version 1, this daemon needs 4: run psp primary upgrade");
   Sql("UPDATE psp.cluster SET schema_version = 99");
   const auto newer = TakeOver(settings_.database);
   ASSERT_FALSE(newer.ok());
@@ -417,7 +456,7 @@ TEST_F(PrimaryTest, BatchPlanReadsTablesByTheirKeysOnly) {
     tx.exec("PREPARE batch AS " + sql.str());
     for (const auto& row :
          tx.exec("EXPLAIN EXECUTE batch (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
-                 " NULL, NULL, NULL, NULL, NULL)")) {
+                 " NULL, NULL, NULL, NULL, NULL, NULL, NULL)")) {
       plan += row[0].as<std::string>() + "\n";
     }
   });

@@ -64,7 +64,20 @@ class PrimaryTest : public testing::Test {
     Start();
   }
   void TearDown() override {
-    if (server_) Stop();
+    if (!server_) return;
+    Stop();
+    ExpectAllIsWrittenDown();
+  }
+  // Which numbers were decided, whatever became of them.
+  void ExpectAllIsWrittenDown() {
+    std::vector<NumberRange> batches;
+    for (const pqxx::row& row : Sql("SELECT first_t, last_t FROM psp.decided")) {
+      batches.push_back({row[0].as<GlobalT>(), row[1].as<GlobalT>()});
+    }
+    const auto settled_t = Sql("SELECT settled_t FROM psp.log_start")[0][0].as<GlobalT>();
+    const auto newest_t =
+        Sql("SELECT coalesce(max(global_t), 0) FROM psp.replication_log")[0][0].as<GlobalT>();
+    EXPECT_GE(UnbrokenUpTo(settled_t, batches), newest_t);
   }
 
   static PrimarySettings Defaults() {

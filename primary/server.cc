@@ -39,7 +39,7 @@ PrimaryCore::Options ToCoreOptions(const PrimarySettings& settings) {
 
 PrimaryCore::Start ToCoreStart(const PrimaryState& state) {
   return {state.cluster_id, state.epoch,     state.closed_t, state.truncated_t,
-          state.registry,   state.table_ids, state.epochs};
+          state.registry,   state.table_ids, state.epochs,   state.kept};
 }
 
 auto SameServer(const std::string& server) {

@@ -1,5 +1,8 @@
 #include "primary/startup.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "common/pg_binary.h"
 #include "common/schema_version.h"
 #include "embedded/startup_sql.h"
@@ -8,7 +11,7 @@
 namespace psp {
 namespace {
 
-constexpr int kSchemaVersion = 3;  // sql/primary/schema.sql
+constexpr int kSchemaVersion = 4;  // sql/primary/schema.sql
 constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
 constexpr const char* kStandby = "this PostgreSQL is a standby";
@@ -55,16 +58,24 @@ void ReadState(pqxx::transaction_base& tx, PrimaryState* state) {
   state->table_ids = ReadTableIds(tx);
 }
 
-// From here on this daemon decides; what it gives out is told from what a lost copy of this database gave
-// out.
+// From here on this daemon decides; what it gives out, and what may be missing here, is told from what a lost
+// copy of this database gave out.
 void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
-  const GlobalT start_t = state->closed_t + 1;
+  std::vector<NumberRange> batches;
+  for (const pqxx::row& row : tx.exec("SELECT first_t, last_t FROM psp.decided")) {
+    batches.push_back({row[0].as<GlobalT>(), row[1].as<GlobalT>()});
+  }
+  const auto settled_t = tx.exec1("SELECT settled_t FROM psp.log_start")[0].as<GlobalT>();
+  const GlobalT start_t = std::min(state->closed_t, UnbrokenUpTo(settled_t, std::move(batches))) + 1;
   tx.exec_params(std::string(sql::kForgetEpochs), start_t);
-  tx.exec_params("INSERT INTO psp.epochs (epoch, start_t) VALUES ($1, $2)", state->epoch, start_t);
+  tx.exec_params(std::string(sql::kBeginEpoch), state->epoch, start_t, state->closed_t);
   state->epochs.clear();
   for (const pqxx::row& row : tx.exec(std::string(sql::kEpochs))) {
     state->epochs.push_back(
         {DecodeByteaText("\\x" + row[0].as<std::string>()).value_or(""), row[1].as<GlobalT>()});
+  }
+  for (const pqxx::row& row : tx.exec(std::string(sql::kKeptCommits))) {
+    state->kept.emplace(row[0].as<GlobalT>(), TxId::FromText(row[1].as<std::string>()).value_or(TxId()));
   }
 }
 

@@ -23,6 +23,7 @@ struct PrimaryState {
   std::vector<RegistryRow> registry;
   std::unordered_set<std::uint32_t> table_ids;
   EpochStarts epochs;  // this one is the last
+  Commits kept;        // that these epochs found above their beginnings
   std::string server;  // for IsSameServer
 };
 

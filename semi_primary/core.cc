@@ -75,8 +75,8 @@ void SemiPrimaryCore::OnApplyStarted(const ApplyStarted& started, std::int64_t n
   SetCatalog(started.catalog);
   position_.Reset(started.watermark);
   submissions_.OnStreamReset();
-  // Who joins has nothing that the new copy will not replace.
-  newest_t_ = joining_ ? 0 : std::max(newest_t_, started.newest_t);
+  if (joining_) own_.clear();  // the new copy will replace everything
+  own_.insert(started.own.begin(), started.own.end());
   GoOn(now_us);
 }
 
@@ -91,6 +91,7 @@ void SemiPrimaryCore::OnApplyProgress(const ApplyProgress& progress, std::int64_
   durable_ = progress.durable;
   joining_ = progress.joining;
   copied_rows_ = progress.copied_rows;
+  own_.erase(own_.begin(), own_.upper_bound(watermark_));
   submissions_.OnApplied(watermark_);
   if (joining_) SendHeartbeat(now_us);  // the primary sends more of the table
   Acknowledge();

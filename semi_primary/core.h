@@ -8,9 +8,9 @@
 // and everything open is sent again. Silence for heartbeat_timeout, or Welcome{say_hello}, begins anew.
 // Messages of another epoch are dropped.
 //
-// History: `newest_t_` covers every transaction whose rows are in this database or may come to be. Hello and
-// Welcome are answered for it: a primary that does not have it (common/epochs.h) gets nothing from here, and
-// nothing of it is applied.
+// History: what the stream has brought and `own_` cover every transaction whose rows are in this database or
+// may come to be. Hello tells of them: a primary that does not have them (common/epochs.h) gets nothing from
+// here, and nothing of it is applied. None is added between the connection's loss and the next Welcome.
 //
 // Copy: whatever it is interrupted by, it is taken from its first row to its last or begun anew, never put
 // together from parts of two.
@@ -107,6 +107,7 @@ class SemiPrimaryCore {
   void OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us);
 
   bool Take(const proto::Transaction& transaction, ApplyStep* step);
+  void NoteOwn(const std::string& tx_id, GlobalT global_t);
   bool AskName(SpId sp_id, std::int64_t now_us);
   void SayHello(std::int64_t now_us);
   void SayIfAlone(std::int64_t now_us);
@@ -116,6 +117,10 @@ class SemiPrimaryCore {
   void SendHeartbeat(std::int64_t now_us);
   void Send(proto::ToPrimary message);
   void Acknowledge();
+  // All that is committed up to here is in this database or on its way into it.
+  GlobalT newest_t() const { return MayCopyAnew() ? 0 : position_.position(); }
+  // Nothing in this database counts: the copy is not complete, nor will what was received make it so.
+  bool MayCopyAnew() const { return joining_ && (!copy_received_ || position_.position() < complete_t_); }
   KeyNames NamesOf(std::uint32_t table_id) const;
   std::string NameOf(SpId sp_id) const;
   std::string StateName() const;
@@ -139,11 +144,12 @@ class SemiPrimaryCore {
   bool joining_ = false;
   std::int64_t copy_rows_ = -1;  // of the copy that is arriving; -1: none has begun
   bool copy_received_ = false;   // all of the table has arrived
+  GlobalT complete_t_ = 0;       // it is a whole state once the stream has come here
   bool recovering_ = false;      // asked to stream again, nothing taken since
   GlobalT catch_up_t_ = 0;       // the primary's closed_t at Welcome
   EpochStarts epochs_;           // as the primary told last
   EpochStarts saved_epochs_;     // of these or older ones, on the disk
-  GlobalT newest_t_ = 0;         // see above
+  Commits own_;                  // own transactions above W
   GlobalT watermark_ = 0;
   GlobalT durable_ = 0;
   GlobalT acked_ = -1;

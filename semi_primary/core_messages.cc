@@ -45,11 +45,17 @@ void SemiPrimaryCore::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std:
     if (connected()) Disconnect("it does not know this semi-primary any more");
     return;
   }
+  // The answer to an older Hello, since when there is more to tell of.
+  if (connected() && epoch != epoch_) return Disconnect("it has begun anew");
   EpochStarts epochs;
   for (const auto& one : welcome.epochs()) epochs.push_back({one.history(), one.start_t()});
-  // Not only the primary's affair: this may be the answer to an older Hello.
-  const std::string lost = HistoryObjection(epochs, newest_t_, HistoryOf(epochs_, newest_t_));
+  const std::string lost = HistoryObjection(epochs, newest_t(), HistoryOf(epochs_, newest_t()));
   if (!lost.empty()) return OnRefused(lost, proto::Refused::OTHER_HISTORY);
+  if (MayCopyAnew() && copy_received_ &&
+      !HistoryObjection(epochs, complete_t_, HistoryOf(epochs_, complete_t_)).empty()) {
+    Say(Note::Level::kWarning, "the primary has lost what the copy was waiting for: it is copied anew");
+    copy_received_ = false;
+  }
   for (const auto& sp : welcome.semi_primaries()) sp_names_[sp.sp_id()] = sp.name();
   asking_name_ = false;
   if (epoch != epoch_) Say(Note::Level::kInfo, "connected to the primary, epoch " + std::to_string(epoch));
@@ -97,13 +103,13 @@ void SemiPrimaryCore::OnDecision(const proto::Decision& decision, std::int64_t n
     return;
   }
   if (decision.has_conflict() && AskName(decision.conflict().winner_sp_id(), now_us)) return;
-  newest_t_ = std::max(newest_t_, decision.global_t());
+  NoteOwn(decision.tx_id(), decision.global_t());
   submissions_.OnDecision(decision);
 }
 
 void SemiPrimaryCore::OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us) {
   if (reply.has_conflict() && AskName(reply.conflict().winner_sp_id(), now_us)) return;
-  newest_t_ = std::max(newest_t_, reply.global_t());  // in views mode it may be applied by this
+  NoteOwn(reply.tx_id(), reply.global_t());  // in views mode it may be applied by this
   submissions_.OnOutcomeReply(reply);
 }
 
@@ -128,7 +134,6 @@ void SemiPrimaryCore::OnReplicate(const proto::Replicate& replicate, std::int64_
       break;
   }
   recovering_ = false;
-  newest_t_ = std::max(newest_t_, replicate.closed_t());
   ApplyStep step;
   step.generation = generation_;
   step.closed_t = replicate.closed_t();
@@ -142,6 +147,13 @@ void SemiPrimaryCore::OnReplicate(const proto::Replicate& replicate, std::int64_
   actions_.steps.push_back(std::move(step));
 }
 
+// It may be, or come to be, in this database before the stream has brought all up to it, also when the stream
+// begins anew.
+void SemiPrimaryCore::NoteOwn(const std::string& tx_id, GlobalT global_t) {
+  const auto id = TxId::FromBytes(tx_id);
+  if (id && global_t > watermark_) own_.emplace(global_t, *id);
+}
+
 // The next transaction of the stream. False when it is malformed.
 bool SemiPrimaryCore::Take(const proto::Transaction& transaction, ApplyStep* step) {
   const auto tx_id = TxId::FromBytes(transaction.tx_id());
@@ -151,6 +163,7 @@ bool SemiPrimaryCore::Take(const proto::Transaction& transaction, ApplyStep* ste
   step->bytes += transaction.write_set().size();
   if (own) {
     if (!write_set) write_set = submissions_.WriteSetOf(*tx_id);
+    NoteOwn(transaction.tx_id(), transaction.global_t());
     submissions_.OnOwnTransaction(*tx_id, transaction.global_t());
   } else {
     submissions_.OnRemoteTransaction(transaction.global_t(), transaction.sp_id(), write_set);
@@ -182,8 +195,7 @@ void SemiPrimaryCore::OnSnapshotChunk(const proto::SnapshotChunk& chunk) {
   recovering_ = false;
   if (!chunk.last()) return;
   copy_received_ = true;
-  // The copy leaves out what was changed since.
-  newest_t_ = std::max({newest_t_, chunk.snapshot_t(), chunk.complete_t()});
+  complete_t_ = chunk.complete_t();  // it leaves out what was changed since
   position_.Reset(chunk.snapshot_t());
 }
 
@@ -208,8 +220,14 @@ void SemiPrimaryCore::SayHello(std::int64_t now_us) {
   hello->set_incarnation(options_.incarnation);
   hello->set_watermark(watermark_);
   hello->set_protocol_version(kProtocolVersion);
-  hello->set_newest_t(newest_t_);
-  hello->set_history(HistoryOf(epochs_, newest_t_));
+  hello->set_newest_t(newest_t());
+  hello->set_history(HistoryOf(epochs_, newest_t()));
+  for (auto one = own_.upper_bound(newest_t()); one != own_.end(); ++one) {
+    proto::OwnCommit* own = hello->add_own_commits();
+    own->set_global_t(one->first);
+    own->set_tx_id(one->second.ToBytes());
+    own->set_history(HistoryOf(epochs_, one->first));
+  }
 }
 
 // A wrong address looks like a primary that is not there yet: the operator must be told once.

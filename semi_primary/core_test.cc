@@ -53,9 +53,29 @@ class SemiPrimaryCoreTest : public testing::Test {
     }
     Hear(message, epoch);
   }
-  void Started(GlobalT watermark, bool joining = false, GlobalT newest_t = 0) {
-    core_.OnApplyEvent(
-        ApplyStarted{++generation_, watermark, joining, nullptr, std::max(watermark, newest_t)}, now_us_);
+  void Started(GlobalT watermark, bool joining = false, const Commits& own = {}) {
+    core_.OnApplyEvent(ApplyStarted{++generation_, watermark, joining, nullptr, own}, now_us_);
+  }
+  // The primary's daemon has begun anew.
+  void WelcomeAgain(GlobalT closed_t, const EpochStarts& epochs = kEpochs) {
+    proto::ToSemiPrimary message;
+    message.mutable_welcome()->set_say_hello(true);
+    Hear(message, kEpoch + 1);
+    core_.OnTime(now_us_);
+    Now();
+    Welcome(closed_t, kEpoch + 1, epochs);
+  }
+  // What Hello says after the connection was lost.
+  proto::Hello LostAndHello() {
+    now_us_ += kTimeoutUs + 1;
+    core_.OnTime(now_us_);
+    const auto actions = Now();
+    return actions.messages.empty() ? proto::Hello() : actions.messages.back().hello();
+  }
+  static std::vector<std::tuple<GlobalT, std::string, std::string>> Own(const proto::Hello& hello) {
+    std::vector<std::tuple<GlobalT, std::string, std::string>> own;
+    for (const auto& one : hello.own_commits()) own.emplace_back(one.global_t(), one.tx_id(), one.history());
+    return own;
   }
   // Connected and streaming.
   void Enter(GlobalT watermark = 0, bool joining = false) {
@@ -193,47 +213,86 @@ TEST_F(SemiPrimaryCoreTest, BeginsAnewWhenThePrimaryDoesNotKnowIt) {
 }
 
 // What it may hand over to applications or apply counts, not only W.
-TEST_F(SemiPrimaryCoreTest, HelloTellsTheNewestTransactionAndWhoDecidedIt) {
-  const auto hello = [this] {
-    now_us_ += kTimeoutUs + 1;
-    core_.OnTime(now_us_);
-    const auto actions = Now();
-    const proto::Hello said = actions.messages.empty() ? proto::Hello() : actions.messages.back().hello();
-    return std::pair(said.newest_t(), said.history());
+TEST_F(SemiPrimaryCoreTest, HelloTellsUpToWhereItHasAllAndWhoDecidedThat) {
+  const auto newest = [this] {
+    const proto::Hello hello = LostAndHello();
+    return std::pair(hello.newest_t(), hello.history());
   };
   Enter(0);
-  EXPECT_EQ(hello(), std::pair(GlobalT{0}, std::string())) << "it has what was there at adoption";
-  Started(90, false, 100);
-  EXPECT_EQ(hello(), std::pair(GlobalT{100}, std::string("older"))) << "an own commit above W";
+  EXPECT_EQ(newest(), std::pair(GlobalT{0}, std::string())) << "it has what was there at adoption";
+  Started(90);
+  EXPECT_EQ(newest(), std::pair(GlobalT{90}, std::string("older")));
   Welcome(90);
   Hear(Replicate(90, 150));
-  EXPECT_EQ(hello(), std::pair(GlobalT{150}, std::string("now"))) << "received, not applied yet";
-  Welcome(150);
-  proto::ToSemiPrimary message;
-  message.mutable_decision()->set_tx_id(Id(1).ToBytes());
-  message.mutable_decision()->set_global_t(160);
-  Hear(message);
+  EXPECT_EQ(newest(), std::pair(GlobalT{150}, std::string("now"))) << "received, not applied yet";
+  Started(95);
+  EXPECT_EQ(newest(), std::pair(GlobalT{95}, std::string("older"))) << "what was received is dropped";
+}
+
+TEST_F(SemiPrimaryCoreTest, HelloTellsOfOwnCommitsAboveThat) {
+  const auto own = [](GlobalT global_t, char id, const char* history) {
+    return std::tuple(global_t, Id(id).ToBytes(), std::string(history));
+  };
+  Enter(0);
+  Started(90, false, {{99, Id(9)}});
+  EXPECT_THAT(Own(LostAndHello()), ElementsAre(own(99, 9, "older"))) << "it is in psp.applied";
+  Welcome(90);
+  proto::ToSemiPrimary decision;
+  decision.mutable_decision()->set_tx_id(Id(1).ToBytes());
+  decision.mutable_decision()->set_global_t(160);
+  Hear(decision);
+  proto::ToSemiPrimary reply;
+  reply.mutable_outcome_reply()->set_tx_id(Id(2).ToBytes());
+  reply.mutable_outcome_reply()->set_global_t(140);
+  Hear(reply);
+  EXPECT_THAT(Own(LostAndHello()), ElementsAre(own(99, 9, "older"), own(140, 2, "now"), own(160, 1, "now")))
+      << "a backend or a local worker may be committing them";
+  Welcome(90);
+  auto stream = Replicate(90, 150);
+  Add(&stream, 145, kMe, 3, Rows("k"));
+  Hear(stream);
+  EXPECT_THAT(Own(LostAndHello()), ElementsAre(own(160, 1, "now"))) << "the others are in what was received";
   Started(90);
-  EXPECT_EQ(hello(), std::pair(GlobalT{160}, std::string("now"))) << "a backend may be committing it";
+  EXPECT_THAT(Own(LostAndHello()), SizeIs(4)) << "now they are not, and may still come in";
+  core_.OnApplyEvent(ApplyProgress{generation_, 150, 90, 0, false}, now_us_);
+  EXPECT_THAT(Own(LostAndHello()), ElementsAre(own(160, 1, "now")));
 }
 
 TEST_F(SemiPrimaryCoreTest, WhoJoinsTellsNothingUntilTheCopyIsThere) {
   Enter(90, true);
-  const auto newest = [this] {
-    now_us_ += kTimeoutUs + 1;
-    core_.OnTime(now_us_);
-    const auto actions = Now();
-    return actions.messages.empty() ? -1 : actions.messages.back().hello().newest_t();
-  };
-  EXPECT_EQ(newest(), 0) << "all of it will be replaced";
+  EXPECT_EQ(LostAndHello().newest_t(), 0) << "all of it will be replaced";
   Welcome(100);
   Hear(Chunk(100, 1, 1));
-  EXPECT_EQ(newest(), 0);
+  EXPECT_EQ(LostAndHello().newest_t(), 0);
   Welcome(100);
   auto last = Chunk(100, 1, 1, true);
   last.mutable_snapshot_chunk()->set_complete_t(120);
   Hear(last);
-  EXPECT_EQ(newest(), 120) << "the copy leaves out the rows that were changed up to there";
+  EXPECT_EQ(LostAndHello().newest_t(), 0) << "the rows that were changed up to 120 are missing";
+  Welcome(100);
+  Hear(Replicate(100, 120));
+  EXPECT_EQ(LostAndHello().newest_t(), 120);
+}
+
+// Whose log will not bring the rows that the copy has left out.
+TEST_F(SemiPrimaryCoreTest, CopyOfWhatThePrimaryHasLostBeginsAnew) {
+  Enter(90, true);
+  auto last = Chunk(110, 1, 1, true);
+  last.mutable_snapshot_chunk()->set_complete_t(120);
+  Hear(last);
+  const EpochStarts grown = {{"older", 1}, {"now", 101}, {"next", 121}};
+  WelcomeAgain(120, grown);
+  core_.OnApplyEvent(EpochsSaved{grown}, now_us_);
+  EXPECT_FALSE(Now().messages.at(0).recover().whole_table()) << "nothing is lost";
+  const EpochStarts gap = {{"older", 1}, {"now", 101}, {"restored", 120}};
+  proto::ToSemiPrimary say_hello;
+  say_hello.mutable_welcome()->set_say_hello(true);
+  Hear(say_hello);
+  Now();
+  Welcome(130, kEpoch + 2, gap);
+  core_.OnApplyEvent(EpochsSaved{gap}, now_us_);
+  EXPECT_TRUE(Now().messages.at(0).recover().whole_table());
+  EXPECT_FALSE(core_.fatal());
 }
 
 TEST_F(SemiPrimaryCoreTest, PrimaryThatDoesNotHaveWhatIsHereIsNotGivenAnything) {
@@ -251,12 +310,22 @@ TEST_F(SemiPrimaryCoreTest, PrimaryThatDoesNotHaveWhatIsHereIsNotGivenAnything) 
   }
 }
 
+// It was said before what has come since, and a primary that lacks that may have answered it.
+TEST_F(SemiPrimaryCoreTest, AnswerOfAnotherPrimaryToAnOlderHelloIsNoWelcome) {
+  Enter(90);
+  Welcome(90, kEpoch + 1);
+  EXPECT_FALSE(core_.connected());
+  EXPECT_TRUE(Now().reconnect);
+  core_.OnTime(now_us_);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kHello));
+}
+
 TEST_F(SemiPrimaryCoreTest, NothingGoesOnBeforeTheEpochsAreSaved) {
   Enter(90);
   Submit(1, Rows("k"));
   Now();
   const EpochStarts grown = {{"older", 1}, {"now", 101}, {"next", 111}};
-  Welcome(110, kEpoch + 1, grown);
+  WelcomeAgain(110, grown);
   Submit(2, Rows("l"));
   core_.OnApplyEvent(ApplyProgress{generation_, 90, 90, 0, false}, now_us_);
   auto actions = Now();
@@ -370,8 +439,7 @@ TEST_F(SemiPrimaryCoreTest, AcknowledgesOnlyWhatIsDurableAndAgainAfterWelcome) {
   EXPECT_EQ(actions.messages[0].ack().watermark(), 5);
   core_.OnApplyEvent(ApplyProgress{generation_, 10, 5, 0, false}, now_us_);
   EXPECT_THAT(Now().messages, IsEmpty());
-  Welcome(0, kEpoch + 1);
-  Now();
+  WelcomeAgain(0);
   core_.OnTime(now_us_);
   actions = Now();
   ASSERT_FALSE(actions.messages.empty());
@@ -425,7 +493,7 @@ TEST_F(SemiPrimaryCoreTest, RestOfAnInterruptedCopyIsDropped) {
 TEST_F(SemiPrimaryCoreTest, SecondCopyBeginsAnew) {
   Enter(0, true);
   Hear(Chunk(10, 2, 2));
-  Welcome(12, kEpoch + 1);
+  WelcomeAgain(12);
   EXPECT_TRUE(Now().messages.at(0).recover().whole_table());
   Hear(Chunk(12, 1, 1), kEpoch + 1);
   const auto actions = Now();

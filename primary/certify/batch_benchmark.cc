@@ -51,7 +51,9 @@ Batch MakeBatch(std::mt19937_64& random, GlobalT* last_t, int transactions, int 
     request->write_set = request->rows.SerializeAsString();
     batch.items.push_back({request, 0, "", std::nullopt});
   }
+  batch.numbers.first_t = *last_t + 1;
   for (BatchItem& item : batch.items) item.global_t = ++*last_t;
+  batch.numbers.last_t = *last_t;
   return batch;
 }
 

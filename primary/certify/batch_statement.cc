@@ -32,10 +32,10 @@ std::vector<BatchRow> RowsInKeyOrder(const Batch& batch) {
   return rows;
 }
 
-// The statement's parameters $1 to $15, one array each.
+// The statement's parameters: $1 to $15, one array each, and its numbers.
 class Parameters {
  public:
-  explicit Parameters(const Batch& batch) {
+  explicit Parameters(const Batch& batch) : numbers_(batch.numbers) {
     for (const BatchItem& item : batch.items) AddItem(item);
     for (const BatchRow& row : RowsInKeyOrder(batch)) AddRow(row);
   }
@@ -47,7 +47,8 @@ class Parameters {
           &row_item_, &row_table_, &row_key_, &row_deleted_, &row_image_, &row_known_}) {
       values.push_back(Binary(array->Finish()));
     }
-    return tx.exec_prepared(kStatement, pqxx::prepare::make_dynamic_params(values));
+    return tx.exec_prepared(kStatement, pqxx::prepare::make_dynamic_params(values), numbers_.first_t,
+                            numbers_.last_t);
   }
 
  private:
@@ -83,6 +84,7 @@ class Parameters {
     }
   }
 
+  const NumberRange numbers_;
   ArrayWriter tx_id_{kOidUuid}, sp_id_{kOidInt4}, global_t_{kOidInt8}, watermark_{kOidInt8},
       seen_from_{kOidInt4}, seen_to_{kOidInt4}, seen_{kOidInt8}, reason_{kOidText}, write_set_{kOidBytea};
   ArrayWriter row_item_{kOidInt4}, row_table_{kOidInt4}, row_key_{kOidBytea}, row_deleted_{kOidBool},

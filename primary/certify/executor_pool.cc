@@ -22,10 +22,11 @@ bool IsTheTransactionsOwn(const PgError& error) {
          error.sqlstate.starts_with("54");
 }
 
-// The transaction again, now only to be recorded as aborted.
-Batch Refused(const BatchItem& item, const PgError& error) {
-  BatchItem refused{item.request, 0, "refused by the primary's PostgreSQL: " + error.message, std::nullopt};
-  return {0, {std::move(refused)}};
+// The transaction again, now only to be recorded as aborted, and its number as never to be committed.
+Batch Refused(const Batch& alone, const PgError& error) {
+  BatchItem refused{alone.items[0].request, 0, "refused by the primary's PostgreSQL: " + error.message,
+                    std::nullopt};
+  return {alone.batch_id, {std::move(refused)}, alone.numbers};
 }
 
 }  // namespace
@@ -97,7 +98,7 @@ std::vector<Verdict> ExecutorPool::Decide(PgSession& session, const Batch& batch
       case PgReaction::kAbort:
         if (IsTheTransactionsOwn(error)) {
           if (batch.items.size() > 1) return DecideEachAlone(session, batch, stop);
-          if (batch.items[0].global_t > 0) return Decide(session, Refused(batch.items[0], error), stop);
+          if (batch.items[0].global_t > 0) return Decide(session, Refused(batch, error), stop);
         }
         if (WaitOrStop(stop, kTroubleWaitMs)) return {};
         break;
@@ -124,7 +125,8 @@ std::vector<Verdict> ExecutorPool::DecideEachAlone(PgSession& session, const Bat
                                                    std::stop_token stop) {
   std::vector<Verdict> all;
   for (const BatchItem& item : batch.items) {
-    std::vector<Verdict> one = Decide(session, Batch{batch.batch_id, {item}}, stop);
+    std::vector<Verdict> one =
+        Decide(session, Batch{batch.batch_id, {item}, {item.global_t, item.global_t}}, stop);
     if (one.empty()) return {};
     all.push_back(std::move(one[0]));
   }

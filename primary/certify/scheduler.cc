@@ -123,7 +123,7 @@ void Scheduler::Release(Entry* entry, bool committed_now) {
 
 std::optional<Batch> Scheduler::NextBatch() {
   if (ready_.empty()) return std::nullopt;
-  Batch batch{++last_batch_id_, {}};
+  Batch batch{++last_batch_id_, {}, {}};
   std::size_t batch_bytes = 0;
   while (!ready_.empty() && batch.items.size() < limits_.batch_transactions_max) {
     Entry* entry = ready_.front();
@@ -132,6 +132,8 @@ std::optional<Batch> Scheduler::NextBatch() {
     batch_bytes += entry_bytes;
     ready_.pop_front();
     const GlobalT global_t = entry->abort_reason.empty() ? ++last_t_ : 0;
+    if (global_t > 0)
+      batch.numbers = {batch.numbers.first_t > 0 ? batch.numbers.first_t : global_t, global_t};
     batch.items.push_back({entry->request, global_t, entry->abort_reason, entry->lost_on});
   }
   open_batches_.push_back({batch.batch_id, false, batch.items, {}});

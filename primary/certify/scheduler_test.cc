@@ -64,6 +64,7 @@ TEST(Scheduler, DisjointTransactionsShareABatchAndGetNumbersInOrder) {
   EXPECT_THAT(Ids(batch), ElementsAre(Id(1), Id(2)));
   EXPECT_EQ(batch->items[0].global_t, 101);
   EXPECT_EQ(batch->items[1].global_t, 102);
+  EXPECT_EQ(batch->numbers, (NumberRange{101, 102}));
   EXPECT_FALSE(scheduler.NextBatch());
   const auto finished = scheduler.Finish(Success(*batch));
   EXPECT_THAT(Numbers(finished.committed), ElementsAre(101, 102));
@@ -95,6 +96,7 @@ TEST(Scheduler, WaiterLosesWhenTheHolderCommits) {
   scheduler.Finish(Success(*first));
   const auto second = scheduler.NextBatch();
   ASSERT_THAT(Ids(second), testing::UnorderedElementsAre(Id(2), Id(3)));
+  EXPECT_EQ(second->numbers, (NumberRange{2, 2})) << "a loser has none";
   for (const BatchItem& item : second->items) {
     const bool is_loser = item.request->tx_id == Id(2);
     EXPECT_EQ(item.global_t == 0, is_loser);

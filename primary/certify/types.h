@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/epochs.h"
 #include "common/ids.h"
 #include "proto/psp.pb.h"
 
@@ -54,6 +55,7 @@ struct BatchItem {
 struct Batch {
   std::uint64_t batch_id = 0;
   std::vector<BatchItem> items;
+  NumberRange numbers{};  // that were given to its items; 0, 0: none
 };
 
 struct BatchResult {

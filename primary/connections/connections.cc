@@ -59,6 +59,12 @@ std::optional<proto::Refused> Connections::Objection(const proto::Hello& hello, 
   // After the log's beginning, since older epochs are forgotten.
   const std::string lost = HistoryObjection(settings_.epochs, hello.newest_t(), hello.history());
   if (!lost.empty()) return Refuse(Refused::OTHER_HISTORY, lost);
+  for (const proto::OwnCommit& own : hello.own_commits()) {
+    const TxId tx_id = TxId::FromBytes(own.tx_id()).value_or(TxId());
+    const std::string objection =
+        OwnCommitObjection(settings_.epochs, settings_.kept, own.global_t(), tx_id, own.history());
+    if (!objection.empty()) return Refuse(Refused::OTHER_HISTORY, objection);
+  }
   return std::nullopt;
 }
 

@@ -31,6 +31,7 @@ class Connections {
     Epoch epoch = 0;
     std::int64_t heartbeat_timeout_us = 3'000'000;
     EpochStarts epochs{};
+    Commits kept{};  // that these epochs found above their beginnings
   };
 
   // What to say to a Hello.

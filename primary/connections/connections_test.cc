@@ -44,7 +44,9 @@ class ConnectionsTest : public testing::Test {
     EXPECT_EQ(connections_.Heard("x", 7, 0), std::nullopt);
   }
 
-  Connections connections_{{kCluster, 7, kTimeoutUs, {{"older", 1}, {"now", 101}}}};
+  static TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number)); }
+
+  Connections connections_{{kCluster, 7, kTimeoutUs, {{"older", 1}, {"now", 101}}, {{103, Id('k')}}}};
 };
 
 TEST_F(ConnectionsTest, WelcomedSpIsHeardOverItsRouteInItsEpochOnly) {
@@ -110,6 +112,26 @@ TEST_F(ConnectionsTest, WhoHasWhatWasLostIsRefused) {
   joined_since.set_history("another");
   ExpectRefused(joined_since, proto::Refused::OTHER_HISTORY);
   EXPECT_EQ(Say("x", Hello(2, "tokyo")).kind, Kind::kWelcome);
+}
+
+TEST_F(ConnectionsTest, OwnCommitsAreLookedAtOneByOne) {
+  const auto with = [](GlobalT global_t, const std::string& tx_id) {
+    auto hello = Hello(1, "lisbon");
+    hello.set_newest_t(99);
+    hello.set_history("older");
+    for (const auto& [own_t, own_id] : {std::pair(GlobalT{100}, Id('a').ToBytes()), {global_t, tx_id}}) {
+      proto::OwnCommit* own = hello.add_own_commits();
+      own->set_global_t(own_t);
+      own->set_tx_id(own_id);
+      own->set_history("older");
+    }
+    return hello;
+  };
+  EXPECT_EQ(Say("x", with(103, Id('k').ToBytes())).kind, Kind::kWelcome);
+  connections_.Goodbye(1);
+  ExpectRefused(with(102, Id('k').ToBytes()), proto::Refused::OTHER_HISTORY);
+  ExpectRefused(with(103, Id('l').ToBytes()), proto::Refused::OTHER_HISTORY);
+  ExpectRefused(with(103, "no id"), proto::Refused::OTHER_HISTORY);
 }
 
 TEST_F(ConnectionsTest, SecondDaemonOfOneSpIsRefusedUntilTheFirstIsSilent) {

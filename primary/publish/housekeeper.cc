@@ -99,7 +99,10 @@ PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
     Write(tx, sql::kBeginJoins, work.joins);
     Write(tx, sql::kAcknowledge, work.acks);
     if (work.purge_tx_log) tx.exec_params(std::string(sql::kPurgeTxLog), tx_log_retention_s_);
-    if (work.truncate_log) tx.exec(std::string(sql::kTruncateLog));
+    if (work.truncate_log) {
+      tx.exec(std::string(sql::kTruncateLog));
+      tx.exec_params(std::string(sql::kSettle), work.settled_t);
+    }
     report.truncated_t = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>();
     report.registry = ReadRegistry(tx);
     report.table_ids = ReadTableIds(tx);

@@ -25,7 +25,8 @@ struct HouseWork {
   // To write down in this order, before anything is removed:
   std::map<SpId, GlobalT> joins;
   std::map<SpId, GlobalT> acks;
-  bool truncate_log = false;
+  GlobalT settled_t = 0;      // all numbers up to here are decided
+  bool truncate_log = false;  // what all have acknowledged; and the batches up to settled_t
   bool purge_tx_log = false;
 };
 

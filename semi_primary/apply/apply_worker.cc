@@ -100,16 +100,20 @@ ApplyWorker::After ApplyWorker::FoundAnotherDatabase() {
 
 PgResult<Done> ApplyWorker::ReadPosition() {
   activity_.backend_pid = session_.backend_pid();
-  const auto state = session_.Transaction([this](pqxx::work& tx) {
+  auto state = session_.Transaction([this](pqxx::work& tx) {
     if (options_.views_mode) tx.exec(kRecoverIfLost);
     const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
     tx.exec_prepared0("forget_proofs", GlobalT{0}, row[0].as<GlobalT>());
-    return std::tuple(row[0].as<GlobalT>(), row[1].as<bool>(), row[2].as<GlobalT>());
+    Commits own;
+    for (const pqxx::row& proof : tx.exec("SELECT global_t, tx_id FROM psp.applied")) {
+      own.emplace(proof[0].as<GlobalT>(), TxId::FromText(proof[1].as<std::string>()).value_or(TxId()));
+    }
+    return std::tuple(row[0].as<GlobalT>(), row[1].as<bool>(), std::move(own));
   });
   auto catalog = state ? LoadCatalog(session_) : PgResult<TableCatalogPtr>(state.error());
   if (!catalog) return catalog.error();
-  GlobalT newest_t = 0;
-  std::tie(watermark_, joining_, newest_t) = *state;
+  Commits own;
+  std::tie(watermark_, joining_, own) = std::move(*state);
   durable_ = -1;
   durable_at_us_ = 0;
   copied_rows_ = 0;
@@ -117,7 +121,7 @@ PgResult<Done> ApplyWorker::ReadPosition() {
   catalog_ = *catalog;
   catalog_is_early_ = joining_;
   ++generation_;
-  report_(ApplyStarted{generation_, watermark_, joining_, catalog_, newest_t});
+  report_(ApplyStarted{generation_, watermark_, joining_, catalog_, std::move(own)});
   return Done{};
 }
 

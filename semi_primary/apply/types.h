@@ -42,7 +42,7 @@ struct ApplyStarted {  // the stream must begin anew from here
   GlobalT watermark = 0;
   bool joining = false;
   TableCatalogPtr catalog;
-  GlobalT newest_t = 0;  // of psp.applied, or the watermark
+  Commits own{};  // that are in, above the watermark
 };
 struct ApplyProgress {
   std::uint64_t generation = 0;

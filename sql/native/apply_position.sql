@@ -1,4 +1,3 @@
 -- Where this database stands. Locked: the COMMIT of a lost session may still be on its way in the server. It moves W and
 -- takes proofs away, and the stream must not begin before that.
-SELECT w.watermark, i.joining, greatest(w.watermark, (SELECT max(global_t) FROM psp.applied)) AS newest_t
-  FROM psp.watermark w, psp.identity i FOR UPDATE OF w
+SELECT w.watermark, i.joining FROM psp.watermark w, psp.identity i FOR UPDATE OF w

@@ -10,6 +10,7 @@
 -- Their rows, in the order of (table_id, key), no key twice in the batch among those that may commit:
 --   $10 int4[] i   $11 int4[] table_id   $12 bytea[] key   $13 bool[] deleted   $14 bytea[] image
 --   $15 int8[] global_t of the version that the row replaces, where it is known (views mode)
+-- $16, $17: the first and the last number that was given to one of them; 0, 0: none was
 --
 -- Returns one row for each transaction that was decided before (with that decision) or that lost (with the key it
 -- lost on). All others have committed, or aborted for the reason they came with.
@@ -58,6 +59,8 @@ WITH known AS MATERIALIZED (
     FROM unnest($3::int8[], $1::uuid[], $2::int4[], $9::bytea[])
          WITH ORDINALITY AS t (global_t, tx_id, sp_id, write_set, i)
     WHERE t.i NOT IN (SELECT i FROM out)
+), decided AS (
+    INSERT INTO psp.decided (first_t, last_t) SELECT $16::int8, $17::int8 WHERE $17 > 0
 ), logged AS (
     INSERT INTO psp.tx_log (tx_id, sp_id, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id)
     SELECT t.tx_id, t.sp_id, t.global_t, NULL, NULL, NULL, NULL, NULL

@@ -5,7 +5,7 @@ CREATE SCHEMA psp;
 CREATE TABLE psp.cluster (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     cluster_id     uuid NOT NULL DEFAULT gen_random_uuid(),
-    schema_version integer NOT NULL DEFAULT 3,    -- a change here raises it: upgrades/NUMBER.sql
+    schema_version integer NOT NULL DEFAULT 4,    -- a change here raises it: upgrades/NUMBER.sql
     epoch          bigint NOT NULL DEFAULT 0,      -- the daemon adds one at each start
     mode           text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
     slots          integer NOT NULL DEFAULT 64,    -- stride of every sequence = most SPs there can ever be
@@ -16,10 +16,12 @@ INSERT INTO psp.cluster DEFAULT VALUES;
 
 -- Which start of the daemon decided which numbers: those from start_t to before the next one's. A database that was
 -- restored from a backup goes on with another history, and an SP that has what was lost is told by it.
+-- kept_t: the newest number when it began. start_t is smaller where numbers below kept_t were missing: common/epochs.h.
 CREATE TABLE psp.epochs (
     epoch   bigint PRIMARY KEY,
     history uuid NOT NULL DEFAULT gen_random_uuid(),
-    start_t bigint NOT NULL
+    start_t bigint NOT NULL,
+    kept_t  bigint NOT NULL
 );
 
 -- Every SP that ever was. Numbers are never used again; an SP that left keeps its row.
@@ -92,9 +94,17 @@ CREATE TABLE psp.replication_log (
 );
 ALTER TABLE psp.replication_log ALTER COLUMN write_set SET STORAGE EXTERNAL;
 
--- Where the log begins: everything <= truncated_t has been removed from it.
+-- The numbers of each batch that this daemon has decided, whoever won in it: a number above settled_t that no batch has is
+-- not decided. One row for each batch, soon deleted; no index, since only a start reads it.
+CREATE TABLE psp.decided (
+    first_t bigint NOT NULL,
+    last_t  bigint NOT NULL
+);
+
+-- Where the log begins: everything <= truncated_t has been removed from it. Every number <= settled_t is decided.
 CREATE TABLE psp.log_start (
     only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    truncated_t bigint NOT NULL DEFAULT 0
+    truncated_t bigint NOT NULL DEFAULT 0,
+    settled_t   bigint NOT NULL DEFAULT 0
 );
 INSERT INTO psp.log_start DEFAULT VALUES;

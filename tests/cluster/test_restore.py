@@ -7,6 +7,7 @@ from typing import LiteralString
 import psycopg
 from conftest import SCHEMA
 from psp.cluster.local import PRIMARY, LocalCluster, SpNode
+from psp.cluster.pgserver import PgServer, find_bin_dir
 from psp.waiting import wait_until
 from support import (
     CONNECTION_FAILURE,
@@ -15,6 +16,7 @@ from support import (
     execute,
     raises,
     retry,
+    running,
     wait_for_row,
 )
 
@@ -25,6 +27,22 @@ OWNERS: LiteralString = "SELECT DISTINCT owner FROM account ORDER BY owner"
 def copy_folder(source: Path, target: Path) -> None:
     """With owners and rights."""
     subprocess.run(["cp", "-a", str(source), str(target)], check=True)
+
+
+def back_up(server: PgServer, target: Path) -> None:
+    """A copy of a server that runs, as of now."""
+    program = str(find_bin_dir() / "pg_basebackup")
+    subprocess.run(
+        [program, "-d", server.socket_dsn("postgres"), "-D", str(target), "-c", "fast", "--no-sync"],
+        check=True,
+    )
+    subprocess.run(["chown", "-R", f"--reference={server.data_dir}", str(target)], check=True)
+
+
+def restore(server: PgServer, copy: Path) -> None:
+    """Into the place of the server's own folder; it must be stopped."""
+    subprocess.run(["rm", "-r", str(server.data_dir)], check=True)
+    copy_folder(copy, server.data_dir)
 
 
 def write(sp: SpNode, key: int, owner: str) -> None:
@@ -45,19 +63,17 @@ def test_who_has_lost_transactions_is_not_let_in_again(tmp_path: Path) -> None:
     """Also not when new transactions have their numbers; who has none of them goes on."""
     with adopted_pair([SCHEMA.read_text()]) as cluster:
         north, south = cluster.sps
-        data = cluster.server(PRIMARY).data_dir
         write(north, 0, "kept")
         wait_for_row(south, "SELECT 1 FROM account WHERE id = 0")
         cluster.stop(PRIMARY)
-        copy_folder(data, tmp_path / "backup")
+        copy_folder(cluster.server(PRIMARY).data_dir, tmp_path / "backup")
         cluster.start(PRIMARY)
         cluster.stop("south", "daemon")
         for n in range(1, 4):
             write(north, n, "lost")
 
         cluster.stop(PRIMARY)
-        subprocess.run(["rm", "-r", str(data)], check=True)
-        copy_folder(tmp_path / "backup", data)
+        restore(cluster.server(PRIMARY), tmp_path / "backup")
         cluster.start(PRIMARY)
         await_refusal(cluster, "north")
         cluster.start("south", "daemon")
@@ -70,3 +86,32 @@ def test_who_has_lost_transactions_is_not_let_in_again(tmp_path: Path) -> None:
         with raises(CONNECTION_FAILURE):
             execute(north, ADD, (9, "of another history"))
         assert execute(south, OWNERS) == [("filled",), ("kept",)]
+
+
+def test_a_copy_that_has_a_number_and_lacks_a_smaller_one(tmp_path: Path) -> None:
+    """North has the missing one and is refused. South has committed the other one, and that is there."""
+    with adopted_pair([SCHEMA.read_text()]) as cluster:
+        north, south = cluster.sps
+        primary = cluster.server(PRIMARY)
+        write(north, 0, "kept")
+        wait_for_row(south, "SELECT 1 FROM account WHERE id = 0")
+        update: LiteralString = "UPDATE account SET owner = 'lost' WHERE id = 0"
+        with psycopg.connect(cluster.primary_dsn) as session, psycopg.connect(cluster.primary_dsn) as watch:
+            watch.autocommit = True
+            session.execute("SELECT FROM psp.data FOR UPDATE")  # the batch that is decided first waits here
+            with running(lambda: execute(north, update)):
+                waits: LiteralString = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                wait_until("a batch to wait", lambda: watch.execute(waits).fetchall(), WAIT_S)
+                write(south, 1, "kept")
+                back_up(primary, tmp_path / "backup")
+                cluster.kill("south")
+                session.rollback()
+
+        cluster.stop(PRIMARY)
+        restore(primary, tmp_path / "backup")
+        cluster.start(PRIMARY)
+        await_refusal(cluster, "north")
+        assert execute(north, OWNERS) == [("kept",), ("lost",)]
+        cluster.start("south", "daemon")
+        write(south, 2, "kept")
+        assert execute(south, OWNERS) == [("kept",)]

@@ -48,7 +48,7 @@ void Applier::Begin() {
   complete_t_ = INT64_MAX;
   durable_ = -1;
   const SpState& state = *database_.state();
-  Report(ApplyStarted{++generation_, state.watermark, state.joining, SharedCatalog(), state.newest_t()});
+  Report(ApplyStarted{++generation_, state.watermark, state.joining, SharedCatalog(), state.applied});
 }
 
 void Applier::OnPostgresCrash() {
@@ -135,8 +135,7 @@ void Applier::Write() {
   next.watermark = upto_t_;
   if (next.watermark >= complete_t_) next.joining = false;
   std::erase_if(next.applied, [&](const auto& one) { return one.first <= next.watermark; });
-  if (!batch_.empty() && batch_.back().global_t == upto_t_)
-    database_.NoteNewest(upto_t_, batch_.back().tx_id);
+  for (const ApplyTransaction& one : batch_) database_.NoteBrought(one.global_t, one.tx_id);
   sim_.Trace("apply: W is ", next.watermark);
   Done(std::move(next));
 }

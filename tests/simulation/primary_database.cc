@@ -22,14 +22,28 @@ GlobalT PrimaryDatabase::closed_t() const {
   return log_.empty() ? truncated_t_ : std::max(truncated_t_, log_.rbegin()->first);
 }
 
-// As in sql/primary/forget_epochs.sql.
+// As in primary/startup.cc and sql/primary/forget_epochs.sql.
 Epoch PrimaryDatabase::BeginEpoch(const std::string& history) {
-  const GlobalT start_t = closed_t() + 1;
+  const bool sees_gaps = mutation_ != Mutation::kGapsAreNotSeen;
+  const GlobalT start_t = (sees_gaps ? std::min(closed_t(), unbroken_t()) : closed_t()) + 1;
   std::erase_if(epochs_, [&](const EpochStart& epoch) { return epoch.start_t >= start_t; });
   while (epochs_.size() > 1 && epochs_[1].start_t <= truncated_t_) epochs_.erase(epochs_.begin());
   const bool draws = mutation_ != Mutation::kHistoryIsNotDrawn || epochs_.empty();
   epochs_.push_back({draws ? history : epochs_.back().history, start_t});
+  kept_t_[start_t] = settled_t_ = closed_t();
+  decided_.clear();
   return ++epoch_;
+}
+
+Commits PrimaryDatabase::kept() const {
+  Commits kept;
+  for (const EpochStart& epoch : epochs_) {
+    const auto end = log_.upper_bound(kept_t_.at(epoch.start_t));
+    for (auto one = log_.lower_bound(epoch.start_t); one != end; ++one) {
+      kept.emplace(one->first, one->second.tx_id);
+    }
+  }
+  return kept;
 }
 
 std::vector<RegistryRow> PrimaryDatabase::Registry() const {
@@ -72,6 +86,7 @@ void PrimaryDatabase::Write(const BatchItem& item) {
 
 std::vector<Verdict> PrimaryDatabase::Decide(const Batch& batch) {
   std::vector<Verdict> verdicts;
+  if (batch.numbers.last_t > 0) decided_.push_back(batch.numbers);
   for (const BatchItem& item : batch.items) {
     const auto known = tx_log_.find(item.request->tx_id);
     Verdict verdict{item.global_t, std::nullopt, item.abort_reason};
@@ -136,7 +151,11 @@ HouseReport PrimaryDatabase::Keep(const HouseWork& work) {
     const auto join = joins_.find(sp_id);
     if (join != joins_.end() && join->second <= acked_t) joins_.erase(join);
   }
-  if (work.truncate_log) Truncate();
+  if (work.truncate_log) {
+    Truncate();
+    settled_t_ = std::max(settled_t_, work.settled_t);
+    std::erase_if(decided_, [&](const NumberRange& batch) { return batch.last_t <= settled_t_; });
+  }
   return {work.number, Registry(), TableIds(), truncated_t_};
 }
 

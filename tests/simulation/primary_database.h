@@ -41,7 +41,9 @@ class PrimaryDatabase {
   // `history`: what this start draws.
   Epoch BeginEpoch(const std::string& history);
   const EpochStarts& epochs() const { return epochs_; }
+  Commits kept() const;
   GlobalT closed_t() const;
+  GlobalT unbroken_t() const { return UnbrokenUpTo(settled_t_, decided_); }
   GlobalT truncated_t() const { return truncated_t_; }
   std::vector<RegistryRow> Registry() const;
   std::unordered_set<std::uint32_t> TableIds() const { return {1, 2, 3}; }
@@ -68,7 +70,10 @@ class PrimaryDatabase {
   Mutation mutation_;
   Epoch epoch_ = 0;
   EpochStarts epochs_;
+  std::map<GlobalT, GlobalT> kept_t_;  // by start_t
   GlobalT truncated_t_ = 0;
+  GlobalT settled_t_ = 0;
+  std::vector<NumberRange> decided_;
   std::map<SpId, GlobalT> acked_;
   std::map<SpId, GlobalT> joins_;  // join_t, where it is not null
   std::map<RowKey, Row> data_;

@@ -30,6 +30,16 @@ void AddRestores(Scenario* scenario) {
   }
 }
 
+// Soon after the backup, so that somebody stands where it has the gap.
+void AddRestoreWithGap(Scenario* scenario) {
+  Simulator dice(scenario->seed ^ 0x6A9, false);
+  if (scenario->executors == 1 || !dice.Chance(20)) return;
+  const std::int64_t at_us = dice.Between(50'000, scenario->run_us * 3 / 4);
+  scenario->gap_backups_us.push_back(at_us);
+  scenario->faults.push_back({Fault::Kind::kRestorePrimary, 0, at_us + dice.Between(5'000, 100'000),
+                              dice.Between(1'000, 1'000'000)});
+}
+
 }  // namespace
 
 Scenario MakeScenario(std::uint64_t seed) {
@@ -67,6 +77,7 @@ Scenario MakeScenario(std::uint64_t seed) {
     scenario.faults.push_back(fault);
   }
   AddRestores(&scenario);
+  AddRestoreWithGap(&scenario);
   std::sort(scenario.faults.begin(), scenario.faults.end(),
             [](const Fault& a, const Fault& b) { return a.at_us < b.at_us; });
   return scenario;
@@ -82,6 +93,9 @@ std::string Describe(const Scenario& scenario) {
     out << "  " << scenario.joins_us[i] << " us  SP " << scenario.sps + 1 + i << " joins\n";
   }
   for (const std::int64_t at_us : scenario.backups_us) out << "  " << at_us << " us  backup of the primary\n";
+  for (const std::int64_t at_us : scenario.gap_backups_us) {
+    out << "  " << at_us << " us  backup of the primary as soon as it has a gap\n";
+  }
   for (const Fault& fault : scenario.faults) {
     out << "  " << fault.at_us << " us  " << kFaultNames.at(static_cast<std::size_t>(fault.kind));
     if (fault.sp_id != 0) out << " of SP " << fault.sp_id;

@@ -36,6 +36,7 @@ enum class Mutation {
   kCopyIsNotCleared,        // a copy that begins anew leaves the rows of the one before
   kJoinedBeforeTheLog,      // an SP opens with the copy, before the log has brought what the copy left out
   kHistoryIsNotDrawn,       // each start of the primary's daemon goes on with the history of the last one
+  kGapsAreNotSeen,          // an epoch begins after the newest number, whatever is missing below it
   kEpochsAreNotSaved,       // an SP tells that it has saved the primary's epochs, and has not
   kLogIsNotKeptForJoiners,  // the log is truncated to what those that have joined acknowledge
 };
@@ -57,7 +58,9 @@ struct Scenario {
   std::int64_t latency_us = 20'000;  // one way, to the farthest SP
   std::int64_t run_us = 4'000'000;
   std::vector<std::int64_t> backups_us;  // when the primary's database is copied
-  int backend_dies_percent = 2;          // between the decision and its COMMIT
+  // From when on it is copied as soon as a number is decided and a smaller one is not.
+  std::vector<std::int64_t> gap_backups_us;
+  int backend_dies_percent = 2;  // between the decision and its COMMIT
   std::vector<Fault> faults;
 };
 

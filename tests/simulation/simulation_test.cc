@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kSeeds = 1000;
 constexpr std::uint64_t kMutationSeeds = 4 * kSeeds;  // until one finds the mistake
 // Those that have found something.
-constexpr std::uint64_t kFinders[] = {2419};
+constexpr std::uint64_t kFinders[] = {726, 2419};
 
 std::optional<std::uint64_t> FromEnvironment(const char* name) {
   const char* text = std::getenv(name);
@@ -68,7 +68,9 @@ TEST(Simulation, ASeedGivesTheSameRunAgain) {
 class MutationTest : public ::testing::TestWithParam<Mutation> {};
 
 TEST_P(MutationTest, IsFound) {
-  for (std::uint64_t seed = 1; seed <= kMutationSeeds; ++seed) {
+  std::vector<std::uint64_t> seeds(std::begin(kFinders), std::end(kFinders));
+  for (std::uint64_t seed = 1; seed <= kMutationSeeds; ++seed) seeds.push_back(seed);
+  for (const std::uint64_t seed : seeds) {
     Scenario scenario = MakeScenario(seed);
     scenario.mutation = GetParam();
     const RunResult result = simulation::Run(scenario, false);
@@ -84,7 +86,8 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                                            Mutation::kAckBeforeDurable, Mutation::kOwnMarkersAreTaken,
                                            Mutation::kNoWaitForOwnBackend, Mutation::kCopyIsNotCleared,
                                            Mutation::kJoinedBeforeTheLog, Mutation::kLogIsNotKeptForJoiners,
-                                           Mutation::kHistoryIsNotDrawn, Mutation::kEpochsAreNotSaved));
+                                           Mutation::kHistoryIsNotDrawn, Mutation::kGapsAreNotSeen,
+                                           Mutation::kEpochsAreNotSaved));
 
 }  // namespace
 }  // namespace psp::simulation

@@ -52,11 +52,6 @@ void SpDatabase::Crash() {
   locks_.clear();
 }
 
-const TxId* SpDatabase::TransactionAt(GlobalT watermark) const {
-  const auto found = newest_.find(watermark);
-  return found == newest_.end() ? nullptr : &found->second;
-}
-
 bool SpDatabase::TryLock(LockOwner owner, const RowKey& key) {
   return locks_.try_emplace(key, owner).first->second == owner;
 }

@@ -23,15 +23,12 @@ struct SpRow {
 struct SpState {
   std::map<RowKey, SpRow> rows;
   GlobalT watermark = 0;
-  bool joining = false;             // the copy of the table is not complete
-  std::map<GlobalT, TxId> applied;  // above W
+  bool joining = false;  // the copy of the table is not complete
+  Commits applied;       // above W
   EpochStarts epochs;
   std::uint64_t versions = 0;
 
   SnapshotView Snapshot() const;
-  GlobalT newest_t() const {
-    return applied.empty() ? watermark : std::max(watermark, applied.rbegin()->first);
-  }
   void Put(const RowKey& key, const std::string& image) { rows[key] = {image, ++versions}; }
   // The row's version; 0: there is none.
   std::uint64_t VersionOf(const RowKey& key) const;
@@ -50,9 +47,10 @@ class SpDatabase {
   const SpStatePtr& state() const { return state_; }
 
   void Commit(SpState next);
-  // The transaction that has the number W, told by the stream whenever W moves. Only the checks ask for it.
-  void NoteNewest(GlobalT watermark, const TxId& tx_id) { newest_[watermark] = tx_id; }
-  const TxId* TransactionAt(GlobalT watermark) const;
+  // What the stream has brought last for each number, above W, too, after a crash. Only the checks ask for
+  // it.
+  void NoteBrought(GlobalT global_t, const TxId& tx_id) { brought_[global_t] = tx_id; }
+  const Commits& brought() const { return brought_; }
   void Flush();
   void Crash();
   void Start() { up_ = true; }
@@ -70,7 +68,7 @@ class SpDatabase {
   SpStatePtr durable_;
   std::deque<SpStatePtr> not_durable_;
   std::map<RowKey, LockOwner> locks_;
-  std::map<GlobalT, TxId> newest_;
+  Commits brought_;
 };
 
 RowKey AdvisoryLock(const TxId& tx_id);

@@ -16,7 +16,7 @@ from psp.schema.server import refuse_sql_ascii
 
 SLOTS = 64  # by default, as in sql/primary/schema.sql
 SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
-SCHEMA_VERSION = 3  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
+SCHEMA_VERSION = 4  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
 DAEMON_LOCK = (7369584, 1)  # primary/startup.cc
 
 
@@ -94,10 +94,10 @@ def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> 
 def wipe(connection: psycopg.Connection[Any]) -> None:
     """Forgets an adoption that was not finished."""
     connection.execute(
-        "TRUNCATE psp.semi_primaries, psp.tables, psp.sequences, psp.data, psp.tx_log, psp.replication_log "
-        "RESTART IDENTITY"
+        "TRUNCATE psp.semi_primaries, psp.tables, psp.sequences, psp.data, psp.tx_log, psp.replication_log, "
+        "psp.decided RESTART IDENTITY"
     )
-    connection.execute("UPDATE psp.log_start SET truncated_t = 0")
+    connection.execute("UPDATE psp.log_start SET truncated_t = 0, settled_t = 0")
 
 
 def register(connection: psycopg.Connection[Any], name: str, zone: str, acked_t: int) -> int:
