@@ -6,8 +6,9 @@ from typing import LiteralString
 
 import psycopg
 from conftest import SCHEMA
+from psp import paths
 from psp.cluster.local import PRIMARY, LocalCluster, SpNode
-from psp.cluster.pgserver import PgServer, find_bin_dir
+from psp.cluster.pgserver import PgServer
 from psp.waiting import wait_until
 from support import (
     CONNECTION_FAILURE,
@@ -31,7 +32,7 @@ def copy_folder(source: Path, target: Path) -> None:
 
 def back_up(server: PgServer, target: Path) -> None:
     """A copy of a server that runs, as of now."""
-    program = str(find_bin_dir() / "pg_basebackup")
+    program = str(paths.postgres_program("pg_basebackup"))
     subprocess.run(
         [program, "-d", server.socket_dsn("postgres"), "-D", str(target), "-c", "fast", "--no-sync"],
         check=True,
