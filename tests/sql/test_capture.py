@@ -343,3 +343,18 @@ def test_client_encoding_survives_an_error(app: Pair) -> None:
             connection.execute(b"BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO t VALUES (9, 9, '')")
         connection.rollback()
         assert connection.execute("SHOW client_encoding").fetchone() == ("LATIN1",)
+
+
+@pytest.mark.parametrize(
+    ("detail", "hint"), [("", ""), ("why", ""), ("", "what to do"), ("why", "what to do")]
+)
+def test_errors_of_commit_have_no_empty_lines(pair: Pair, detail: str, hint: str) -> None:
+    """An empty DETAIL or HINT would be shown as a line that says nothing."""
+    pair.adopt()
+    with pair.connect() as connection, pytest.raises(psycopg.errors.OutOfMemory) as told:
+        connection.execute(
+            "SELECT psp.raise_commit_error(gen_random_uuid(), '53200', 'too much', %s, %s)", (detail, hint)
+        )
+    assert told.value.diag.message_primary == "too much"
+    assert told.value.diag.message_detail == (detail or None)
+    assert told.value.diag.message_hint == (hint or None)
