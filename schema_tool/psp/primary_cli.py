@@ -7,8 +7,9 @@ import typer
 
 from psp.cluster import verify
 from psp.cluster_key import write_cluster_key
-from psp.output import Json, console
+from psp.output import Json, console, print_json
 from psp.problems import errors_shown
+from psp.schema import members
 from psp.schema.primary import SCHEMA_VERSION, init_primary, upgrade_primary
 
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the primary's PostgreSQL.")]
@@ -49,6 +50,44 @@ def upgrade(dsn: Dsn) -> None:
         console.print(
             f"The primary's schema went from version {found} to {SCHEMA_VERSION}. Next: psp-primary"
         )
+
+
+@app.command()
+def status(dsn: Dsn, json: Json = False) -> None:
+    """Lists the semi-primaries, how far each one is behind, and how much of the log is kept for them.
+
+    [bold]Example[/]
+
+        psp primary status "host=primary dbname=psp"
+    """
+    with errors_shown():
+        found = members.gather(dsn)
+    if json:
+        print_json(found)
+    else:
+        console.print(members.show(found))
+
+
+@app.command()
+def remove(
+    dsn: Dsn,
+    name: Annotated[str, typer.Argument(help="The semi-primary's name.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Removes a semi-primary whose server is lost: the primary no longer keeps the log for it.
+
+    It can never come back, except by joining anew with an empty database. Where its database still exists,
+    `psp schema release --primary-dsn` does this and makes it a plain database again.
+
+    [bold]Example[/]
+
+        psp primary remove "host=primary dbname=psp" tokyo
+    """
+    if not yes:
+        typer.confirm(f"{name} can then only join anew, with an empty database. Go on?", abort=True, err=True)
+    with errors_shown():
+        members.remove(dsn, name)
+    console.print(f"{name} is no longer a semi-primary of the cluster.")
 
 
 @app.command()

@@ -1,0 +1,59 @@
+"""The semi-primaries of a cluster, as the primary's database knows them: who they are, and how one is removed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+from rich.table import Table
+
+from psp.output import PspError, table
+from psp.paths import sql_dir
+from psp.schema import primary
+
+
+def gather(dsn: str) -> dict[str, Any]:
+    """What `psp primary status --json` prints."""
+    with psycopg.connect(dsn) as connection, connection.cursor(row_factory=dict_row) as cursor:
+        primary.read_cluster(connection)
+        status = cursor.execute(_sql("cluster_status"), primary.DAEMON_LOCK).fetchone()
+        assert status is not None
+        members = cursor.execute(_sql("members")).fetchall()
+    return {**status, "semi_primaries": members}
+
+
+def _sql(name: str) -> bytes:
+    return (sql_dir("primary") / f"{name}.sql").read_bytes()
+
+
+def show(status: dict[str, Any]) -> Table:
+    """The same for people."""
+    served = "psp-primary runs" if status["is_served"] else "psp-primary does not run"
+    title = (
+        f"{served}, epoch {status['epoch']}, {status['mode']} mode. Newest transaction: {status['newest_t']}; "
+        f"the log begins after {status['log_begins_t']}, {status['log_bytes'] / 2**20:,.1f} MiB"
+    )
+    columns = ("id", "name", "zone", "state", "on its disk\nup to", "transactions\nbehind", "since")
+    return table(
+        title,
+        columns,
+        [
+            (
+                m["sp_id"], m["name"], m["zone"], m["state"], m["acked_t"], m["behind"],
+                f"{m['registered_at']:%Y-%m-%d %H:%M}",
+            )
+            for m in status["semi_primaries"]
+        ],
+    )  # fmt: skip
+
+
+def remove(dsn: str, name: str) -> None:
+    """The primary waits for this semi-primary no more and never lets it in again. PspError if there is none."""
+    with psycopg.connect(dsn) as connection:
+        primary.read_cluster(connection)
+        row = connection.execute(
+            "SELECT sp_id FROM psp.semi_primaries WHERE name = %s AND released_at IS NULL", (name,)
+        ).fetchone()
+        if row is None or not primary.mark_released(connection, row[0]):
+            raise PspError(f"the cluster has no semi-primary named {name}", "psp primary status lists them")

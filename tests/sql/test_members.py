@@ -1,0 +1,58 @@
+"""psp primary status and remove: who belongs to a cluster, and how a semi-primary that is lost leaves it."""
+
+import json
+from typing import Any
+
+import pytest
+from conftest import Pair
+from psp.cli import app
+from psp.schema.join import prepare_join
+from psp.schema.primary import DAEMON_LOCK
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def cluster(pair: Pair) -> Pair:
+    """`one` has all rows, `two` has joined and has none."""
+    pair.run("CREATE TABLE t (id int PRIMARY KEY)")
+    pair.adopt()
+    name = f"{pair.name}_two"
+    pair.server.create_database(name)
+    prepare_join(pair.server.dsn(name), pair.primary_dsn, "two", "far")
+    return pair
+
+
+def status(cluster: Pair) -> dict[str, Any]:
+    done = CliRunner().invoke(app, ["primary", "status", cluster.primary_dsn, "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_status_tells_who_is_how_far(cluster: Pair) -> None:
+    found = status(cluster)
+    told = [(m["name"], m["zone"], m["state"], m["behind"]) for m in found["semi_primaries"]]
+    assert told == [("one", "", "member", 0), ("two", "far", "joining", None)]
+    assert (found["mode"], found["state"], found["is_served"]) == ("native", "adopted", False)
+    shown = CliRunner().invoke(app, ["primary", "status", cluster.primary_dsn]).stdout
+    assert "psp-primary does not run" in shown
+    assert "joining" in shown
+
+
+def test_status_sees_the_daemon_by_its_lock(cluster: Pair) -> None:
+    primary = Pair(f"{cluster.name}_primary", cluster.server)
+    with primary.connect() as daemon:
+        daemon.execute("SELECT pg_advisory_lock(%s, %s)", DAEMON_LOCK)
+        assert status(cluster)["is_served"]
+
+
+def test_one_that_is_removed_is_waited_for_no_more(cluster: Pair) -> None:
+    asked = CliRunner().invoke(app, ["primary", "remove", cluster.primary_dsn, "two"], input="n\n")
+    assert asked.exit_code == 1
+    assert len(status(cluster)["semi_primaries"]) == 2
+    done = CliRunner().invoke(app, ["primary", "remove", cluster.primary_dsn, "two", "--yes"])
+    assert done.exit_code == 0, done.output
+    assert [m["name"] for m in status(cluster)["semi_primaries"]] == ["one"]
+    again = CliRunner().invoke(app, ["primary", "remove", cluster.primary_dsn, "two", "--yes"])
+    assert again.exit_code == 1
+    assert "no semi-primary named two" in again.stderr
