@@ -31,8 +31,8 @@ def show(status: dict[str, Any]) -> Table:
     """The same for people."""
     served = "psp-primary runs" if status["is_served"] else "psp-primary does not run"
     title = (
-        f"{served}, epoch {status['epoch']}, {status['mode']} mode. Newest transaction: {status['newest_t']}; "
-        f"the log begins after {status['log_begins_t']}, {status['log_bytes'] / 2**20:,.1f} MiB"
+        f"{served}, epoch {status['epoch']}, {status['mode']} mode. Newest transaction: "
+        f"{status['newest_t']}; the log: from {status['log_begins_t']} on, {status['log_bytes'] / 2**20:,.1f} MiB"
     )
     columns = ("id", "name", "zone", "state", "on its disk\nup to", "transactions\nbehind", "since")
     return table(
@@ -49,7 +49,7 @@ def show(status: dict[str, Any]) -> Table:
 
 
 def remove(dsn: str, name: str) -> None:
-    """The primary waits for this semi-primary no more and never lets it in again. PspError if there is none."""
+    """The primary waits for this semi-primary no more and never lets it in again. PspError: there is none."""
     with psycopg.connect(dsn) as connection:
         primary.read_cluster(connection)
         row = connection.execute(
