@@ -1,4 +1,4 @@
-"""The semi-primaries of a cluster, as the primary's database knows them: who they are, and how one is removed."""
+"""The semi-primaries of a cluster, as the primary's database knows them: listing and removing them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def show(status: dict[str, Any]) -> Table:
     """The same for people."""
     served = "psp-primary runs" if status["is_served"] else "psp-primary does not run"
     title = (
-        f"{served}, epoch {status['epoch']}, {status['mode']} mode. Newest transaction: "
-        f"{status['newest_t']}; the log: from {status['log_begins_t']} on, {status['log_bytes'] / 2**20:,.1f} MiB"
+        f"{served}, epoch {status['epoch']}, {status['mode']} mode. Newest number: {status['newest_t']}; "
+        f"log from {status['log_begins_t']} on, {status['log_bytes'] / 2**20:,.1f} MiB"
     )
     columns = ("id", "name", "zone", "state", "on its disk\nup to", "transactions\nbehind", "since")
     return table(
