@@ -16,7 +16,7 @@ from psp.cluster.local import PRIMARY, LocalCluster, Options, Part, Zone
 from psp.output import Json, PspError, console, print_json
 from psp.paths import postgres_program
 from psp.problems import errors_shown
-from psp.schema.model import Mode
+from psp.schema.cli import AddKeys, CaptureMode, DropForeignKeys
 from psp.waiting import wait_until
 
 WATCH_INTERVAL_S = 1.0
@@ -36,12 +36,6 @@ Dir = Annotated[
     typer.Option("--dir", help="The cluster's folder.", show_default="/var/tmp/psp-UID/NAME"),
 ]
 Node = Annotated[str, typer.Argument(help="`primary`, or an SP's name.")]
-AddKeys = Annotated[
-    bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid column psp_key.")
-]
-DropForeignKeys = Annotated[
-    bool, typer.Option("--drop-foreign-keys", help="Views mode does not check foreign keys: do without them.")
-]
 PartOption = Annotated[
     Part | None, typer.Option("--part", help="One part of it only.", show_default="all of it")
 ]
@@ -105,7 +99,7 @@ def up(
     no_relay: Annotated[
         bool, typer.Option("--no-relay", help="No simulated distance, whatever the zones say.")
     ] = False,
-    mode: Annotated[Mode, typer.Option(help="How writes are captured (docs/modes.md).")] = "native",
+    mode: CaptureMode = "native",
     add_keys: AddKeys = False,
     drop_foreign_keys: DropForeignKeys = False,
 ) -> None:

@@ -14,13 +14,13 @@ from psp.mrv.drop import drop
 from psp.mrv.status import list_mrvs, read_status
 from psp.output import Json, console, error_console, print_json, table
 from psp.problems import errors_shown
+from psp.schema.cli import Dsn
 
 app = typer.Typer(
     no_args_is_help=True, help="Multi-Record Values: numbers that many add to and subtract from at once."
 )
 
 Name = Annotated[str, typer.Argument(metavar="TABLE.COLUMN", help="Or SCHEMA.TABLE.COLUMN, without quotes.")]
-Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the database.")]
 LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait for locks on the table.")]
 
 Strategy = StrEnum("Strategy", {name: name for name in STRATEGIES})  # type: ignore[misc]
