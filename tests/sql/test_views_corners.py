@@ -79,6 +79,26 @@ def test_a_deleted_row_stays_deleted(pair: Pair) -> None:
         assert transaction.run("SELECT id FROM t") == [(2,)]
 
 
+@pytest.mark.parametrize(
+    "before", ["SELECT", "UPDATE t SET v = 3", "DELETE FROM t; INSERT INTO t VALUES (1, 5)"]
+)
+def test_a_row_is_updated_once(pair: Pair, before: str) -> None:
+    converted(pair, TABLE)
+    with begun(pair) as transaction:
+        transaction.run(before)
+        twice = "UPDATE t SET v = s.n FROM (VALUES (1, 7), (1, 8)) s (k, n) WHERE id = s.k RETURNING v, s.n"
+        ((value, other),) = transaction.run(twice)
+        assert transaction.run("SELECT v FROM t WHERE id = 1") == [(value,)] and value == other
+
+
+def test_an_update_in_mode_nryotw_begins_from_the_committed_row(pair: Pair) -> None:
+    converted(pair, TABLE)
+    with begun(pair) as transaction:
+        transaction.run("UPDATE t SET v = 5 WHERE id = 2")
+        assert transaction.run("UPDATE public_nryotw.t SET v = v + 1 WHERE id = 2 RETURNING v") == [(11,)]
+        assert transaction.run("SELECT v FROM t WHERE id = 2") == [(11,)]
+
+
 def test_a_row_is_deleted_once(pair: Pair) -> None:
     converted(pair, TABLE)
     with begun(pair) as transaction:

@@ -90,6 +90,7 @@ def table_sql(converted: ConvertedTable, constraints: dict[str, Any]) -> str:
         "uniques": [_unique(converted, index) for index in table.guarded_indexes],
         "functions": details.functions,
         "constraints": constraints,
+        "nryotw_schema": mode_schema(table.schema, "nryotw"),
         "key_name": key.name,
         "table_name": table.name,
         "schema_name": table.schema,
