@@ -5,6 +5,8 @@
 
 #include <array>
 #include <asio.hpp>
+#include <cerrno>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -92,7 +94,9 @@ void HookServer::Impl::Listen() {
   acceptor_.bind(endpoint);
   if (!options_.address.directory.empty()) {
     // PostgreSQL runs as another user than the daemon: everyone may connect, the token decides.
-    ::chmod(options_.address.SocketPath().c_str(), 0777);
+    if (::chmod(options_.address.SocketPath().c_str(), 0777) != 0) {
+      throw std::system_error(errno, std::system_category(), "chmod");
+    }
   }
   acceptor_.listen();
 }
