@@ -46,7 +46,7 @@ demo: daemons venv  ## three zones against one far PostgreSQL (SECONDS=10: short
 
 # bench-NAME is benchmarks/NAME, bench-mrv-tpcc is benchmarks/mrv/tpcc; no file is ever made by that name, so these
 # always run.
-bench-%: daemons venv  ## a benchmark: bench-overhead (psp's cost without any distance), bench-geo, ...
+bench-%: daemons venv  ## a benchmark, such as bench-overhead or bench-mrv-geo (benchmarks/README.md lists them)
 	@$(PYTHON) -m benchmarks.$(subst -,.,$*) $(ARGS)
 
 # ---- proving it -----------------------------------------------------------------------------------

@@ -68,7 +68,8 @@ def check_make_targets() -> Iterator[str]:
 def is_benchmark(target: str) -> bool:
     """As in the Makefile: bench-mrv-tpcc is benchmarks/mrv/tpcc, a folder or a module."""
     place = ROOT / "benchmarks" / target.removeprefix("bench-").replace("-", "/")
-    return target.startswith("bench-") and (place.is_dir() or place.with_suffix(".py").exists())
+    is_program = (place / "__main__.py").exists() or place.with_suffix(".py").exists()
+    return target.startswith("bench-") and is_program
 
 
 def check_thesis() -> Iterator[str]:
