@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/pg_binary.h"
+#include "common/this_database.h"
 #include "embedded/semi_primary_sql.h"
 
 namespace psp {
@@ -40,8 +41,9 @@ struct Arrays {
 
 }  // namespace
 
-MrvReporter::MrvReporter(const std::string& conninfo)
-    : reports_(kReportsMax),
+MrvReporter::MrvReporter(const std::string& conninfo, std::string database)
+    : database_(std::move(database)),
+      reports_(kReportsMax),
       session_({.conninfo = conninfo,
                 .application_name = "psp mrv reporter",
                 .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog"}}) {
@@ -59,7 +61,7 @@ void MrvReporter::Stop() {
 
 void MrvReporter::Run(std::stop_token stop) {
   while (const auto report = reports_.Pop(stop)) {
-    if (!session_.connected() && !session_.Connect()) continue;
+    if (!session_.connected() && !ConnectToDatabase(session_, database_, stop)) return;
     const auto written = Write(*report);
     if (!written && logged_.First(written.error().sqlstate)) {
       spdlog::warn("outcomes of MRVs: {}", written.error().message);

@@ -18,7 +18,8 @@ namespace psp {
 // without MRVs has no session of it.
 class MrvReporter {
  public:
-  explicit MrvReporter(const std::string& conninfo);
+  // `database`: psp.this_database() of the one to write to.
+  MrvReporter(const std::string& conninfo, std::string database);
   ~MrvReporter() { Stop(); }
 
   void Start();
@@ -29,6 +30,7 @@ class MrvReporter {
   void Run(std::stop_token stop);
   PgResult<Done> Write(const MrvReport& report);
 
+  const std::string database_;
   BoundedQueue<MrvReport> reports_;
   PgSession session_;
   LogOnce logged_;

@@ -69,8 +69,8 @@ Server::Server(const SemiPrimarySettings& settings, const Identity& identity, St
               .limits = {.transactions_max = static_cast<std::size_t>(settings.apply_batch_transactions_max),
                          .bytes_max = static_cast<std::size_t>(settings.apply_batch_bytes_max)}},
              [this](ApplyEvent event) { apply_events_.Push(std::move(event)); }),
-      blockers_(settings.database, settings.conflict_grace_ms, apply_.activity()),
-      mrv_reporter_(settings.database),
+      blockers_(settings.database, identity.database, settings.conflict_grace_ms, apply_.activity()),
+      mrv_reporter_(settings.database, identity.database),
       front_(MakeFront(settings, identity, &context_)) {}
 
 Result<Done, std::string> Server::Start() {

@@ -40,6 +40,7 @@ SessionFront::SessionFront(const SemiPrimarySettings& settings, const Identity& 
       workers_(settings.database, identity.database, static_cast<std::size_t>(settings.lworkers),
                [this](JobResult result) { results_.Push(std::move(result)); }),
       gc_({.conninfo = settings.database,
+           .database = identity.database,
            .interval_ms = settings.gc_interval_ms,
            .running_timeout_ms = settings.running_timeout_ms,
            .forget_after_ms = settings.forget_after_ms}) {}

@@ -1,9 +1,11 @@
 #include "semi_primary/apply/blocker_watch.h"
 
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/this_database.h"
 #include "embedded/apply_sql.h"
 
 namespace psp {
@@ -14,9 +16,10 @@ constexpr std::int64_t kSuspiciousUs = 20'000;  // a batch that takes longer may
 
 }  // namespace
 
-BlockerWatch::BlockerWatch(const std::string& conninfo, std::int64_t conflict_grace_ms,
+BlockerWatch::BlockerWatch(const std::string& conninfo, std::string database, std::int64_t conflict_grace_ms,
                            const ApplyActivity& activity)
-    : activity_(activity),
+    : database_(std::move(database)),
+      activity_(activity),
       session_({.conninfo = conninfo, .application_name = "psp blocker watch", .settings = {}}),
       clocks_(conflict_grace_ms * 1000, kLookEveryMs * 1000) {
   session_.Prepare("blockers", std::string(sql::kApplyBlockers));
@@ -36,7 +39,7 @@ void BlockerWatch::Run(std::stop_token stop) {
   while (!WaitOrStop(stop, kLookEveryMs)) {
     const std::int64_t since_us = activity_.wanting_since_us;
     if (since_us == 0 || MonotonicUs() - since_us < kSuspiciousUs) continue;
-    if (session_.connected() || session_.ConnectUntilStopped(stop)) Look(since_us);
+    if (session_.connected() || ConnectToDatabase(session_, database_, stop)) Look(since_us);
   }
 }
 

@@ -40,8 +40,9 @@ class LockWanting {
 
 class BlockerWatch {
  public:
-  // `activity` must outlive this.
-  BlockerWatch(const std::string& conninfo, std::int64_t conflict_grace_ms, const ApplyActivity& activity);
+  // `database`: psp.this_database() of the one to look at. `activity` must outlive this.
+  BlockerWatch(const std::string& conninfo, std::string database, std::int64_t conflict_grace_ms,
+               const ApplyActivity& activity);
 
   void Start();
   void Stop();  // joins the thread
@@ -51,6 +52,7 @@ class BlockerWatch {
   void Look(std::int64_t batch);
   void End(const Blocker& blocker);
 
+  const std::string database_;
   const ApplyActivity& activity_;
   PgSession session_;
   BlockerClocks clocks_;

@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/this_database.h"
 
 namespace psp {
 namespace {
@@ -37,7 +38,7 @@ void GarbageCollector::Stop() {
 void GarbageCollector::Run(std::stop_token stop) {
   forgot_us_ = MonotonicUs();
   while (!WaitOrStop(stop, options_.interval_ms)) {
-    if (!session_.connected() && !session_.ConnectUntilStopped(stop)) return;
+    if (!session_.connected() && !ConnectToDatabase(session_, options_.database, stop)) return;
     Collect();
     ForgetIfDue();
   }

@@ -13,6 +13,7 @@ class GarbageCollector {
  public:
   struct Options {
     std::string conninfo;
+    std::string database;  // psp.this_database() of the one to clean
     std::int64_t interval_ms = 2000;
     std::int64_t running_timeout_ms = 3600000;  // after its begin; then a transaction is aborted
     std::int64_t forget_after_ms = 86400000;    // finished transactions
