@@ -6,8 +6,9 @@
 namespace psp {
 
 void Acknowledgements::OnJoin(SpId sp_id, GlobalT snapshot_t) {
-  joining_[sp_id] = snapshot_t;
-  news_.joins[sp_id] = snapshot_t;
+  GlobalT& oldest = joining_.try_emplace(sp_id, snapshot_t).first->second;
+  oldest = std::min(oldest, snapshot_t);
+  news_.joins[sp_id] = oldest;
 }
 
 void Acknowledgements::OnAck(SpId sp_id, GlobalT watermark) {

@@ -19,7 +19,8 @@ class Acknowledgements {
   // As it was written down before this daemon's start.
   void Restore(SpId sp_id, GlobalT snapshot_t) { joining_[sp_id] = snapshot_t; }
 
-  // The SP begins to copy the table as of snapshot_t: the log above must stay until it acknowledges that.
+  // The SP begins to copy the table as of snapshot_t: the log above must stay until it acknowledges that. Of
+  // several copies that were asked for one after the other the oldest may be the one that it completes.
   void OnJoin(SpId sp_id, GlobalT snapshot_t);
 
   // Everything <= watermark is on its disk. While it joins, anything below its snapshot says nothing.

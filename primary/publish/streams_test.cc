@@ -220,6 +220,19 @@ TEST(Acknowledgements, JoinersAreKnownAfterARestart) {
   EXPECT_THAT(acks.TakeNews().acks, ElementsAre(testing::Pair(2, 40)));
 }
 
+// All of the first one was under way when the second was asked for.
+TEST(Acknowledgements, LogIsKeptForTheOldestCopyThatTheJoinerMayComplete) {
+  Acknowledgements acks;
+  acks.OnJoin(1, 23);
+  EXPECT_THAT(acks.TakeNews().joins, ElementsAre(testing::Pair(1, 23)));
+  acks.OnJoin(1, 26);
+  EXPECT_THAT(acks.TakeNews().joins, ElementsAre(testing::Pair(1, 23)));
+  acks.OnAck(1, 23);
+  EXPECT_THAT(acks.TakeNews().acks, ElementsAre(testing::Pair(1, 23)));
+  acks.OnJoin(1, 30);
+  EXPECT_THAT(acks.TakeNews().joins, ElementsAre(testing::Pair(1, 30))) << "the first join is over";
+}
+
 TEST(Acknowledgements, NewsThatCouldNotBeWrittenComeAgainButForNewerOnes) {
   Acknowledgements acks;
   acks.OnJoin(1, 50);
@@ -227,11 +240,11 @@ TEST(Acknowledgements, NewsThatCouldNotBeWrittenComeAgainButForNewerOnes) {
   acks.OnAck(3, 7);
   const auto lost = acks.TakeNews();
   EXPECT_THAT(lost.joins, ElementsAre(testing::Pair(1, 50)));
-  acks.OnJoin(1, 60);
+  acks.OnJoin(4, 60);
   acks.OnAck(2, 12);
   acks.PutBack(lost);
   const auto again = acks.TakeNews();
-  EXPECT_THAT(again.joins, ElementsAre(testing::Pair(1, 60)));
+  EXPECT_THAT(again.joins, ElementsAre(testing::Pair(1, 50), testing::Pair(4, 60)));
   EXPECT_THAT(again.acks, ElementsAre(testing::Pair(2, 12), testing::Pair(3, 7)));
 }
 
