@@ -36,7 +36,9 @@ def binary(name: str) -> Path:
     """A daemon's executable: in PSP_BIN, or in the build folder or PATH. PspError if it is missing."""
     configured = os.environ.get("PSP_BIN")
     folder = Path(configured) if configured else home() / "build" / "bin"
-    found = shutil.which(name, path=str(folder)) or (None if configured else shutil.which(name))
+    if os.access(folder / name, os.X_OK):
+        return folder / name
+    found = None if configured else shutil.which(name)
     if found is None:
         raise PspError(
             f"{folder / name} is not there", f"make build, or set PSP_BIN to the folder that has {name}"
