@@ -19,7 +19,9 @@ add_library(psp::yaml_cpp ALIAS PkgConfig::psp_yaml_cpp)
 find_path(PSP_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(psp_asio INTERFACE)
 target_include_directories(psp_asio SYSTEM INTERFACE ${PSP_ASIO_INCLUDE})
-target_compile_definitions(psp_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+# Whether asio uses aligned_alloc would depend on which header a file includes first, and one file's memory be freed in
+# another's way.
+target_compile_definitions(psp_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 target_link_libraries(psp_asio INTERFACE Threads::Threads)
 add_library(psp::asio ALIAS psp_asio)
 
