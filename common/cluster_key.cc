@@ -5,10 +5,11 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+
+#include "common/pg_binary.h"
 
 namespace psp {
 namespace {
@@ -25,16 +26,6 @@ std::string ObjectionTo(const struct stat& file) {
   return "can be read by others: chmod 600 (640 if it belongs to root)";
 }
 
-bool ParseHex(const std::string& digits, std::array<std::uint8_t, kKeyBytes>* bytes) {
-  if (digits.size() != 2 * kKeyBytes) return false;
-  for (std::size_t i = 0; i < kKeyBytes; ++i) {
-    const char* from = digits.data() + 2 * i;
-    const auto [end, problem] = std::from_chars(from, from + 2, (*bytes)[i], 16);
-    if (problem != std::errc() || end != from + 2) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string LoadClusterKey(const std::string& path, std::optional<ClusterKey>* key) {
@@ -47,14 +38,14 @@ std::string LoadClusterKey(const std::string& path, std::optional<ClusterKey>* k
   std::ifstream file(path);
   std::string digits;
   std::string more;
-  std::array<std::uint8_t, kKeyBytes> bytes{};
   if (!file) return "'" + path + "': " + std::strerror(errno);
   file >> digits;
-  if (!ParseHex(digits, &bytes) || file >> more)
+  const auto bytes = DecodeByteaText("\\x" + digits);
+  if (!bytes || bytes->size() != kKeyBytes || file >> more)
     return "'" + path + "' must hold 64 hexadecimal digits and no more; psp primary key makes such a file";
   Text secret{};
   Text public_key{};
-  zmq_z85_encode(secret.data(), bytes.data(), bytes.size());
+  zmq_z85_encode(secret.data(), reinterpret_cast<const std::uint8_t*>(bytes->data()), bytes->size());
   if (zmq_curve_public(public_key.data(), secret.data()) != 0) return "this libzmq has no CURVE";
   *key = ClusterKey{secret.data(), public_key.data()};
   return {};

@@ -22,9 +22,8 @@ int Serve(const psp::PrimarySettings& settings, psp::StopSignals& signals) {
   }
   if (!settings.key && !psp::IsLocal(settings.listen)) {
     spdlog::warn(
-        "whoever reaches {} can read and write everything: set key_file (psp primary key makes one), unless "
-        "the "
-        "network is private",
+        "whoever reaches {} can read and write everything: set key_file (psp primary key makes one), "
+        "unless the network is private",
         settings.listen);
   }
   spdlog::info("epoch {} begins at {}, listening on {}", epoch, closed_t, server->endpoint());

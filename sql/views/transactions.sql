@@ -200,10 +200,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT count(*) FROM forgotten
 $$;
 
--- Has PostgreSQL forget how large each T_temp and psp.written were when it last looked: rows come and go there by the thousands. Of one that
--- was nearly empty then, or that a crash has emptied since, it expects that reading the whole costs next to nothing, and reads
--- the whole for each row that a statement writes; of one that it has never seen it expects some pages full, and looks each row
--- up by its key. (From PostgreSQL 18 on this is pg_clear_relation_stats.) What VACUUM has at work now waits for the next time.
+-- Has PostgreSQL forget how large each T_temp and psp.written were when it last looked: rows come and go there by the
+-- thousands. Of one that was nearly empty then, or that a crash has emptied since, it expects that reading the whole costs next
+-- to nothing, and reads the whole for each row that a statement writes; of one that it has never seen it expects some pages
+-- full, and looks each row up by its key. (From PostgreSQL 18 on this is pg_clear_relation_stats.) What VACUUM has at work now waits for the next time.
 CREATE FUNCTION psp.forget_statistics() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

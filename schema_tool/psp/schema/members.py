@@ -19,7 +19,7 @@ def gather(dsn: str) -> dict[str, Any]:
         primary.read_cluster(connection)
         status = cursor.execute(_sql("cluster_status"), primary.DAEMON_LOCK).fetchone()
         assert status is not None
-        members = cursor.execute(_sql("members")).fetchall()
+        members = cursor.execute(_sql("members"), (status["newest_t"],)).fetchall()
     return {**status, "semi_primaries": members}
 
 
