@@ -13,7 +13,9 @@ namespace psp {
 namespace {
 
 constexpr std::int64_t kTroubleWaitMs = 500;
-constexpr int kSchemaVersion = 5;  // sql/common/semi_primary.sql
+constexpr std::int64_t kAlignUs = 5'000'000;
+constexpr std::int64_t kWatchGuardUs = 60'000'000;
+constexpr int kSchemaVersion = 6;  // sql/common/semi_primary.sql
 
 std::string JsonText(const std::string& text) {
   std::string out = "\"";
@@ -32,15 +34,17 @@ EpochStarts ReadEpochs(pqxx::work& tx) {
   return epochs;
 }
 
-std::string ToJson(const DaemonStatus& now, double commits_per_s, double aborts_per_s) {
+std::string TextOrNull(const std::string& text) { return text.empty() ? "null" : JsonText(text); }
+
+std::string ToJson(const DaemonStatus& now, double commits_per_s, double aborts_per_s,
+                   const std::string& warnings) {
   return fmt::format(
       R"({{"state":{},"watermark":{},"closed_t":{},"lag_transactions":{},"lag_ms":{},"commits_total":{},)"
       R"("aborts_total":{},"commits_per_s":{:.1f},"aborts_per_s":{:.1f},"rtt_ms":{:.2f},"epoch":{},"waiting":{},)"
-      R"("join_rows_done":{},"join_rows_total":{},"last_error":{}}})",
+      R"("join_rows_done":{},"join_rows_total":{},"last_error":{},"warnings":{}}})",
       JsonText(now.state), now.watermark, now.closed_t, std::max<GlobalT>(now.closed_t - now.watermark, 0),
       now.lag_ms, now.commits_total, now.aborts_total, commits_per_s, aborts_per_s, now.rtt_ms, now.epoch,
-      now.waiting, now.join_rows_done, now.join_rows_total,
-      now.last_error.empty() ? "null" : JsonText(now.last_error));
+      now.waiting, now.join_rows_done, now.join_rows_total, TextOrNull(now.last_error), TextOrNull(warnings));
 }
 
 }  // namespace
@@ -54,6 +58,8 @@ StatusWriter::StatusWriter(const std::string& conninfo, bool views_mode)
   session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
   if (!views_mode) session_.Prepare("clean", "SELECT psp.clean()");
   session_.Prepare("advance_sequences", std::string(sql::kAdvanceSequences));
+  session_.Prepare("align_sequences", "SELECT psp.align_sequences()");
+  session_.Prepare("guard_warnings", "SELECT psp.guard_warnings()");
 }
 
 Result<Identity, std::string> StatusWriter::Open(const std::string& name, const std::string& served_at) {
@@ -81,6 +87,7 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
     identity.watermark = row["watermark"].as<GlobalT>();
     if (problem.empty()) {
       identity.epochs = ReadEpochs(tx);
+      tx.exec1("SELECT psp.refresh_guards()");
       WriteServedAt(tx, served_at);
     }
   });
@@ -179,7 +186,7 @@ void StatusWriter::Write(double seconds) {
   const double elapsed_s = std::max(seconds, 0.001);
   const std::string json =
       ToJson(now, static_cast<double>(now.commits_total - last_written_.commits_total) / elapsed_s,
-             static_cast<double>(now.aborts_total - last_written_.aborts_total) / elapsed_s);
+             static_cast<double>(now.aborts_total - last_written_.aborts_total) / elapsed_s, warnings_);
   const auto written = session_.Autocommit([&](pqxx::nontransaction& tx) {
     tx.exec_prepared("write_status", json);
     if (!views_mode_) tx.exec_prepared("clean");
@@ -191,6 +198,28 @@ void StatusWriter::Write(double seconds) {
   last_written_ = now;
   if (now.state != "streaming") sequences_due_ = true;
   if (sequences_due_ && now.state == "streaming") AdvanceSequences(now.closed_t);
+  if (now.state == "streaming") LookAfterSchema();
+}
+
+// Sequences that setval has moved out of their class, and what no trigger can refuse.
+void StatusWriter::LookAfterSchema() {
+  const std::int64_t now_us = MonotonicUs();
+  if (now_us >= align_at_us_) {
+    align_at_us_ = now_us + kAlignUs;
+    const auto moved =
+        session_.Autocommit([](pqxx::nontransaction& tx) { return tx.exec_prepared("align_sequences"); });
+    if (!moved) return spdlog::warn("sequences: {}", moved.error().message);
+    const int count = (*moved)[0][0].as<int>();
+    if (count > 0) spdlog::warn("{} sequences were set to numbers of other semi-primaries: set right", count);
+  }
+  if (now_us < watch_guard_at_us_) return;
+  watch_guard_at_us_ = now_us + kWatchGuardUs;
+  const auto found =
+      session_.Autocommit([](pqxx::nontransaction& tx) { return tx.exec_prepared("guard_warnings"); });
+  if (!found) return spdlog::warn("schema: {}", found.error().message);
+  std::string warnings = (*found)[0][0].as<std::string>("");
+  if (warnings != warnings_ && !warnings.empty()) spdlog::warn("schema: {}", warnings);
+  warnings_ = std::move(warnings);
 }
 
 // Stays due while W is behind, or while somebody who has drawn from a sequence that must move is in a

@@ -51,6 +51,7 @@ class StatusWriter {
   bool Save(const EpochStarts& epochs);
   void Write(double seconds);
   void AdvanceSequences(GlobalT closed_t);
+  void LookAfterSchema();
 
   void WriteServedAt(pqxx::work& tx, const std::string& served_at) const;
 
@@ -65,6 +66,9 @@ class StatusWriter {
   // The thread's:
   DaemonStatus last_written_;
   bool sequences_due_ = true;
+  std::int64_t align_at_us_ = 0;
+  std::int64_t watch_guard_at_us_ = 0;
+  std::string warnings_;  // of psp.guard_warnings
   LogOnce logged_;
   std::jthread thread_;
 };

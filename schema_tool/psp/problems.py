@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import psycopg
@@ -46,6 +46,18 @@ def sort(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda p: list(_COLORS).index(p.severity))
 
 
+def _grouped(problems: Iterable[Problem]) -> Iterator[Problem]:
+    groups: dict[tuple[str, ...], list[Problem]] = {}
+    for number, p in enumerate(problems):
+        key = (p.problem, p.hint) if p.severity == "note" else (str(number),)
+        groups.setdefault(key, []).append(p)
+    for first, *others in groups.values():
+        names = [first.object, *(p.object for p in others)]
+        more = len(names) - NAMES_SHOWN
+        label = ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        yield replace(first, object=label)
+
+
 class RefusedError(PspError):
     """The command has changed nothing; `problems`, each of them once, say why."""
 
@@ -55,10 +67,14 @@ class RefusedError(PspError):
         super().__init__(f"{what}: {errors} error{'s' * (errors != 1)}; nothing has changed")
 
 
+NAMES_SHOWN = 3
+"""Of the objects that share a note."""
+
+
 def print_problems(problems: Iterable[Problem], to: Console = console) -> None:
-    """A table of them."""
+    """A table of them; notes that say the same of several objects are one row."""
     shown = table(None, ("severity", "object", "problem", "hint"), [])
-    for p in problems:
+    for p in _grouped(problems):
         shown.add_row(Text(p.severity, _COLORS[p.severity]), Text(p.object), Text(p.problem), Text(p.hint))
     to.print(shown)
 

@@ -101,7 +101,11 @@ ApplyWorker::After ApplyWorker::FoundAnotherDatabase() {
 PgResult<Done> ApplyWorker::ReadPosition() {
   activity_.backend_pid = session_.backend_pid();
   auto state = session_.Transaction([this](pqxx::work& tx) {
-    if (options_.views_mode) tx.exec(kRecoverIfLost);
+    if (options_.views_mode) {
+      tx.exec(kRecoverIfLost);
+    } else {
+      tx.exec0(std::string(sql::kApplyClaim));
+    }
     const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
     tx.exec_prepared0("forget_proofs", GlobalT{0}, row[0].as<GlobalT>());
     Commits own;

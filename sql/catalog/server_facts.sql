@@ -20,4 +20,7 @@ SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_ta
              JOIN pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname <> 'psp') AS event_triggers,
        ARRAY(SELECT n.nspname || '.' || c.relname
              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-             WHERE c.relkind = 'm') AS materialized_views
+             WHERE c.relkind = 'm' ORDER BY 1) AS materialized_views,
+       ARRAY(SELECT s.subname::text FROM pg_subscription s
+             WHERE s.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())) AS subscriptions,
+       to_regclass('psp.guarded_objects') IS NOT NULL AS guarded

@@ -6,7 +6,7 @@ CREATE TABLE psp.identity (
     sp_id           integer NOT NULL,
     name            text NOT NULL,
     mode            text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
-    schema_version  integer NOT NULL DEFAULT 5,  -- a change of a table here raises it; the daemon refuses all others
+    schema_version  integer NOT NULL DEFAULT 6,  -- a change of a table here raises it; the daemon refuses all others
     token           text NOT NULL,      -- what the commit hook shows the daemon, and nobody else can read
     hook_conninfo   text NOT NULL,      -- native: where the daemon's commit hook server listens (libpq conninfo)
     client_endpoint text,               -- views: where the daemon takes clients' requests (ZeroMQ); null: not known yet
@@ -35,6 +35,7 @@ CREATE TABLE psp.sequences (
     base          bigint NOT NULL,     -- where the sequence stood at adoption
     increment     bigint NOT NULL,     -- what it was before, and is again after release
     stride        bigint NOT NULL,
+    moved_by      xid8,                -- the transaction in which psp.align_sequences moved it last
     PRIMARY KEY (schema_name, sequence_name)
 );
 
@@ -148,7 +149,8 @@ SELECT i.name,
        (d.status ->> 'aborts_total')::bigint                  AS aborts_total,
        (d.status ->> 'waiting')::bigint                       AS waiting,
        d.status ->> 'last_error'                              AS last_error,
-       d.updated_at
+       d.updated_at,
+       d.status ->> 'warnings'                                AS warnings
   FROM psp.identity i
  CROSS JOIN psp.watermark w
   LEFT JOIN psp.daemon_status d ON true;

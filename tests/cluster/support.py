@@ -281,3 +281,15 @@ def raises(sqlstate: str) -> Iterator[list[psycopg.Error]]:
         caught.append(error)
         return
     raise AssertionError(f"no error {sqlstate}")
+
+
+def forge(admin: psycopg.Connection[Any], statement: LiteralString) -> None:
+    """Writes past the capture, as a superuser who passes for the apply worker in one transaction."""
+    admin.execute("CREATE TEMP TABLE worker ON COMMIT DROP AS TABLE psp.apply_session")
+    admin.execute((paths.sql_dir("native") / "apply_claim.sql").read_bytes())
+    admin.execute("SET LOCAL session_replication_role = replica")
+    admin.execute(statement)
+    admin.execute(
+        "UPDATE psp.apply_session SET (pid, backend_start) = (SELECT pid, backend_start FROM worker)"
+    )
+    admin.commit()

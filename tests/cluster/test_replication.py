@@ -9,7 +9,7 @@ import pytest
 from psp.cli import app
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, SpNode
-from support import connect, execute, wait_for_row
+from support import connect, execute, forge, wait_for_row
 from typer.testing import CliRunner
 
 
@@ -131,13 +131,11 @@ def test_verify_sees_a_difference(cluster: LocalCluster) -> None:
     execute(sp, "INSERT INTO account VALUES (3500, 'honest', NULL)")
     verify.wait_drained(cluster)
     with psycopg.connect(sp.admin_dsn) as admin:
-        admin.execute("SET session_replication_role = replica")
-        admin.execute("UPDATE account SET owner = 'forged' WHERE id = 3500")
-        admin.commit()
+        forge(admin, "UPDATE account SET owner = 'forged' WHERE id = 3500")
         assert verify.verify(cluster).differing() == ["public.account"]
         dsns = [cluster.primary_dsn, *(sp.admin_dsn for sp in cluster.sps)]
         told = CliRunner().invoke(app, ["primary", "verify", *dsns])
         assert told.exit_code == 1 and "DIFFERS" in told.stdout
         assert CliRunner().invoke(app, ["primary", "verify", dsns[1], dsns[0]]).exit_code == 1
-        admin.execute("UPDATE account SET owner = 'honest' WHERE id = 3500")
+        forge(admin, "UPDATE account SET owner = 'honest' WHERE id = 3500")
     assert CliRunner().invoke(app, ["primary", "verify", *dsns]).exit_code == 0

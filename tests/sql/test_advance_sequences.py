@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 from conftest import Pair
+from psp.paths import sql_dir
 
 SCHEMA = """
 CREATE TABLE own (id serial PRIMARY KEY);
@@ -21,7 +22,8 @@ ADVANCE = "SELECT psp.advance_sequences()"
 
 def put(pair: Pair, script: str) -> None:
     """As the apply worker does."""
-    pair.run("SET session_replication_role = replica; " + script)
+    claim = (sql_dir("native") / "apply_claim.sql").read_text()
+    pair.run(f"{claim}; SET session_replication_role = replica; {script}")
 
 
 def test_moves_within_its_class(pair: Pair) -> None:

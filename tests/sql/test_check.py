@@ -65,6 +65,15 @@ CASES = [
      "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE UNIQUE INDEX ON t (b) WHERE b ==== 1"),
     ("error", "dblink", "CREATE EXTENSION dblink"),
     ("note", "unlogged", "CREATE UNLOGGED TABLE t (a int)"),
+    ("note", "none of its rows", "CREATE MATERIALIZED VIEW m AS SELECT 1"),
+    ("error", "no other server would get",
+     "CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1' PUBLICATION p "
+     "WITH (connect = false, slot_name = NONE)"),
+    ("warning", "3,281,250 values are left",
+     "CREATE TABLE t (id serial PRIMARY KEY); SELECT setval('t_id_seq', 2147483647 - 210000000)"),
+    ("warning", "are left", "CREATE SEQUENCE s MINVALUE -1000000 INCREMENT -1; SELECT setval('s', -950000)"),
+    ("warning", "are left",
+     "CREATE TABLE t (id int PRIMARY KEY); CREATE SEQUENCE s OWNED BY t.id; SELECT setval('s', 2000000000)"),
 ]  # fmt: skip
 
 
@@ -144,39 +153,68 @@ def test_command_tells_programs(pair: Pair) -> None:
     assert (shown.exit_code, json.loads(shown.stdout)["adoptable"]) == (0, True)
 
 
+def test_notes_of_one_kind_are_one_row(pair: Pair) -> None:
+    """--json has each of them; errors are never put together."""
+    tables = "".join(f"CREATE TABLE c{n} (a int PRIMARY KEY REFERENCES p);" for n in range(10))
+    pair.run(f"CREATE TABLE p (a int PRIMARY KEY); {tables} CREATE TABLE x (a int); CREATE TABLE y (a int)")
+    shown = CliRunner().invoke(app, ["check", pair.dsn], env={"COLUMNS": "400"}).stdout
+    assert len([line for line in shown.splitlines() if "checked at each server" in line]) == 1
+    assert "foreign key c0_a_fkey on public.c0, " in shown
+    assert " and 8 more" in shown or " and 7 more" in shown
+    assert len([line for line in shown.splitlines() if "no primary key" in line]) == 2
+    told = json.loads(CliRunner().invoke(app, ["check", pair.dsn, "--json"]).stdout)["problems"]
+    assert len([p for p in told if "checked at each server" in p["problem"]]) == 10
+
+
+def test_the_guard_of_an_adopted_database_is_asked(pair: Pair) -> None:
+    pair.run("CREATE TABLE t (a serial PRIMARY KEY)")
+    pair.adopt()
+    assert len([p for p in problems(pair) if p.severity == "error"]) == 1
+    pair.run("ALTER EVENT TRIGGER psp_on_ddl DISABLE; CREATE TABLE public.x (a int)")
+    told = [p.problem for p in problems(pair) if p.severity == "error"]
+    assert any("psp_on_ddl is missing or not" in p for p in told)
+    assert any("x exists here only" in p for p in told)
+
+
+@pytest.fixture(params=["SQL_ASCII", "LATIN1"])
+def encoding(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def ascii_dsn(server: PgServer) -> Iterator[str]:
-    """A database of encoding SQL_ASCII with a table, whose names psycopg gives as bytes."""
-    name = "ascii"
+def encoded_dsn(server: PgServer, encoding: str) -> Iterator[str]:
+    """A database that is not in UTF8 with a table. In SQL_ASCII psycopg gives its names as bytes."""
+    name = "encoded"
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         connection.execute(
-            "CREATE DATABASE ascii ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+            f"CREATE DATABASE encoded ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' "
+            "TEMPLATE template0".encode()
         )
         with psycopg.connect(server.dsn(name)) as inside:
             inside.execute("CREATE TABLE t (a int PRIMARY KEY)")
         yield server.dsn(name)
-        connection.execute("DROP DATABASE ascii WITH (FORCE)")
+        connection.execute("DROP DATABASE encoded WITH (FORCE)")
 
 
 @pytest.mark.parametrize("mode", ["native", "views"])
-def test_sql_ascii_is_refused(ascii_dsn: str, pair: Pair, mode: str) -> None:
-    shown = CliRunner().invoke(app, ["check", ascii_dsn, "--mode", mode, "--json"])
+def test_another_encoding_is_refused(encoded_dsn: str, encoding: str, pair: Pair, mode: str) -> None:
+    shown = CliRunner().invoke(app, ["check", encoded_dsn, "--mode", mode, "--json"])
     assert shown.exit_code == 1
     (told,) = json.loads(shown.stdout)["problems"]
-    assert (told["severity"], told["object"]) == ("error", "database ascii")
-    assert "SQL_ASCII" in told["problem"]
+    assert (told["severity"], told["object"]) == ("error", "database encoded")
+    assert encoding in told["problem"]
     assert "UTF8" in told["hint"]
     for command in (
-        ["adopt", ascii_dsn, "--primary-dsn", pair.primary_dsn, "--name", "one", "--mode", mode, "--yes"],
-        ["convert", ascii_dsn],
-        ["release", ascii_dsn],
+        ["adopt", encoded_dsn, "--primary-dsn", pair.primary_dsn, "--name", "one", "--mode", mode, "--yes"],
+        ["convert", encoded_dsn],
+        ["release", encoded_dsn],
     ):
         refused = CliRunner().invoke(app, command)
         assert isinstance(refused.exception, SystemExit), command
         assert refused.exit_code == 1
-        assert "SQL_ASCII" in refused.output
+        assert encoding in refused.output
         assert "encoding UTF8" in refused.output
-    with psycopg.connect(ascii_dsn) as connection:
+    with psycopg.connect(encoded_dsn) as connection:
         assert connection.execute("SELECT to_regnamespace('psp') IS NULL").fetchone() == (True,)
-    with pytest.raises(PspError, match="SQL_ASCII"):
-        init_primary(ascii_dsn)
+    with pytest.raises(PspError, match=encoding):
+        init_primary(encoded_dsn)

@@ -87,7 +87,7 @@ FORBIDDEN = [
     "SELECT psp.begin_intent(pg_current_xact_id(), false)",
     "SELECT psp.clean()",
     "SELECT psp.hook_connect('host=127.0.0.1', 'x')",
-    "SELECT psp.is_guarded('pg_class'::regclass, 't'::regclass)",
+    "SELECT psp.is_captured('t'::regclass)",
     "SELECT psp.dblink_connect('psp', 'host=127.0.0.1')",
     "SELECT * FROM psp.dblink('host=127.0.0.1', 'ping x') AS r(x text)",
     "SELECT psp.dblink_disconnect('psp')",

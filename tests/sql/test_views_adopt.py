@@ -135,8 +135,8 @@ def test_schema_changes_are_refused(pair: Pair) -> None:
         with pytest.raises(psycopg.errors.FeatureNotSupported, match="part of a cluster"):
             pair.run(change)
             pytest.fail(f"{change} passes")
-    pair.run("CREATE TEMP TABLE mine (id int); CREATE VIEW seen AS SELECT * FROM t; DROP VIEW seen")
-    pair.run("CREATE UNLOGGED TABLE local (id int UNIQUE); ALTER TABLE local RENAME TO mine; DROP TABLE mine")
+    pair.run("CREATE TEMP TABLE mine (id int); CREATE VIEW public.seen AS SELECT * FROM t; DROP VIEW seen")
+    pair.run("CREATE UNLOGGED TABLE public.l (id int UNIQUE); ALTER TABLE l RENAME TO mine; DROP TABLE mine")
     pair.run("CREATE INDEX i ON t_persistent (x); ALTER INDEX i RENAME TO j; DROP INDEX j")
 
 

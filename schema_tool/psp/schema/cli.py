@@ -20,7 +20,7 @@ from psp.schema.model import Mode
 from psp.schema.modes import check
 from psp.schema.release import release
 from psp.schema.rules import not_superuser
-from psp.schema.server import SqlAsciiError, read_facts
+from psp.schema.server import EncodingError, read_facts
 from psp.schema.views import convert as views
 from psp.schema.views.scratch import convert_file
 
@@ -75,7 +75,7 @@ def check_command(
                 if facts.superuser
                 else [not_superuser(facts)]
             )  # fmt: skip
-        except SqlAsciiError as error:
+        except EncodingError as error:
             problems = [Problem("error", error.where, error.problem, error.hint or "")]
     if json:
         print_json({"adoptable": not has_errors(problems), "problems": [p.as_dict() for p in problems]})

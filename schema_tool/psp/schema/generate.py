@@ -13,10 +13,16 @@ from psp.schema.model import Database, ForeignKey, Index, Table
 from psp.schema.templates import dollar_quote, sql_templates
 
 CAPTURE_TEMPLATE = "capture.sql.j2"
-FIRST_FILES = ("semi_primary.sql", "schema.sql", "hook.sql.j2")
-LAST_FILES = (
+FIRST_FILES = ("semi_primary.sql", "sequences.sql", "schema.sql", "replica_role.sql", "hook.sql.j2")
+GUARD_FILES = (
     "captured_relations.sql",
+    "guarded_state.sql",
     "ddl_guard.sql",
+    "guard_watch.sql",
+    "ddl_start.sql",
+)
+LAST_FILES = (
+    *GUARD_FILES,
     "grants.sql",
 )  # after everything else: schema changes are refused then
 

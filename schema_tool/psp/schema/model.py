@@ -179,10 +179,17 @@ class Sequence:
     last_value: int
     is_called: bool
     owner: tuple[str, str, str] | None  # schema, table, column
+    owner_bits: int  # of the owner's type: 16, 32 or 64
 
     @property
     def label(self) -> str:
         return f"{self.schema}.{self.name}"
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The largest and the smallest number: of the sequence, or of the column that owns it."""
+        ends = 1 << (self.owner_bits - 1)
+        return min(self.maximum, ends - 1), max(self.minimum, -ends)
 
     @property
     def base(self) -> int:

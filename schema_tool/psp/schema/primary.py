@@ -12,7 +12,7 @@ from psp.output import PspError
 from psp.paths import sql_dir
 from psp.schema.install import Stride, run_script
 from psp.schema.model import Mode
-from psp.schema.server import refuse_sql_ascii
+from psp.schema.server import refuse_encoding
 
 SLOTS = 64  # by default, as in sql/primary/schema.sql
 SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
@@ -30,9 +30,9 @@ class Cluster:
 
 
 def init_primary(dsn: str) -> None:
-    """Creates the psp schema of a primary. PspError if there is one already, or the encoding is SQL_ASCII."""
+    """Creates the psp schema of a primary. PspError if there is one already, or the encoding is not UTF8."""
     with psycopg.connect(dsn) as connection:
-        refuse_sql_ascii(connection)
+        refuse_encoding(connection)
         row = connection.execute("SELECT to_regnamespace('psp') IS NOT NULL").fetchone()
         if row is not None and row[0]:
             raise PspError("the database has a schema psp already", "use an empty database for the primary")

@@ -14,7 +14,7 @@ SERVER_LOCAL_TYPES = frozenset({"oid", "xid", "cid", "tid", "xid8", "pg_lsn", "p
 """Numbers that a server gives out: they travel, but mean nothing at another server."""
 
 SEQUENCE_VALUES_MIN = 1000
-"""Fewer values left for each SP than this are worth a warning."""
+"""Fewer values left for each SP than this, or than a tenth of all, are worth a warning."""
 
 
 def check(database: Database, facts: ServerFacts, slots: int, add_keys: bool) -> list[Problem]:
@@ -26,7 +26,10 @@ def check(database: Database, facts: ServerFacts, slots: int, add_keys: bool) ->
 
 def check_cluster(database: Database, facts: ServerFacts, slots: int) -> list[Problem]:
     """What concerns server and sequences, whichever way the rows are captured."""
-    return [*_server(database, facts), *(p for s in database.sequences for p in _sequence(s, slots))]
+    sequences = (
+        () if facts.adopted or facts.converted else database.sequences
+    )  # else they have strides by now
+    return [*_server(database, facts), *(p for s in sequences for p in _sequence(s, slots))]
 
 
 def not_superuser(facts: ServerFacts) -> Problem:
@@ -47,6 +50,11 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
         yield Problem("error", where, "the database is in views mode", "psp schema release takes it out")
     elif facts.adopted:
         yield Problem("error", where, "the database is under psp already", "psp schema release takes it out")
+    for problem in facts.guard_problems:
+        yield Problem("error", where, problem)
+    for name in facts.subscriptions:
+        yield Problem("error", f"subscription {name}", "it writes rows here that no other server would get",
+                      "DROP SUBSCRIPTION; subscribe in another database, and write as a client")  # fmt: skip
     if not facts.superuser:
         yield not_superuser(facts)
     if facts.default_isolation == "serializable":
@@ -65,7 +73,9 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     for name in facts.event_triggers:
         yield Problem("note", f"event trigger {name}", "it will fire for adoption's own DDL, too")
     for name in facts.materialized_views:
-        yield Problem("note", f"materialized view {name}", "it is refreshed at each SP by itself")
+        yield Problem("note", f"materialized view {name}",
+                      "each SP refreshes it for itself; one that joins has none of its rows",
+                      "REFRESH MATERIALIZED VIEW at each SP that has joined")  # fmt: skip
     tables = database.captured_tables
     rows, size = sum(t.rows_about for t in tables), sum(t.bytes for t in tables)
     yield Problem(
@@ -218,10 +228,11 @@ def _sequence(sequence: Sequence, slots: int) -> Iterator[Problem]:
     if sequence.cycle:
         yield Problem("error", where, "CYCLE would make servers draw the same numbers",
                       f"ALTER SEQUENCE {sequence.label} NO CYCLE")  # fmt: skip
-    limit = sequence.maximum if sequence.increment > 0 else sequence.minimum
+    limit, begin = sequence.range if sequence.increment > 0 else sequence.range[::-1]
     left = (limit - sequence.base) // sequence.increment // slots
+    everything = (limit - begin) // sequence.increment // slots
     larger = "ALTER SEQUENCE … AS bigint MAXVALUE …, and the column to bigint; or fewer --slots"
     if left < 1:
         yield Problem("error", where, f"its range is too small for {slots} servers", larger)
-    elif left < SEQUENCE_VALUES_MIN:
-        yield Problem("warning", where, f"only {left} values are left for each of {slots} servers", larger)
+    elif left < max(SEQUENCE_VALUES_MIN, everything // 10):
+        yield Problem("warning", where, f"only {left:,} values are left for each of {slots} servers", larger)

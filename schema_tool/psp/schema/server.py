@@ -12,21 +12,22 @@ from psp.output import PspError
 from psp.paths import sql_dir
 
 
-class SqlAsciiError(PspError):
-    """The database does not know what its text means: not even its catalogs can be read as text."""
+class EncodingError(PspError):
+    """The database's text cannot go to every other server. Of SQL_ASCII not even the catalog can be read."""
 
-    def __init__(self, database: str) -> None:
+    def __init__(self, database: str, encoding: str) -> None:
         self.where = f"database {database}"
-        self.problem = "the encoding is SQL_ASCII, text cannot be converted between servers"
+        self.problem = f"the encoding is {encoding}, psp needs UTF8: text goes to all servers as it is"
         super().__init__(
             f"{self.where}: {self.problem}", "dump it and restore it into one with encoding UTF8"
         )
 
 
-def refuse_sql_ascii(connection: psycopg.Connection[Any]) -> None:
-    """SqlAsciiError if the connection's database has that encoding."""
-    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
-        raise SqlAsciiError(connection.info.dbname)
+def refuse_encoding(connection: psycopg.Connection[Any]) -> None:
+    """EncodingError if the connection's database is not in UTF8."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise EncodingError(connection.info.dbname, str(encoding))
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,17 @@ class ServerFacts:
     large_objects: int
     event_triggers: list[str]
     materialized_views: list[str]
+    subscriptions: list[str]
+    guard_problems: list[str]  # of a database that is under psp: what its guard finds
 
 
 def read_facts(connection: psycopg.Connection[Any]) -> ServerFacts:
-    """The facts about the connection's server and database. SqlAsciiError before anything is read."""
-    refuse_sql_ascii(connection)
+    """The facts about the connection's server and database. EncodingError before anything is read."""
+    refuse_encoding(connection)
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute((sql_dir("catalog") / "server_facts.sql").read_bytes()).fetchone()
-    assert row is not None
-    return ServerFacts(**row)
+        assert row is not None
+        is_guarded = row.pop("guarded") and row["superuser"]
+        query = (sql_dir("catalog") / "guard_problems.sql").read_bytes()
+        problems = [found["problem"] for found in cursor.execute(query)] if is_guarded else []
+    return ServerFacts(**row, guard_problems=problems)

@@ -9,15 +9,15 @@ from typing import Any
 import jinja2
 from psycopg import sql
 
-from psp.schema.generate import CapturedTable, key_and_image
+from psp.schema.generate import GUARD_FILES, CapturedTable, key_and_image
 from psp.schema.keys import quote
 from psp.schema.model import Index, IndexColumn
 from psp.schema.templates import dollar_quote, sql_templates
 from psp.schema.views.catalog import Details
 
 MODES = ("union", "fulljoin", "nryotw")
-FIRST_FILES = ("schema.sql", "semi_primary.sql", "transactions.sql")
-CLUSTER_FILES = ("captured_relations.sql", "ddl_guard.sql")  # schema changes are refused from then on
+FIRST_FILES = ("schema.sql", "semi_primary.sql", "sequences.sql", "transactions.sql")
+CLUSTER_FILES = GUARD_FILES  # schema changes are refused from then on
 LAST_FILES = ("grants.sql",)
 
 
