@@ -75,9 +75,9 @@ TYPES: dict[str, st.SearchStrategy[str]] = {
     "bit varying": st.text("01", max_size=70),
     "json": st.sampled_from(["null", "[]", '{ "a" : 1, "a" : 2}', '"\\u00e9"', "1.50"]),
     "jsonb": st.sampled_from(["null", "[]", '{"b": [1.50, "x"], "a": {}}', "1e400"]),
-    "xml": st.sampled_from(["<a/>", "text", "<a b='c'>d</a>"]),
+    "xml": st.sampled_from(["<a/>", '<?xml version="1.0" encoding="UTF-8"?><a/>', "text", "<a b='c'>d</a>"]),
     "tsvector": st.sampled_from(["", "a:1A b:2,3", "'x y'"]),
-    "tsquery": st.sampled_from(["a", "a & !b", "'x y' <2> z:*"]),
+    "tsquery": st.sampled_from(["", "a", "a & !b", "'x y' <2> z:*"]),
     "point": POINT,
     "lseg": joined("[{},{}]", POINT, POINT),
     "box": joined("{},{}", POINT, POINT),
@@ -108,7 +108,10 @@ TYPES: dict[str, st.SearchStrategy[str]] = {
     "moods": st.just("{sad,NULL}"),
 }  # fmt: skip
 ARRAYS = {name for name in TYPES if name.endswith("[]")}
-AS_TEXT = ARRAYS | {"mood", "pair", "positive", "pairs", "moods"}
+AS_TEXT = ARRAYS | {
+    "xml", "tsvector", "tsquery", "path", "polygon", "line", "circle", "jsonpath",
+    "mood", "pair", "positive", "pairs", "moods",
+}  # fmt: skip
 
 KEYS = [
     *INTEGERS, "real", "double precision", "numeric", "numeric(10,2)", "boolean", "text",
@@ -211,6 +214,24 @@ def test_key(connection: psycopg.Connection[Any], name: str) -> None:
         assert entries(deleted)[0].key == entries(inserted)[0].key == fields(values)[0]
 
     run()
+
+
+UNREADABLE = [
+    ("circle", "circle(point(0, 0), -1)", "22P02"),
+    ("xml", "xmlelement(name a, chr(1))", "2200N"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "sqlstate"), UNREADABLE)
+def test_a_value_that_no_server_reads_is_refused_where_it_is_written(
+    connection: psycopg.Connection[Any], name: str, value: str, sqlstate: str
+) -> None:
+    """Functions make them; elsewhere they would stop the stream."""
+    connection.rollback()
+    connection.execute("SET xmloption = document")
+    with pytest.raises(psycopg.Error) as refused:
+        connection.execute(f"INSERT INTO everything (id, {quote(name)}) SELECT 1, {value}".encode())
+    assert refused.value.sqlstate == sqlstate
 
 
 EQUAL = [

@@ -96,6 +96,10 @@ def _context(
 ) -> dict[str, Any]:
     context = {
         **row,
+        "columns": [
+            {**column, "checked_as": database.checked_as(c.type_oid)}
+            for column, c in zip(row["columns"], table.image_columns, strict=True)
+        ],
         "relations": [{"schema": r.schema, "name": r.name, "kind": r.kind} for r in table.relations],
         "guards": [_guard(database, table, index, guard_ids[index.name]) for index in table.guarded_indexes],
         "partitioned": table.kind == "p",

@@ -24,6 +24,23 @@ LOCAL_OID_TYPES = frozenset(
 """Types that look like names and hold OIDs."""
 
 
+BINARY_SAFE_TYPES = frozenset(
+    {
+        "smallint", "integer", "bigint", "oid", "real", "double precision", "numeric", "money", "boolean",
+        "text", "character varying", "character", "bpchar", "name", '"char"', "bytea", "json", "jsonb",
+        "uuid", "date", "time without time zone", "time with time zone", "timestamp without time zone",
+        "timestamp with time zone", "interval", "inet", "cidr", "macaddr", "macaddr8", "bit",
+        '"bit"', "bit varying", "pg_lsn", "point", "lseg", "box", "tid",
+        "xid", "xid8", "cid",
+    }
+)  # fmt: skip
+"""Built-in types of which every value's binary form is accepted by every server, and gives the same value."""
+
+TEXT_SAFE_TYPES = BINARY_SAFE_TYPES | {"tsquery"}
+"""Built-in types of which every value's text is accepted. (Some releases refuse the binary form of an empty
+tsquery.)"""
+
+
 @dataclass(frozen=True)
 class Type:
     """One row of pg_type, of a type that some column uses, directly or inside another type."""
@@ -37,6 +54,11 @@ class Type:
     parts: tuple[int, ...]  # types of a composite's columns, a range's subtype
     has_binary: bool  # has both a send and a receive function
     has_array: bool
+
+    @property
+    def builtin_name(self) -> str:
+        """Of a built-in type, whether a user's type of that name comes before it in the search_path or not."""
+        return self.name.removeprefix("pg_catalog.")
 
 
 @dataclass(frozen=True)
@@ -213,7 +235,8 @@ class Database:
         """How values travel. As text if the image would hold OIDs that another database does not share.
 
         Arrays and composites embed OIDs in their values, and record_send writes each column's type OID in
-        the image: so types that users make (enums, domains, extensions' types) go as text, too.
+        the image: so types that users make (enums, domains, extensions' types) go as text, too. So do the
+        built-in types whose binary form loses something (xml) or is not accepted everywhere (tsquery).
         """
         found = self.types[type_oid]
         if type_oid >= FIRST_USER_OID or found.element or found.kind == "c" or not found.has_array:
@@ -222,7 +245,22 @@ class Database:
             return self.encoding(found.base)
         if found.kind in "rm":
             return "text" if any(self.encoding(part) == "text" for part in found.parts) else "binary"
-        return "binary"
+        return "binary" if found.builtin_name in BINARY_SAFE_TYPES else "text"
+
+    def checked_as(self, type_oid: int) -> str | None:
+        """The type as which a value's text is read where it is written; None if it is always accepted.
+
+        Functions can make values that their own type does not read, such as circle(point(0, 0), -1). One
+        that others would refuse must be refused here. Only built-in types: a cast of others may be a user's
+        function.
+        """
+        plain = self.plain_type(type_oid)
+        leaves = list(self.leaves(plain.oid))
+        if plain.oid >= FIRST_USER_OID or any(leaf.oid >= FIRST_USER_OID for leaf in leaves):
+            return None
+        if all(leaf.builtin_name in TEXT_SAFE_TYPES for leaf in leaves):
+            return None
+        return f"pg_catalog.{plain.builtin_name}"
 
     def leaves(self, type_oid: int) -> Iterator[Type]:
         """The scalar types that a type is made of."""
