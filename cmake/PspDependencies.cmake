@@ -6,12 +6,14 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 
 pkg_check_modules(psp_pqxx REQUIRED IMPORTED_TARGET libpqxx)
+pkg_check_modules(psp_pq REQUIRED IMPORTED_TARGET libpq)
 pkg_check_modules(psp_zmq REQUIRED IMPORTED_TARGET libzmq cppzmq)
 # zmq.h needs no header of libzmq's own libraries. One of those flags is an -isystem, which CMake places elsewhere
 # when it runs for the second time: everything would be built twice.
 set_target_properties(PkgConfig::psp_zmq PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "" INTERFACE_COMPILE_OPTIONS "")
 pkg_check_modules(psp_yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
 add_library(psp::pqxx ALIAS PkgConfig::psp_pqxx)
+add_library(psp::pq ALIAS PkgConfig::psp_pq)
 add_library(psp::zmq ALIAS PkgConfig::psp_zmq)
 add_library(psp::yaml_cpp ALIAS PkgConfig::psp_yaml_cpp)
 

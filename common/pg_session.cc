@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "common/conninfo.h"
 #include "common/log.h"
 #include "embedded/common_sql.h"
 
@@ -47,7 +48,7 @@ bool PgSession::connected() const { return connection_ != nullptr && connection_
 void PgSession::Close() { connection_.reset(); }
 
 void PgSession::SetUp() {
-  connection_ = std::make_unique<pqxx::connection>(options_.conninfo);
+  connection_ = std::make_unique<pqxx::connection>(WithSettings(options_.conninfo, options_.startup));
   ForbidSilentReconnect(*connection_);
   pqxx::nontransaction tx(*connection_);
   tx.exec_params("SELECT set_config('application_name', $1, false)", options_.application_name);

@@ -46,7 +46,9 @@ class PgSession {
     std::string conninfo;               // libpq's
     std::string application_name;       // shown in pg_stat_activity
     std::vector<std::string> settings;  // SQL run after connecting, e.g. "SET synchronous_commit = off"
-    std::int64_t backoff_min_ms = 50;   // between attempts of ConnectUntilStopped; doubles up to the maximum
+    // Names and values that the session begins with, so that RESET ALL brings them back.
+    std::vector<std::pair<std::string, std::string>> startup{};
+    std::int64_t backoff_min_ms = 50;  // between attempts of ConnectUntilStopped; doubles up to the maximum
     std::int64_t backoff_max_ms = 2000;
   };
 

@@ -15,34 +15,30 @@ namespace {
 constexpr std::int64_t kTroubleWaitMs = 500;
 // PostgreSQL has crashed since the daemon started, and took the temporary rows of views mode.
 constexpr const char* kRecoverIfLost = "SELECT psp.recover() WHERE NOT EXISTS (SELECT FROM psp.temp_alive)";
-constexpr const char* kJoined = "UPDATE psp.identity SET joining = false";
+// What follows after the rows, whose owners' code has run by then: sql/common/apply_functions.sql.
+constexpr const char* kEndBatch = "SELECT psp.end_batch($1::pg_catalog.int8, $2::pg_catalog.int8, $3, $4)";
+constexpr const char* kResetSession = "SELECT psp.reset_apply_session()";
 
-// Text values are read back as the capture functions wrote them.
-const std::vector<std::string> kSettings = {
-    "SET session_replication_role = replica",
-    "SET synchronous_commit = off",
-    "SET search_path = pg_catalog",
-    "SET client_encoding = 'UTF8'",
-    "SET datestyle = 'ISO, MDY'",
-    "SET intervalstyle = 'postgres'",
-    "SET lc_monetary = 'C'",
-    "SET row_security = off",
-    "SET statement_timeout = 0",
-    "SET lock_timeout = 0",
+// Given when the session begins, so that RESET ALL brings them back.
+const std::vector<std::pair<std::string, std::string>> kSettings = {
+    {"application_name", "psp apply worker"},
+    {"default_transaction_isolation", "read committed"},
+    {"default_transaction_read_only", "off"},
+    {"session_replication_role", "replica"},
+    {"synchronous_commit", "off"},
+    {"search_path", "pg_catalog, pg_temp"},  // pg_temp named, or it comes first
+    {"client_encoding", "UTF8"},
+    {"row_security", "off"},
+    {"statement_timeout", "0"},
+    {"lock_timeout", "0"},
     // In a deadlock with a local transaction the worker gives way, soon, and tries again: the other one then
     // reaches its COMMIT and is told 40001, where it would have been cancelled at the end of
     // conflict_grace_ms.
-    "SET deadlock_timeout = '10ms'",
-    "SET idle_in_transaction_session_timeout = 0",
-    "SET plan_cache_mode = force_generic_plan",
+    {"deadlock_timeout", "10ms"},
+    {"idle_in_transaction_session_timeout", "0"},
+    {"idle_session_timeout", "0"},
+    {"plan_cache_mode", "force_generic_plan"},
 };
-
-std::vector<pqxx::binarystring> Parameters(const std::vector<std::string>& arrays) {
-  std::vector<pqxx::binarystring> parameters;
-  parameters.reserve(arrays.size());
-  for (const std::string& array : arrays) parameters.push_back(Binary(array));
-  return parameters;
-}
 
 }  // namespace
 
@@ -50,12 +46,11 @@ ApplyWorker::ApplyWorker(Options options, std::function<void(ApplyEvent)> report
     : options_(std::move(options)),
       report_(std::move(report)),
       inbox_(options_.limits),
-      session_(
-          {.conninfo = options_.conninfo, .application_name = "psp apply worker", .settings = kSettings}),
-      own_(&session_, &activity_, options_.views_mode) {
-  session_.Prepare("advance", "UPDATE psp.watermark SET watermark = $1");
-  session_.Prepare("forget_proofs", std::string(sql::kApplyForgetProofs));
-}
+      session_({.conninfo = options_.conninfo,
+                .application_name = "psp apply worker",
+                .settings = {},
+                .startup = kSettings}),
+      own_(&session_, &activity_, options_.views_mode) {}
 
 void ApplyWorker::Start() {
   thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
@@ -107,7 +102,7 @@ PgResult<Done> ApplyWorker::ReadPosition() {
       tx.exec0(std::string(sql::kApplyClaim));
     }
     const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
-    tx.exec_prepared0("forget_proofs", GlobalT{0}, row[0].as<GlobalT>());
+    tx.exec_params0(std::string(sql::kApplyForgetProofs), GlobalT{0}, row[0].as<GlobalT>());
     Commits own;
     for (const pqxx::row& proof : tx.exec("SELECT global_t, tx_id FROM psp.applied")) {
       own.emplace(proof[0].as<GlobalT>(), TxId::FromText(proof[1].as<std::string>()).value_or(TxId()));
@@ -240,12 +235,9 @@ PgResult<Done> ApplyWorker::ApplyBatch(const std::vector<TableChange>& changes,
   const bool joined = joining_ && closed_t >= complete_t_;
   auto applied = session_.Transaction([&](pqxx::work& tx) {
     InsistIfDue(tx);
-    if (durable) tx.exec0("SET LOCAL synchronous_commit = on");
     RunStatements(tx, changes);
     own_.Resolve(tx, transactions);
-    tx.exec_prepared0("advance", closed_t);
-    tx.exec_prepared0("forget_proofs", watermark_, closed_t);
-    if (joined) tx.exec0(kJoined);
+    tx.exec_params1(kEndBatch, watermark_, closed_t, durable, joined);
   });
   if (!applied) return applied;
   watermark_ = closed_t;
@@ -258,25 +250,16 @@ PgResult<Done> ApplyWorker::ApplyBatch(const std::vector<TableChange>& changes,
   return applied;
 }
 
+// Statements without a name: code of a table's owner could put another one in the place of a prepared one.
 void ApplyWorker::RunStatements(pqxx::work& tx, const std::vector<TableChange>& changes) {
-  const auto run = [&](const CapturedTable& table, char kind, const std::string& sql, const auto& arrays) {
-    const std::string name = std::string(1, kind) + std::to_string(table.table_id);
-    tx.conn().prepare(name, sql);
-    const auto parameters = Parameters(arrays);
-    tx.exec_prepared(name, pqxx::prepare::make_dynamic_params(parameters));
+  const auto run = [&](const CapturedTable& table, const char* what, const std::string& arrays) {
+    tx.exec_params1("SELECT psp.apply_" + std::string(what) + "_" + std::to_string(table.table_id) + "($1)",
+                    Binary(arrays));
   };
   for (const TableChange& change : changes) {
-    if (!change.delete_keys.empty()) {
-      // Planned each time: a join that was planned for a small table would read all of the grown one.
-      const auto keys = Parameters(change.delete_keys);
-      tx.exec_params(change.table->delete_sql, pqxx::prepare::make_dynamic_params(keys));
-    }
+    if (!change.delete_keys.empty()) run(*change.table, "delete", change.delete_keys);
     if (change.upsert_values.empty()) continue;
-    if (change.replace) {
-      run(*change.table, 'i', change.table->insert_sql, change.upsert_values);
-    } else {
-      run(*change.table, 'u', change.table->upsert_sql, change.upsert_values);
-    }
+    run(*change.table, change.replace ? "insert" : "upsert", change.upsert_values);
   }
 }
 
@@ -285,12 +268,16 @@ ApplyWorker::After ApplyWorker::ApplyCopy(const ApplyStep& step, std::stop_token
     return session_.Transaction([&](pqxx::work& tx) {
       InsistIfDue(tx);
       if (step.copy_begins) {
-        for (const auto& [id, table] : catalog_->tables) tx.exec0(table.clear_sql);
+        for (const auto& [id, table] : catalog_->tables) {
+          tx.exec1("SELECT psp.apply_clear_" + std::to_string(id) + "()");
+        }
       }
       RunStatements(tx, changes);
-      if (!step.copy_is_complete) return;
-      tx.exec_prepared0("advance", step.closed_t);
-      if (step.complete_t <= step.closed_t) tx.exec0(kJoined);
+      if (!step.copy_is_complete) {
+        tx.exec1(kResetSession);
+        return;
+      }
+      tx.exec_params1(kEndBatch, step.closed_t, step.closed_t, false, step.complete_t <= step.closed_t);
     });
   };
   bool failed_itself = false;
@@ -315,10 +302,8 @@ bool ApplyWorker::DurableIsDue() const {
 
 ApplyWorker::After ApplyWorker::MakeDurable() {
   if (joining_ || durable_ >= watermark_) return After::kGoOn;
-  const auto flushed = session_.Transaction([&](pqxx::work& tx) {
-    tx.exec0("SET LOCAL synchronous_commit = on");
-    tx.exec_prepared0("advance", watermark_);
-  });
+  const auto flushed = session_.Transaction(
+      [&](pqxx::work& tx) { tx.exec_params1(kEndBatch, watermark_, watermark_, true, false); });
   if (!flushed) {
     spdlog::warn("apply: {}", flushed.error().message);
     return After::kBeginAnew;

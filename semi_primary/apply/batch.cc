@@ -80,9 +80,9 @@ std::optional<BatchProblem> Gather(const TableCatalog& catalog, const WrittenRow
 // One array for each column of the records, and one of their global_t if the table is versioned.
 class Arrays {
  public:
-  Arrays(const std::vector<std::uint32_t>& oids, bool versioned) : columns_(oids.size()) {
-    for (const std::uint32_t oid : oids) writers_.emplace_back(oid);
-    if (versioned) writers_.emplace_back(kOidInt8);
+  Arrays(const std::vector<ArrayType>& types, bool versioned)
+      : types_(types), columns_(types.size() - (versioned ? 1 : 0)) {
+    for (const ArrayType& type : types) writers_.emplace_back(type.element_oid);
   }
 
   // False when the record is malformed or has another number of columns.
@@ -94,14 +94,20 @@ class Arrays {
     return true;
   }
 
-  std::vector<std::string> Finish() {
+  // The record of the arrays; empty when there is no row.
+  std::string Finish() {
+    std::string record;
+    if (writers_.empty() || writers_[0].size() == 0) return record;
     std::vector<std::string> arrays;
-    if (writers_.empty() || writers_[0].size() == 0) return arrays;
     for (ArrayWriter& writer : writers_) arrays.push_back(writer.Finish());
-    return arrays;
+    std::vector<RecordField> fields;
+    for (std::size_t i = 0; i < arrays.size(); ++i) fields.push_back({types_[i].array_oid, arrays[i]});
+    AppendRecord(&record, fields);
+    return record;
   }
 
  private:
+  const std::vector<ArrayType>& types_;
   const std::size_t columns_;
   std::vector<ArrayWriter> writers_;
   std::vector<RecordField> fields_;
@@ -123,8 +129,8 @@ Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& ca
     TableChange& change = changes.emplace_back();
     change.table = entry.table;
     change.replace = replace_all || entry.has_guards || entry.table->always_replace;
-    Arrays keys(entry.table->key_oids, entry.table->versioned);
-    Arrays values(entry.table->column_oids, entry.table->versioned);
+    Arrays keys(entry.table->key, entry.table->versioned);
+    Arrays values(entry.table->columns, entry.table->versioned);
     for (const auto& [row, global_t] : entry.rows) {
       if ((row->deleted() || change.replace) && !keys.Add(row->key(), global_t))
         return Malformed(*entry.table, "has a malformed key");

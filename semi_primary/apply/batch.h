@@ -1,4 +1,4 @@
-// The rows of several transactions as binary arrays, one for each column of each table. Pure.
+// The rows of several transactions as one binary record of arrays, one for each column, of each table. Pure.
 //
 // The last writer of a key wins inside the batch. A table whose rows are accompanied by guards is replaced:
 // its rows are deleted first and then inserted, because rows may swap unique values (ARCHITECTURE.md). Tables
@@ -23,9 +23,9 @@ struct WrittenRows {
 
 struct TableChange {
   const CapturedTable* table = nullptr;
-  bool replace = false;                    // delete_keys hold the keys of the new rows too
-  std::vector<std::string> delete_keys;    // arrays; empty: nothing to delete
-  std::vector<std::string> upsert_values;  // arrays; empty: nothing to write
+  bool replace = false;       // delete_keys hold the keys of the new rows too
+  std::string delete_keys;    // a record of arrays; empty: nothing to delete
+  std::string upsert_values;  // the same; empty: nothing to write
 };
 
 struct BatchProblem {

@@ -21,13 +21,27 @@ std::string Array(const std::vector<std::string>& values) {
   return writer.Finish();
 }
 
+constexpr std::uint32_t kOidTextArray = 1009;
+constexpr std::uint32_t kOidInt8Array = 1016;
+const ArrayType kText = {kOidTextArray, kOidText};
+const ArrayType kInt8 = {kOidInt8Array, kOidInt8};
+
+// A record of arrays.
+std::string Arrays(const std::vector<std::string>& arrays, const std::vector<ArrayType>& types) {
+  std::vector<RecordField> fields;
+  for (std::size_t i = 0; i < arrays.size(); ++i) fields.push_back({types[i].array_oid, arrays[i]});
+  std::string out;
+  AppendRecord(&out, fields);
+  return out;
+}
+
 class BatchTest : public ::testing::Test {
  protected:
   BatchTest() {
-    catalog_.tables[1] = {1, "public", "t", {"k"}, {kOidText, kOidText}, {kOidText}, false, "i", "u", "d"};
+    catalog_.tables[1] = {1, "public", "t", {"k"}, {kText, kText}, {kText}};
     catalog_.guards[2] = {1, "t_v"};
     for (const std::uint32_t id : {3, 4, 5}) {
-      catalog_.tables[id] = {id, "public", "always", {"k"}, {kOidText}, {kOidText}, true, "i", "u", "d"};
+      catalog_.tables[id] = {id, "public", "always", {"k"}, {kText}, {kText}, true};
     }
   }
   static void Upsert(proto::WriteSet* set, std::uint32_t table, const std::string& key,
@@ -69,8 +83,8 @@ TEST_F(BatchTest, LastWriterOfAKeyWins) {
   const auto changes = Build();
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_FALSE(changes[0].replace);
-  EXPECT_EQ(changes[0].upsert_values, (std::vector<std::string>{Array({"a", "c"}), Array({"2", "2"})}));
-  EXPECT_EQ(changes[0].delete_keys, std::vector<std::string>{Array({"b"})});
+  EXPECT_EQ(changes[0].upsert_values, Arrays({Array({"a", "c"}), Array({"2", "2"})}, {kText, kText}));
+  EXPECT_EQ(changes[0].delete_keys, Arrays({Array({"b"})}, {kText}));
 }
 
 TEST_F(BatchTest, GuardsMakeATableReplaced) {
@@ -79,7 +93,7 @@ TEST_F(BatchTest, GuardsMakeATableReplaced) {
   const auto changes = Build();
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_TRUE(changes[0].replace);
-  EXPECT_EQ(changes[0].delete_keys, std::vector<std::string>{Array({"a"})});
+  EXPECT_EQ(changes[0].delete_keys, Arrays({Array({"a"})}, {kText}));
 }
 
 TEST_F(BatchTest, SomeTablesAreAlwaysReplacedAndAllWhenAsked) {
@@ -115,7 +129,10 @@ TEST_F(BatchTest, VersionedTablesGetTheNumberOfEachRowsLastWriter) {
     for (const GlobalT value : values) writer.AddInt8(value);
     return writer.Finish();
   };
-  catalog_.tables[1].versioned = true;
+  CapturedTable& table = catalog_.tables[1];
+  table.versioned = true;
+  table.columns.push_back(kInt8);
+  table.key.push_back(kInt8);
   Upsert(&first_, 1, "a", {"a", "1"});
   Upsert(&first_, 1, "b", {"b", "1"});
   Upsert(&second_, 1, "a", {"a", "2"});
@@ -123,8 +140,8 @@ TEST_F(BatchTest, VersionedTablesGetTheNumberOfEachRowsLastWriter) {
   const auto changes = Build();
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].upsert_values,
-            (std::vector<std::string>{Array({"a", "b"}), Array({"2", "1"}), numbers({2, 1})}));
-  EXPECT_EQ(changes[0].delete_keys, (std::vector<std::string>{Array({"c"}), numbers({2})}));
+            Arrays({Array({"a", "b"}), Array({"2", "1"}), numbers({2, 1})}, {kText, kText, kInt8}));
+  EXPECT_EQ(changes[0].delete_keys, Arrays({Array({"c"}), numbers({2})}, {kText, kInt8}));
 }
 
 TEST_F(BatchTest, OnlyGuardsChangeNothing) {

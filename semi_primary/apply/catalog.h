@@ -10,19 +10,22 @@
 
 namespace psp {
 
+// The types of an array in a record of arrays, which the table's functions take
+// (sql/common/apply_functions.sql).
+struct ArrayType {
+  std::uint32_t array_oid = 0;
+  std::uint32_t element_oid = 0;
+};
+
 struct CapturedTable {
   std::uint32_t table_id = 0;
   std::string schema_name;
   std::string table_name;
   std::vector<std::string> key_names;
-  std::vector<std::uint32_t> column_oids;  // element types of the arrays, in image order
-  std::vector<std::uint32_t> key_oids;     // the same of the key's arrays, in key order
-  bool always_replace = false;             // delete and insert, never ON CONFLICT
-  std::string insert_sql;                  // one array parameter for each column
-  std::string upsert_sql;                  // the same, ON CONFLICT DO UPDATE
-  std::string delete_sql;                  // one array parameter for each key column
-  std::string clear_sql{};                 // takes all rows away
-  bool versioned = false;                  // views mode: one array more, of the rows' global_t, comes last
+  std::vector<ArrayType> columns;  // in image order
+  std::vector<ArrayType> key;      // in key order
+  bool always_replace = false;     // delete and insert, never ON CONFLICT
+  bool versioned = false;          // views mode: the last array, here too, is the rows' global_t
 };
 
 struct GuardOf {

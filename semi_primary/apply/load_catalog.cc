@@ -24,22 +24,24 @@ std::vector<std::uint32_t> Oids(const pqxx::field& field) {
   return oids;
 }
 
+std::vector<ArrayType> ArrayTypes(const pqxx::field& arrays, const pqxx::field& elements) {
+  const std::vector<std::uint32_t> array_oids = Oids(arrays);
+  const std::vector<std::uint32_t> element_oids = Oids(elements);
+  std::vector<ArrayType> types;
+  for (std::size_t i = 0; i < array_oids.size(); ++i) types.push_back({array_oids[i], element_oids.at(i)});
+  return types;
+}
+
 CapturedTable TableOf(const pqxx::row& row) {
   CapturedTable table;
   table.table_id = row["table_id"].as<std::uint32_t>();
   table.schema_name = row["schema_name"].as<std::string>();
   table.table_name = row["table_name"].as<std::string>();
   table.key_names = Split(row["key_names"].as<std::string>(), '\1');
-  table.column_oids = Oids(row["column_oids"]);
-  table.key_oids = Oids(row["key_oids"]);
+  table.columns = ArrayTypes(row["column_array_oids"], row["column_oids"]);
+  table.key = ArrayTypes(row["key_array_oids"], row["key_oids"]);
   table.always_replace = row["always_replace"].as<bool>();
   table.versioned = row["versioned"].as<bool>();
-  table.insert_sql = row["insert_sql"].as<std::string>();
-  table.upsert_sql = table.insert_sql + row["on_conflict_sql"].as<std::string>();
-  // What is deleted stays as a tombstone, which an insertion would meet.
-  if (table.versioned) table.insert_sql = table.upsert_sql;
-  table.delete_sql = row["delete_sql"].as<std::string>();
-  table.clear_sql = row["clear_sql"].as<std::string>();
   return table;
 }
 

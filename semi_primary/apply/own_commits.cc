@@ -10,19 +10,14 @@ namespace psp {
 namespace {
 
 constexpr std::string_view kLockNotAvailable = "55P03";
+// Without names, as all statements of the apply worker's session.
+constexpr const char* kApplyHere = "SELECT psp.apply($1::pg_catalog.uuid, $2::pg_catalog.int8)";
+constexpr const char* kResolve = "SELECT psp.resolve($1::pg_catalog.uuid, $2::pg_catalog.int8)";
 
 }  // namespace
 
 OwnCommits::OwnCommits(PgSession* session, ApplyActivity* activity, bool views_mode)
-    : session_(*session), activity_(*activity), views_mode_(views_mode) {
-  session_.Prepare("missing_proofs", std::string(sql::kApplyMissingProofs));
-  if (views_mode_) {
-    session_.Prepare("apply_here", "SELECT psp.apply($1, $2)");
-    session_.Prepare("resolve", "SELECT psp.resolve($1, $2)");
-  } else {
-    session_.Prepare("wait_for_backend", std::string(sql::kApplyWaitForBackend));
-  }
-}
+    : session_(*session), activity_(*activity), views_mode_(views_mode) {}
 
 bool OwnCommits::Prove(std::vector<ApplyTransaction>* transactions, std::stop_token stop) {
   auto missing = Missing(*transactions);
@@ -59,7 +54,7 @@ void OwnCommits::Resolve(pqxx::work& tx, const std::vector<ApplyTransaction>& tr
   if (!views_mode_) return;
   for (const ApplyTransaction& transaction : transactions) {
     if (!transaction.own || !transaction.write_set) continue;
-    tx.exec_prepared("resolve", transaction.tx_id.ToText(), transaction.global_t);
+    tx.exec_params(kResolve, transaction.tx_id.ToText(), transaction.global_t);
   }
 }
 
@@ -71,7 +66,7 @@ PgResult<std::vector<GlobalT>> OwnCommits::Missing(const std::vector<ApplyTransa
   if (own.size() == 0) return std::vector<GlobalT>();
   return session_.Autocommit([&](pqxx::nontransaction& tx) {
     std::vector<GlobalT> missing;
-    for (const pqxx::row& row : tx.exec_prepared("missing_proofs", Binary(own.Finish()))) {
+    for (const pqxx::row& row : tx.exec_params(std::string(sql::kApplyMissingProofs), Binary(own.Finish()))) {
       missing.push_back(row[0].as<GlobalT>());
     }
     return missing;
@@ -83,7 +78,7 @@ bool OwnCommits::WaitForBackend(const ApplyTransaction& transaction, std::stop_t
   while (!stop.stop_requested()) {
     const auto ended = session_.Transaction([&](pqxx::work& tx) {
       tx.exec0("SET LOCAL lock_timeout = '250ms'");  // so that a stop is seen
-      tx.exec_prepared("wait_for_backend", transaction.tx_id.ToText());
+      tx.exec_params(std::string(sql::kApplyWaitForBackend), transaction.tx_id.ToText());
     });
     if (ended) return true;
     if (ended.error().sqlstate == kLockNotAvailable) continue;
@@ -99,7 +94,7 @@ bool OwnCommits::ApplyHere(const ApplyTransaction& transaction, std::stop_token 
   const LockWanting wanting(&activity_);
   while (!stop.stop_requested()) {
     const auto applied = session_.Autocommit([&](pqxx::nontransaction& tx) {
-      tx.exec_prepared("apply_here", transaction.tx_id.ToText(), transaction.global_t);
+      tx.exec_params(kApplyHere, transaction.tx_id.ToText(), transaction.global_t);
     });
     if (applied) return true;
     if (applied.error().reaction == PgReaction::kRetry) continue;

@@ -56,10 +56,20 @@ std::vector<std::int64_t> ArrayOf(std::string_view bytes) {
   return values;
 }
 
+// Of a record of arrays.
+std::vector<std::vector<std::int64_t>> ArraysOf(std::string_view record) {
+  std::vector<RecordField> fields;
+  if (const std::string error = DecodeRecord(&record, &fields); !error.empty()) throw std::logic_error(error);
+  std::vector<std::vector<std::int64_t>> arrays;
+  for (const RecordField& field : fields) arrays.push_back(ArrayOf(field.value.value()));
+  return arrays;
+}
+
 TableCatalog MakeCatalog() {
+  constexpr ArrayType kInt8 = {1016, kOidInt8};
   TableCatalog catalog;
   for (const auto& [id, name] : {std::pair{kCounters, "counters"}, std::pair{kNames, "names"}}) {
-    catalog.tables[id] = {id, "public", name, {"id"}, {kOidInt8, kOidInt8}, {kOidInt8}, false, "i", "u", "d"};
+    catalog.tables[id] = {id, "public", name, {"id"}, {kInt8, kInt8}, {kInt8}};
   }
   catalog.guards[kNamesGuard] = {kNames, "names_value"};
   return catalog;
@@ -84,11 +94,13 @@ RowChanges Unpack(const std::vector<TableChange>& changes) {
   for (const TableChange& change : changes) {
     const auto key = [&](std::int64_t id) { return RowKey{change.table->table_id, Record({id})}; };
     if (!change.delete_keys.empty()) {
-      for (const std::int64_t id : ArrayOf(change.delete_keys.at(0))) all.deletes.push_back(key(id));
+      const auto keys = ArraysOf(change.delete_keys);
+      for (const std::int64_t id : keys.at(0)) all.deletes.push_back(key(id));
     }
     if (change.upsert_values.empty()) continue;
-    const std::vector<std::int64_t> ids = ArrayOf(change.upsert_values.at(0));
-    const std::vector<std::int64_t> values = ArrayOf(change.upsert_values.at(1));
+    const auto arrays = ArraysOf(change.upsert_values);
+    const std::vector<std::int64_t>& ids = arrays.at(0);
+    const std::vector<std::int64_t>& values = arrays.at(1);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       all.upserts.emplace_back(key(ids[i]), Image(ids[i], values.at(i)));
     }

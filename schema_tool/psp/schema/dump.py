@@ -12,14 +12,16 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from psp.output import PspError
-from psp.paths import postgres_program
+from psp.paths import postgres_program, sql_dir
+from psp.schema.templates import dollar_quote
 
 LOCK_WAIT_MS = 5000
 _RESTRICT = re.compile(r"^\\(un)?restrict .*\n", re.MULTILINE)  # psql commands, not SQL
 
 
 def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
-    """The schema's DDL; roles that own something or are granted something are created where they are missing.
+    """The schema's DDL; roles that own something or are granted something are created where they are missing,
+    and the search_path is as it is here.
 
     pg_dump has a session of its own: nothing uncommitted of `connection` is in the dump.
     """
@@ -38,7 +40,7 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     )
     if done.returncode != 0:
         raise PspError(f"pg_dump failed: {done.stderr.strip()}")
-    return _roles(connection) + _RESTRICT.sub("", done.stdout, count=2)
+    return _roles(connection) + _search_paths(connection) + _RESTRICT.sub("", done.stdout, count=2)
 
 
 def _roles(connection: psycopg.Connection[Any]) -> str:
@@ -58,3 +60,27 @@ def _roles(connection: psycopg.Connection[Any]) -> str:
         "    END LOOP;\nEND $psp$;\n"
     ).format(sql.SQL(", ").join(sql.Literal(name) for (name,) in rows))
     return statement.as_string(connection)
+
+
+def _search_paths(connection: psycopg.Connection[Any]) -> str:
+    """Functions with bare names find at every server what they find here: settings of the new database."""
+    statements = []
+    for role, path in connection.execute((sql_dir("catalog") / "search_paths.sql").read_bytes()):
+        if path is None:
+            continue
+        quote = sql.SQL(dollar_quote(f"{role} {path}"))
+        form = "ALTER DATABASE %2$I" if role is None else "ALTER ROLE %1$I IN DATABASE %2$I"
+        statements.append(
+            sql.SQL(
+                "DO {} BEGIN\n"
+                "    PERFORM pg_catalog.set_config('search_path', {}, true);\n"
+                "    EXECUTE pg_catalog.format({}, {}, pg_catalog.current_database());\n"
+                "END {};\n"
+            )
+            .format(
+                quote, sql.Literal(path), sql.Literal(f"{form} SET search_path FROM CURRENT"),
+                sql.Literal(role), quote,
+            )
+            .as_string(connection)
+        )  # fmt: skip
+    return "".join(statements)

@@ -13,7 +13,15 @@ from psp.schema.model import Database, ForeignKey, Index, Table
 from psp.schema.templates import dollar_quote, sql_templates
 
 CAPTURE_TEMPLATE = "capture.sql.j2"
-FIRST_FILES = ("semi_primary.sql", "sequences.sql", "schema.sql", "replica_role.sql", "hook.sql.j2")
+FIRST_FILES = (
+    "semi_primary.sql",
+    "owners.sql.j2",
+    "apply_functions.sql",
+    "sequences.sql",
+    "schema.sql",
+    "replica_role.sql",
+    "hook.sql.j2",
+)
 GUARD_FILES = (
     "captured_relations.sql",
     "guarded_state.sql",
@@ -149,7 +157,9 @@ def native_sql(tables: Iterable[CapturedTable], dblink_schema: str) -> list[str]
     """
     environment = _environment()
     capture = environment.get_template(CAPTURE_TEMPLATE)
-    result = [environment.get_template(name).render(dblink=dblink_schema) for name in FIRST_FILES]
+    result = [
+        environment.get_template(name).render(dblink=dblink_schema, schema="psp") for name in FIRST_FILES
+    ]
     result += [capture.render(captured_table.context) for captured_table in tables]
     return result
 

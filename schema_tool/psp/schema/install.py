@@ -70,6 +70,7 @@ def install(
         run_script(connection, script)
     identify(connection, identity, strides)
     store_tables(connection, tables)
+    create_apply_functions(connection)
     prefer_own_part(connection, identity.sp_id, identity.slots)
     for script in closing_sql():
         run_script(connection, script)
@@ -103,6 +104,11 @@ def store_tables(connection: psycopg.Connection[Any], tables: Iterable[CapturedT
             "%(key_columns)s, %(guards)s)",
             [{k: Jsonb(v) if isinstance(v, list) else v for k, v in t.row.items()} for t in tables],
         )
+
+
+def create_apply_functions(connection: psycopg.Connection[Any]) -> None:
+    """What the apply worker writes to the tables in psp.tables with."""
+    connection.execute("SELECT psp.create_apply_functions()")
 
 
 def strides_of(sequences: Iterable[Sequence]) -> list[Stride]:

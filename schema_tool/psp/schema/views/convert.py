@@ -14,7 +14,14 @@ from psp.problems import Problem, RefusedError, has_errors
 from psp.schema import locks
 from psp.schema.catalog import read_database
 from psp.schema.generate import TEXT_SETTINGS, CapturedTable, number_tables
-from psp.schema.install import Identity, Stride, identify, run_script, store_tables
+from psp.schema.install import (
+    Identity,
+    Stride,
+    create_apply_functions,
+    identify,
+    run_script,
+    store_tables,
+)
 from psp.schema.keys import quote
 from psp.schema.model import Database
 from psp.schema.rules import not_superuser
@@ -117,6 +124,7 @@ def install(
     for table in tables:
         _convert_table(connection, table)
     _store_undo(connection, tables)
+    create_apply_functions(connection)
     for script in closing_sql(tables, in_cluster=identity is not None):
         run_script(connection, script)
 

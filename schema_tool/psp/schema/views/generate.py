@@ -16,7 +16,14 @@ from psp.schema.templates import dollar_quote, sql_templates
 from psp.schema.views.catalog import Details
 
 MODES = ("union", "fulljoin", "nryotw")
-FIRST_FILES = ("schema.sql", "semi_primary.sql", "sequences.sql", "transactions.sql")
+FIRST_FILES = (
+    "schema.sql",
+    "semi_primary.sql",
+    "owners.sql.j2",
+    "apply_functions.sql",
+    "sequences.sql",
+    "transactions.sql",
+)
 CLUSTER_FILES = GUARD_FILES  # schema changes are refused from then on
 LAST_FILES = ("grants.sql",)
 
@@ -59,7 +66,7 @@ def mode_schema(schema: str, mode: str) -> str:
 
 def first_sql() -> list[str]:
     """The psp schema, and the functions of a transaction's life."""
-    return [_environment().get_template(name).render() for name in FIRST_FILES]
+    return [_environment().get_template(name).render(schema="psp") for name in FIRST_FILES]
 
 
 def table_sql(converted: ConvertedTable, constraints: dict[str, Any]) -> str:

@@ -1,0 +1,158 @@
+-- The functions by which the apply worker writes to the captured tables. Rows meet code of the table's owner on their way:
+-- index expressions, CHECKs, generated columns, domains. So the functions belong to the owner (owners.sql.j2).
+-- docs/security.md tells what else the worker does against that code.
+
+-- What is to be done to each captured table, and as whom. The rows come as one record of arrays, one for each column, the
+-- keys likewise. (A function can have no more than 100 arguments.) Names and operators are psp's whatever the search_path is.
+-- Values that travel as text go through a type of psp's own (row_values): there PostgreSQL reads them by the input functions
+-- of their types, where a cast from text might be one that a user has made.
+-- Views mode: rows go into T_persistent with the global_t that wrote them (one more array, the last), a deleted one stays
+-- as a tombstone, and nothing older replaces anything newer.
+CREATE VIEW psp.apply_statements AS
+WITH RECURSIVE base(oid, base) AS (  -- a domain's base type, any other type itself
+    SELECT oid, oid FROM pg_type WHERE typtype <> 'd'
+    UNION ALL
+    SELECT d.oid, b.base FROM base b JOIN pg_type d ON d.typbasetype = b.oid AND d.typtype = 'd'
+), tables AS (
+    SELECT t.*, t.persistent IS NOT NULL AS versioned, c.oid AS relation,
+           format('%I.%I', t.schema_name, c.relname) AS qualified
+      FROM psp.tables t
+      JOIN pg_namespace n ON n.nspname = t.schema_name
+      JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = coalesce(t.persistent, t.table_name)
+), columns AS (
+    SELECT t.table_id, c.ordinality AS n, a.attname AS name, a.attidentity = 'a' AS always,
+           c.value ->> 'encoding' = 'text' AS is_text,
+           CASE WHEN c.value ->> 'encoding' = 'text' THEN 'text'::regtype::oid ELSE b.base END AS element,
+           format_type(a.atttypid, a.atttypmod) AS type_name
+      FROM tables t, jsonb_array_elements(t.columns) WITH ORDINALITY c
+      JOIN pg_attribute a ON a.attname = c.value ->> 'name' AND NOT a.attisdropped
+      JOIN base b ON b.oid = a.atttypid
+     WHERE a.attrelid = t.relation
+), keys AS (
+    SELECT t.table_id, k.ordinality AS n, a.attname AS name, b.base AS element
+      FROM tables t, jsonb_array_elements(t.key_columns) WITH ORDINALITY k
+      JOIN pg_attribute a ON a.attname = k.value ->> 'name' AND NOT a.attisdropped
+      JOIN base b ON b.oid = a.atttypid
+     WHERE a.attrelid = t.relation
+), column_texts AS (
+    SELECT table_id,
+           string_agg(format('c%s %s', n, format_type(e.typarray, -1)), ', ' ORDER BY n) AS row_arrays,
+           string_agg(format('c%s %s', n, type_name), ', ' ORDER BY n) FILTER (WHERE is_text) AS row_values,
+           string_agg(format('%I', name), ', ' ORDER BY n) AS names,
+           string_agg(format(CASE WHEN is_text THEN '(psp_u.psp_values).c%s' ELSE 'psp_u.c%s' END, n), ', ' ORDER BY n)
+               AS selected,
+           string_agg(format('pg_catalog.unnest(psp_rows.c%s)', n), ', ' ORDER BY n) AS unnested,
+           string_agg('c' || n, ', ' ORDER BY n) AS aliases,
+           string_agg('psp_r.c' || n, ', ' ORDER BY n) FILTER (WHERE is_text) AS texts,
+           string_agg(format('%I = EXCLUDED.%I', name, name), ', ' ORDER BY n) FILTER (WHERE NOT always) AS assignments
+      FROM columns JOIN pg_type e ON e.oid = element GROUP BY table_id
+), key_texts AS (
+    SELECT table_id,
+           string_agg(format('k%s %s', n, format_type(e.typarray, -1)), ', ' ORDER BY n) AS key_arrays,
+           string_agg(format('%I', name), ', ' ORDER BY n) AS names,
+           string_agg(format('pg_catalog.unnest(psp_keys.k%s)', n), ', ' ORDER BY n) AS unnested,
+           string_agg('k' || n, ', ' ORDER BY n) AS aliases,
+           string_agg(format('psp_t.%I OPERATOR(pg_catalog.=) psp_u.k%s', name, n), ' AND ' ORDER BY n) AS matches
+      FROM keys JOIN pg_type e ON e.oid = element GROUP BY table_id
+), sources AS (
+    SELECT t.*, c.row_arrays, c.row_values, k.key_arrays, c.names, c.selected, c.assignments, k.names AS key_names, k.matches,
+           format('ROWS FROM (%s%s) AS psp_r (%s%s)', c.unnested, CASE WHEN versioned THEN ', pg_catalog.unnest(psp_rows.t)' END,
+                  c.aliases, CASE WHEN versioned THEN ', t' END) AS rows,
+           CASE WHEN c.texts IS NOT NULL
+                THEN format(', ROW(%s)::pg_catalog.text::psp.apply_values_%s AS psp_values', c.texts, table_id) END AS read_texts,
+           format('ROWS FROM (%s%s) AS psp_u (%s%s)', k.unnested, CASE WHEN versioned THEN ', pg_catalog.unnest(psp_keys.t)' END,
+                  k.aliases, CASE WHEN versioned THEN ', t' END) AS keys
+      FROM tables t JOIN column_texts c USING (table_id) JOIN key_texts k USING (table_id)
+), inserts AS (
+    SELECT *, CASE WHEN versioned
+                   THEN format('INSERT INTO %s AS psp_t (%s, deleted, global_t) SELECT %s, false, psp_u.t', qualified, names, selected)
+                   ELSE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s', qualified, names, selected) END
+              || format(' FROM (SELECT psp_r.*%s FROM %s OFFSET 0) AS psp_u', read_texts, rows) AS insert_rows,
+              format(' ON CONFLICT (%s) DO ', key_names) ||
+              -- <=: a row whose unique value changes hands is a tombstone of the same global_t by then.
+              CASE WHEN versioned
+                   THEN format('UPDATE SET %s, deleted = false, global_t = EXCLUDED.global_t '
+                               'WHERE psp_t.global_t OPERATOR(pg_catalog.<=) EXCLUDED.global_t', assignments)
+                   ELSE coalesce('UPDATE SET ' || assignments, 'NOTHING') END AS on_conflict
+      FROM sources
+)
+SELECT table_id, relation,
+       row_arrays || CASE WHEN versioned THEN ', t bigint[]' ELSE '' END AS row_arrays,
+       key_arrays || CASE WHEN versioned THEN ', t bigint[]' ELSE '' END AS key_arrays,
+       row_values,
+       -- What is deleted stays as a tombstone, which an insertion would meet.
+       insert_rows || CASE WHEN versioned THEN on_conflict ELSE '' END AS insert_rows,
+       insert_rows || on_conflict AS upsert_rows,
+       CASE WHEN versioned
+            THEN format('UPDATE %s AS psp_t SET deleted = true, global_t = psp_u.t FROM %s '
+                        'WHERE %s AND psp_t.global_t OPERATOR(pg_catalog.<) psp_u.t', qualified, keys, matches)
+            ELSE format('DELETE FROM %s AS psp_t USING %s WHERE %s', qualified, keys, matches) END AS delete_rows,
+       format('DELETE FROM %s', qualified) AS delete_all_rows
+  FROM inserts;
+
+-- One function of the owner of table `relation`. `settings`: SET clauses.
+CREATE FUNCTION psp.create_apply_function(name text, arguments text, statement text, relation oid, settings text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('CREATE FUNCTION psp.%I(%s) RETURNS void LANGUAGE plpgsql SECURITY DEFINER %s AS %L', name, arguments, settings,
+                   format(E'#variable_conflict use_column\nBEGIN\n    %s;\nEND', statement));
+    PERFORM psp.give_to_owner(('psp.' || name)::regproc, relation, true);
+END $$;
+
+-- The functions of all tables in psp.tables, in place of those that there are. Needs a superuser: they get other owners.
+-- Values are read as the capture has written them. Deletions are planned each time: a join that was planned for a small
+-- table would read all of the grown one.
+CREATE FUNCTION psp.create_apply_functions() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    t record;
+    text_settings text;
+BEGIN
+    FOR t IN SELECT * FROM psp.apply_statements LOOP
+        EXECUTE format('DROP TYPE IF EXISTS psp.apply_rows_%s, psp.apply_keys_%1$s CASCADE', t.table_id);
+        EXECUTE format('DROP TYPE IF EXISTS psp.apply_values_%s', t.table_id);
+        EXECUTE format('DROP FUNCTION IF EXISTS psp.apply_clear_%s()', t.table_id);
+        EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_arrays);
+        EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', t.table_id, t.key_arrays);
+        text_settings := '';
+        IF t.row_values IS NOT NULL THEN
+            EXECUTE format('CREATE TYPE psp.apply_values_%s AS (%s)', t.table_id, t.row_values);
+            text_settings := $s$SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET lc_monetary = 'C'$s$;
+        END IF;
+        PERFORM psp.create_apply_function(
+                    format('apply_insert_%s', t.table_id), format('psp_rows psp.apply_rows_%s', t.table_id),
+                    t.insert_rows, t.relation, text_settings),
+                psp.create_apply_function(
+                    format('apply_upsert_%s', t.table_id), format('psp_rows psp.apply_rows_%s', t.table_id),
+                    t.upsert_rows, t.relation, text_settings),
+                psp.create_apply_function(
+                    format('apply_delete_%s', t.table_id), format('psp_keys psp.apply_keys_%s', t.table_id),
+                    t.delete_rows, t.relation, 'SET plan_cache_mode = force_custom_plan'),
+                psp.create_apply_function(
+                    format('apply_clear_%s', t.table_id), '', t.delete_all_rows, t.relation, '');
+    END LOOP;
+END $$;
+
+-- After code of others has run in the worker's session: what it may have left there. A cursor WITH HOLD would run its query
+-- at COMMIT, as the worker's role; settings would last. (The worker's own ones are given when it connects, and so come back.)
+CREATE FUNCTION psp.reset_apply_session() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE 'CLOSE ALL';
+    RESET ALL;
+END $$;
+
+-- The end of a batch: W moves to `upto`, and the proofs of own commits above `below` that are below W now go.
+CREATE FUNCTION psp.end_batch(below bigint, upto bigint, durable boolean, joined boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM psp.reset_apply_session();
+    IF durable THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    UPDATE psp.watermark SET watermark = upto;
+    DELETE FROM psp.applied WHERE global_t > below AND global_t <= upto;
+    IF joined THEN
+        UPDATE psp.identity SET joining = false;
+    END IF;
+END $$;
