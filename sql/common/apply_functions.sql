@@ -117,7 +117,7 @@ BEGIN
         text_settings := '';
         IF t.row_values IS NOT NULL THEN
             EXECUTE format('CREATE TYPE psp.apply_values_%s AS (%s)', t.table_id, t.row_values);
-            text_settings := $s$SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET lc_monetary = 'C'$s$;
+            text_settings := $s$SET xmloption = content SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET lc_monetary = 'C'$s$;
         END IF;
         PERFORM psp.create_apply_function(
                     format('apply_insert_%s', t.table_id), format('psp_rows psp.apply_rows_%s', t.table_id),
