@@ -1,11 +1,12 @@
 #include "primary/core.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace psp {
 namespace {
 
-constexpr std::int64_t kPurgeUs = 60'000'000;
+constexpr std::int64_t kNextPieceUs = 100'000;  // while there is more to remove: batches come in between
 
 std::vector<RegisteredSp> ToConnections(const std::vector<RegistryRow>& registry) {
   std::vector<RegisteredSp> all;
@@ -135,6 +136,11 @@ void PrimaryCore::EndStream(SpId sp_id) {
 
 void PrimaryCore::OnHouseReport(HouseReport report, std::int64_t now_us) {
   truncated_t_ = report.truncated_t;
+  if (report.more_to_truncate) next_truncation_us_ = now_us + kNextPieceUs;
+  if (report.more_to_sweep) next_sweep_us_ = now_us + kNextPieceUs;
+  if (report.more_to_truncate || report.more_to_sweep) {
+    next_tick_us_ = std::min(next_tick_us_, now_us + kNextPieceUs);
+  }
   connections_.SetRegistry(ToConnections(report.registry));
   for (const SpId sp_id : connections_.RemoveReleased()) Forget(sp_id, "was released");
   for (const RegistryRow& row : report.registry) {
@@ -169,10 +175,10 @@ void PrimaryCore::OnHouseReport(HouseReport report, std::int64_t now_us) {
   }
 }
 
-std::uint64_t PrimaryCore::AskHousekeeper(bool truncate_log, bool purge_tx_log) {
+std::uint64_t PrimaryCore::AskHousekeeper(bool truncate_log, bool sweep) {
   Acknowledgements::News news = acknowledgements_.TakeNews();
   actions_.house_works.push_back(
-      {++house_number_, std::move(news.joins), std::move(news.acks), closed_t(), truncate_log, purge_tx_log});
+      {++house_number_, std::move(news.joins), std::move(news.acks), closed_t(), truncate_log, sweep});
   return house_number_;
 }
 
@@ -193,10 +199,10 @@ void PrimaryCore::OnTime(std::int64_t now_us) {
   if (now_us < next_tick_us_) return;
   next_tick_us_ = now_us + options_.housekeeping_interval_us;
   const bool truncate = now_us >= next_truncation_us_;
-  const bool purge = now_us >= next_purge_us_;
+  const bool sweep = now_us >= next_sweep_us_;
   if (truncate) next_truncation_us_ = now_us + options_.log_truncation_interval_us;
-  if (purge) next_purge_us_ = now_us + kPurgeUs;
-  AskHousekeeper(truncate, purge);
+  if (sweep) next_sweep_us_ = now_us + options_.sweep_interval_us;
+  AskHousekeeper(truncate, sweep);
 }
 
 void PrimaryCore::Say(Note::Level level, std::string text, bool once) {

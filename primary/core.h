@@ -38,7 +38,8 @@ class PrimaryCore {
     std::int64_t heartbeat_timeout_us = 3'000'000;
     std::int64_t housekeeping_interval_us = 1'000'000;  // acknowledgements, the registry
     std::int64_t log_truncation_interval_us = 10'000'000;
-    std::int64_t tx_log_retention_s = 86'400;  // told to the SPs
+    std::int64_t sweep_interval_us = 60'000'000;  // old decisions, deleted rows and guards
+    std::int64_t tx_log_retention_s = 86'400;     // told to the SPs
     std::size_t write_set_bytes_max = 64 << 20;
     std::size_t inflight_bytes_max = 256 << 20;  // of all write-sets that are not decided
     Scheduler::Limits scheduler;
@@ -134,7 +135,7 @@ class PrimaryCore {
   void SendOver(const std::string& route, SpId sp_id, proto::ToSemiPrimary* message);
   proto::ToSemiPrimary Welcome(bool say_hello) const;
   // The report will have the returned number or a higher one.
-  std::uint64_t AskHousekeeper(bool truncate_log, bool purge_tx_log);
+  std::uint64_t AskHousekeeper(bool truncate_log, bool sweep);
   void Say(Note::Level level, std::string text, bool once = false);
 
   const Options options_;
@@ -152,7 +153,7 @@ class PrimaryCore {
   std::uint64_t house_number_ = 0;
   std::int64_t next_tick_us_ = 0;
   std::int64_t next_truncation_us_ = 0;
-  std::int64_t next_purge_us_ = 0;
+  std::int64_t next_sweep_us_ = 0;
   bool stopping_ = false;
   Actions actions_;
 };

@@ -232,6 +232,31 @@ TEST_F(PrimaryCoreTest, CopyDoesNotBeginForWhoHasSaidHelloAgain) {
   EXPECT_THAT(Now().table_reads, IsEmpty());
 }
 
+// However much has become old: pieces follow one another without a minute in between.
+TEST_F(PrimaryCoreTest, WhatIsLeftToRemoveIsAskedForSoon) {
+  core_.OnTime(now_us_);
+  auto works = Now().house_works;
+  ASSERT_THAT(works, SizeIs(1));
+  EXPECT_TRUE(works[0].sweep);
+  core_.OnHouseReport({works[0].number, Registry(), {1}, 0, false, true}, now_us_);
+  core_.OnTime(now_us_ += 50'000);
+  EXPECT_THAT(Now().house_works, IsEmpty()) << "batches come in between";
+  core_.OnTime(now_us_ += 50'000);
+  works = Now().house_works;
+  ASSERT_THAT(works, SizeIs(1));
+  EXPECT_TRUE(works[0].sweep);
+  EXPECT_FALSE(works[0].truncate_log);
+  core_.OnHouseReport({works[0].number, Registry(), {1}, 0, true, false}, now_us_);
+  core_.OnTime(now_us_ += 100'000);
+  works = Now().house_works;
+  ASSERT_THAT(works, SizeIs(1));
+  EXPECT_FALSE(works[0].sweep);
+  EXPECT_TRUE(works[0].truncate_log);
+  core_.OnHouseReport({works[0].number, Registry(), {1}, 0, false, false}, now_us_);
+  core_.OnTime(now_us_ += 100'000);
+  EXPECT_THAT(Now().house_works, IsEmpty());
+}
+
 TEST_F(PrimaryCoreTest, StoppingDecidesWhatIsInFlightAndNothingNew) {
   Hello("x", 1, "a", 10);
   Certify("x", 'a', "k");

@@ -423,7 +423,7 @@ TEST_F(PrimaryTest, SchemaOfAnotherVersionIsRefusedWithWhatToDo) {
   Sql("UPDATE psp.cluster SET schema_version = 1");
   const auto older = TakeOver(settings_.database);
   ASSERT_FALSE(older.ok());
-  EXPECT_EQ(older.error(), "schema psp has version 1, this daemon needs 4: run psp primary upgrade");
+  EXPECT_EQ(older.error(), "schema psp has version 1, this daemon needs 5: run psp primary upgrade");
   Sql("UPDATE psp.cluster SET schema_version = 99");
   const auto newer = TakeOver(settings_.database);
   ASSERT_FALSE(newer.ok());

@@ -63,7 +63,7 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
           [epoch = state.epoch, server = state.server](PgSession& session) {
             return TakeLockAgain(session, epoch, server);
           },
-          settings.tx_log_retention_s,
+          {settings.tx_log_retention_s, settings.deleted_retention_s},
           [this] {
             usurped_ = true;
             usurped_wake_up_.Notify();

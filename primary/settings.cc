@@ -58,6 +58,11 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
                    "how long a decision is remembered for repeated requests; longer for what a semi-primary "
                    "has not applied yet",
                    86400, 60, 10L * 365 * 86400, &into->tx_log_retention_s);
+  settings.Integer(
+      "deleted_retention_s",
+      "how long deleted rows and old unique values are remembered, and tx_log_retention_s at most; "
+      "a transaction whose snapshot is older gets 40001 if it inserts",
+      3600, 0, 10L * 365 * 86400, &into->deleted_retention_s);
   return settings;
 }
 

@@ -27,6 +27,7 @@ struct PrimarySettings {
   std::int64_t recent_bytes_max = 0;
   std::int64_t log_truncation_interval_ms = 0;
   std::int64_t tx_log_retention_s = 0;
+  std::int64_t deleted_retention_s = 0;
 };
 
 // The declarations; `into` must outlive the returned object.

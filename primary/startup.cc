@@ -11,7 +11,7 @@
 namespace psp {
 namespace {
 
-constexpr int kSchemaVersion = 4;  // sql/primary/schema.sql
+constexpr int kSchemaVersion = 5;  // sql/primary/schema.sql
 constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
 constexpr const char* kStandby = "this PostgreSQL is a standby";
@@ -84,8 +84,10 @@ void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
 Result<PrimaryState, std::string> TakeOver(const std::string& database) {
   using Out = Result<PrimaryState, std::string>;
   PrimaryState state;
-  state.session = std::make_unique<PgSession>(PgSession::Options{
-      .conninfo = database, .application_name = "psp-primary", .settings = {"SET synchronous_commit = on"}});
+  state.session = std::make_unique<PgSession>(
+      PgSession::Options{.conninfo = database,
+                         .application_name = "psp-primary",
+                         .settings = {"SET synchronous_commit = on", "SET datestyle = 'ISO'"}});
   PgSession& session = *state.session;
   if (const auto connected = session.Connect(); !connected.ok()) return Out(connected.error().message);
   const auto objection = session.Autocommit([](pqxx::nontransaction& tx) { return Objection(tx); });

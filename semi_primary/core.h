@@ -102,7 +102,7 @@ class SemiPrimaryCore {
   void OnRefused(const std::string& why, proto::Refused::Reason reason);
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnReplicate(const proto::Replicate& replicate, std::int64_t now_us);
-  void OnSnapshotChunk(const proto::SnapshotChunk& chunk);
+  void OnSnapshotChunk(const proto::SnapshotChunk& chunk, std::int64_t now_us);
   void OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us);
   void OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us);
 

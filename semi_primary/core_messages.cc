@@ -36,7 +36,7 @@ void SemiPrimaryCore::OnMessage(const proto::ToSemiPrimary& message, std::int64_
   if (asking_name_) return;  // it comes again after Welcome
   if (message.has_decision()) return OnDecision(message.decision(), now_us);
   if (message.has_replicate()) return OnReplicate(message.replicate(), now_us);
-  if (message.has_snapshot_chunk()) return OnSnapshotChunk(message.snapshot_chunk());
+  if (message.has_snapshot_chunk()) return OnSnapshotChunk(message.snapshot_chunk(), now_us);
   if (message.has_outcome_reply()) return OnOutcomeReply(message.outcome_reply(), now_us);
 }
 
@@ -172,8 +172,14 @@ bool SemiPrimaryCore::Take(const proto::Transaction& transaction, ApplyStep* ste
   return true;
 }
 
-void SemiPrimaryCore::OnSnapshotChunk(const proto::SnapshotChunk& chunk) {
-  if (generation_ == 0 || !joining_ || copy_received_) return;
+void SemiPrimaryCore::OnSnapshotChunk(const proto::SnapshotChunk& chunk, std::int64_t now_us) {
+  if (generation_ == 0) return;
+  if (!joining_ || copy_received_) {
+    // It was asked for twice, and the first one is complete here. The stream goes on where the second one
+    // ends, which may be further: without this nobody would notice until somebody commits.
+    if (chunk.last() && chunk.snapshot_t() > position_.position()) Recover(now_us);
+    return;
+  }
   const std::int64_t rows_before = chunk.rows_done() - chunk.rows_size();
   const bool begins = rows_before == 0;
   if (!begins && rows_before != copy_rows_)

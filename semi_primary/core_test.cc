@@ -489,6 +489,22 @@ TEST_F(SemiPrimaryCoreTest, RestOfAnInterruptedCopyIsDropped) {
   EXPECT_TRUE(actions.steps[0].copy_begins);
 }
 
+// It has the first copy, and the stream begins where the second one ends: it asks for what lies between.
+TEST_F(SemiPrimaryCoreTest, EndOfASecondCopyThatIsFurtherIsAGapInTheStream) {
+  Enter(0, true);
+  Hear(Chunk(10, 2, 2));
+  Hear(Chunk(10, 0, 2, true));
+  Now();
+  Hear(Chunk(11, 2, 2));
+  Hear(Chunk(10, 0, 2, true));
+  EXPECT_THAT(Now().messages, IsEmpty());
+  Hear(Chunk(11, 0, 2, true));
+  const auto actions = Now();
+  ASSERT_THAT(Kinds(actions), ElementsAre(proto::ToPrimary::kRecover));
+  EXPECT_EQ(actions.messages[0].recover().from(), 10);
+  EXPECT_FALSE(actions.messages[0].recover().whole_table());
+}
+
 // The primary has restarted: the new copy is as of later and may not have rows that the first part had.
 TEST_F(SemiPrimaryCoreTest, SecondCopyBeginsAnew) {
   Enter(0, true);

@@ -75,7 +75,7 @@ class Parameters {
     row_table_.AddInt4(static_cast<std::int32_t>(row.key.table_id));
     row_key_.Add(row.key.key);
     const bool has_image = row.row != nullptr && row.row->has_image();
-    row_deleted_.AddBool(row.row != nullptr && row.row->deleted());
+    row_deleted_.AddBool(!has_image);  // guards have none either
     row_image_.Add(has_image ? std::optional<std::string_view>(row.row->image()) : std::nullopt);
     if (row.row != nullptr && row.row->has_global_t()) {
       row_known_.AddInt8(row.row->global_t());

@@ -41,14 +41,14 @@ std::unordered_set<std::uint32_t> ReadTableIds(pqxx::transaction_base& tx) {
   return ids;
 }
 
-Housekeeper::Housekeeper(std::unique_ptr<PgSession> session, Connect connect, std::int64_t tx_log_retention_s,
+Housekeeper::Housekeeper(std::unique_ptr<PgSession> session, Connect connect, Sweeper::Retention retention,
                          std::function<void()> on_usurped)
     : connect_(std::move(connect)),
-      tx_log_retention_s_(tx_log_retention_s),
       on_usurped_(std::move(on_usurped)),
       work_(kQueueItems),
       reports_(kQueueItems),
       session_(std::move(session)),
+      sweeper_(retention),
       thread_([this](std::stop_token stop) { Run(std::move(stop)); }) {}
 
 Housekeeper::~Housekeeper() {
@@ -93,14 +93,15 @@ void Housekeeper::Run(std::stop_token stop) {
 }
 
 PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
-  return session_->Transaction([&](pqxx::work& tx) {
+  Sweeper sweeper = sweeper_;
+  auto done = session_->Transaction([&](pqxx::work& tx) {
     HouseReport report;
     report.number = work.number;
     Write(tx, sql::kBeginJoins, work.joins);
     Write(tx, sql::kAcknowledge, work.acks);
-    if (work.purge_tx_log) tx.exec_params(std::string(sql::kPurgeTxLog), tx_log_retention_s_);
+    if (work.sweep) report.more_to_sweep = sweeper.Sweep(tx);
     if (work.truncate_log) {
-      tx.exec(std::string(sql::kTruncateLog));
+      report.more_to_truncate = tx.exec1(std::string(sql::kTruncateLog))[1].as<bool>();
       tx.exec_params(std::string(sql::kSettle), work.settled_t);
     }
     report.truncated_t = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>();
@@ -108,6 +109,8 @@ PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
     report.table_ids = ReadTableIds(tx);
     return report;
   });
+  if (done.ok()) sweeper_ = sweeper;
+  return done;
 }
 
 }  // namespace psp

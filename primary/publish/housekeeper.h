@@ -1,5 +1,5 @@
-// Keeps the books: acknowledgements, the log's beginning, old decisions, and what the psp command registers
-// with SQL while the daemon runs. Holds the lock that makes this daemon the database's only one.
+// Keeps the books: acknowledgements, the log's beginning, what has become old, and what the psp command
+// registers with SQL while the daemon runs. Holds the lock that makes this daemon the database's only one.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include "common/pg_session.h"
 #include "common/queue.h"
 #include "primary/publish/housework.h"
+#include "primary/publish/sweeper.h"
 
 namespace psp {
 
@@ -25,7 +26,7 @@ class Housekeeper {
 
   // Takes over a connected session; `on_usurped` is called from this object's thread when another daemon has
   // the lock.
-  Housekeeper(std::unique_ptr<PgSession> session, Connect connect, std::int64_t tx_log_retention_s,
+  Housekeeper(std::unique_ptr<PgSession> session, Connect connect, Sweeper::Retention retention,
               std::function<void()> on_usurped);
   ~Housekeeper();
   Housekeeper(const Housekeeper&) = delete;
@@ -43,12 +44,13 @@ class Housekeeper {
   PgResult<HouseReport> Do(const HouseWork& work);
 
   const Connect connect_;
-  const std::int64_t tx_log_retention_s_;
   const std::function<void()> on_usurped_;
   BoundedQueue<HouseWork> work_;
   Mailbox<HouseReport> reports_;
-  std::unique_ptr<PgSession> session_;  // the thread's
-  std::jthread thread_;                 // last: it uses all of the above
+  // The thread's:
+  std::unique_ptr<PgSession> session_;
+  Sweeper sweeper_;
+  std::jthread thread_;  // last: it uses all of the above
 };
 
 // What Do reads for its report, also read at the start.

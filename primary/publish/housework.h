@@ -27,7 +27,7 @@ struct HouseWork {
   std::map<SpId, GlobalT> acks;
   GlobalT settled_t = 0;      // all numbers up to here are decided
   bool truncate_log = false;  // what all have acknowledged; and the batches up to settled_t
-  bool purge_tx_log = false;
+  bool sweep = false;         // old decisions, deleted rows and guards
 };
 
 struct HouseReport {
@@ -35,6 +35,9 @@ struct HouseReport {
   std::vector<RegistryRow> registry;            // read after the work was given
   std::unordered_set<std::uint32_t> table_ids;  // tables and guards
   GlobalT truncated_t = 0;
+  // A piece of it was done: there is more.
+  bool more_to_truncate = false;
+  bool more_to_sweep = false;
 };
 
 }  // namespace psp

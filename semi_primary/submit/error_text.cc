@@ -176,6 +176,14 @@ UserError ConflictError(const KeyNames& names, std::string_view key, std::string
   } else {
     what += " was changed";
   }
+  if (winner_name.empty()) {
+    return {
+        "40001", "could not serialize access due to concurrent update",
+        what +
+            ", or may have been: the transaction's snapshot is older than the primary remembers deleted keys "
+            "(deleted_retention_s).",
+        "Retry the transaction."};
+  }
   return {"40001", "could not serialize access due to concurrent update",
           what + " by semi-primary \"" + std::string(winner_name) + "\" (global_t " +
               std::to_string(winner_t) + ").",

@@ -22,7 +22,8 @@ struct KeyNames {
 // hex.
 std::string DescribeKey(const KeyNames& names, std::string_view key);
 
-// 40001 with PostgreSQL's own message.
+// 40001 with PostgreSQL's own message. Without a winner's name: the key may have been changed, the primary
+// does not know any more.
 UserError ConflictError(const KeyNames& names, std::string_view key, std::string_view winner_name,
                         GlobalT winner_t);
 

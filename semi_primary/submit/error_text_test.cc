@@ -84,5 +84,13 @@ TEST(ConflictErrorTest, NamesTheIndexOfAGuard) {
             "(global_t 7).");
 }
 
+TEST(ConflictErrorTest, SaysWhenTheWinnerIsForgotten) {
+  const UserError error = ConflictError({"public", "t", {}, "t_email"}, "", "", 7);
+  EXPECT_EQ(error.sqlstate, "40001");
+  EXPECT_EQ(error.detail,
+            "Unique value of index \"t_email\" of table \"public\".\"t\" was taken, or may have been: the "
+            "transaction's snapshot is older than the primary remembers deleted keys (deleted_retention_s).");
+}
+
 }  // namespace
 }  // namespace psp

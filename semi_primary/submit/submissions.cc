@@ -231,8 +231,8 @@ UserError Submissions::Lost(const proto::WriteSet& write_set, const ConflictWith
 }
 
 UserError Submissions::ErrorOf(const ConflictWith& conflict) const {
-  return ConflictError(options_.names(conflict.key.table_id), conflict.key.key,
-                       options_.sp_name(conflict.winner_sp), conflict.winner_t);
+  const std::string winner = conflict.winner_sp == 0 ? "" : options_.sp_name(conflict.winner_sp);
+  return ConflictError(options_.names(conflict.key.table_id), conflict.key.key, winner, conflict.winner_t);
 }
 
 }  // namespace psp

@@ -8,7 +8,7 @@
 --   $5 int4[], $6 int4[] where its seen numbers begin and end in   $7 int8[] seen
 --   $8 text[] reason: not null: it must not commit   $9 bytea[] write_set as it goes into the log
 -- Their rows, in the order of (table_id, key), no key twice in the batch among those that may commit:
---   $10 int4[] i   $11 int4[] table_id   $12 bytea[] key   $13 bool[] deleted   $14 bytea[] image
+--   $10 int4[] i   $11 int4[] table_id   $12 bytea[] key   $13 bool[] deleted, or a guard   $14 bytea[] image
 --   $15 int8[] global_t of the version that the row replaces, where it is known (views mode)
 -- $16, $17: the first and the last number that was given to one of them; 0, 0: none was
 --
@@ -19,8 +19,11 @@ WITH known AS MATERIALIZED (
     FROM unnest($1::uuid[]) WITH ORDINALITY AS t (tx_id, i)
     CROSS JOIN LATERAL (SELECT * FROM psp.tx_log AS o WHERE o.tx_id = t.tx_id OFFSET 0) AS l
 ), found AS MATERIALIZED (
-    -- Every row's last version, looked up once: for the rule, and for where to write the next one.
-    SELECT r.i, r.table_id, r.key, r.deleted, r.image, r.known_t, d.place, d.global_t AS last_t, d.sp_id AS last_sp_id
+    -- Every row's last version, looked up once: for the rule, and for where to write the next one. A key that is not
+    -- here may have been deleted and collected: it counts as written by the last transaction that collected keys are from.
+    SELECT r.i, r.table_id, r.key, r.deleted, r.image, r.known_t, d.place,
+           coalesce(d.global_t, (SELECT collected_t FROM psp.log_start WHERE only_row)) AS last_t,
+           coalesce(d.sp_id, 0) AS last_sp_id
     FROM unnest($10::int4[], $11::int4[], $12::bytea[], $13::bool[], $14::bytea[], $15::int8[])
          AS r (i, table_id, key, deleted, image, known_t)
     LEFT JOIN LATERAL (
@@ -35,7 +38,7 @@ WITH known AS MATERIALIZED (
     SELECT DISTINCT ON (f.i) f.i::int8 AS i, f.table_id, f.key, f.last_t AS winner_t, f.last_sp_id AS winner_sp_id
     FROM found AS f
     WHERE f.last_t > coalesce(f.known_t, ($4::int8[])[f.i])
-      AND (f.known_t IS NOT NULL OR f.last_t <> ALL (($7::int8[])[($5::int4[])[f.i]:($6::int4[])[f.i]]))
+      AND (f.known_t IS NOT NULL OR f.place IS NULL OR f.last_t <> ALL (($7::int8[])[($5::int4[])[f.i]:($6::int4[])[f.i]]))
 ), out AS MATERIALIZED (
     SELECT i FROM known
     UNION ALL
@@ -43,11 +46,13 @@ WITH known AS MATERIALIZED (
     UNION ALL
     SELECT i FROM unnest($8::text[]) WITH ORDINALITY AS t (reason, i) WHERE reason IS NOT NULL
 ), updated AS (
-    -- Nobody else writes these keys now (the scheduler's promise), so the place is still the row's.
+    -- Nobody else writes these keys now (the scheduler's promise), so the place is still the row's, unless the row was
+    -- collected in between: then the batch is refused below.
     UPDATE psp.data AS d
     SET global_t = ($3::int8[])[f.i], sp_id = ($2::int4[])[f.i], deleted = f.deleted, image = f.image
     FROM found AS f
     WHERE d.ctid = f.place AND f.i NOT IN (SELECT i FROM out)
+    RETURNING true
 ), inserted AS (
     INSERT INTO psp.data (table_id, key, global_t, sp_id, deleted, image)
     SELECT f.table_id, f.key, ($3::int8[])[f.i], ($2::int4[])[f.i], f.deleted, f.image
@@ -80,3 +85,7 @@ WITH known AS MATERIALIZED (
 SELECT i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id FROM known
 UNION ALL
 SELECT i, NULL, NULL, table_id, key, winner_t, winner_sp_id FROM lost WHERE i NOT IN (SELECT i FROM known)
+UNION ALL
+SELECT psp.refuse_batch(), NULL, NULL, NULL, NULL, NULL, NULL
+WHERE (SELECT count(*) FROM updated)
+      <> (SELECT count(*) FROM found WHERE place IS NOT NULL AND i NOT IN (SELECT i FROM out))

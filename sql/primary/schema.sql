@@ -5,7 +5,7 @@ CREATE SCHEMA psp;
 CREATE TABLE psp.cluster (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     cluster_id     uuid NOT NULL DEFAULT gen_random_uuid(),
-    schema_version integer NOT NULL DEFAULT 4,    -- a change here raises it: upgrades/NUMBER.sql
+    schema_version integer NOT NULL DEFAULT 5,    -- a change here raises it: upgrades/NUMBER.sql
     epoch          bigint NOT NULL DEFAULT 0,      -- the daemon adds one at each start
     mode           text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
     slots          integer NOT NULL DEFAULT 64,    -- stride of every sequence = most SPs there can ever be
@@ -57,18 +57,29 @@ CREATE TABLE psp.sequences (
     PRIMARY KEY (schema_name, sequence_name)
 );
 
--- The newest version of every row of every table, and every guard key (no image then).
--- No index on global_t: it would make every update write indexes (and forbid HOT).
+-- The newest version of every row of every table, and the guard keys. Deleted rows and guards have no image, and are
+-- collected when no snapshot lacks them (collect_deleted.sql): a key that is not here was last written by a transaction
+-- up to log_start.collected_t, or never.
+-- No index on global_t or image: it would make every update write indexes (and forbid HOT).
 CREATE TABLE psp.data (
     table_id integer NOT NULL,
     key      bytea NOT NULL,
     global_t bigint NOT NULL,
     sp_id    integer NOT NULL,                     -- who wrote it; 0: adopted
-    deleted  boolean NOT NULL DEFAULT false,
+    deleted  boolean NOT NULL DEFAULT false,       -- there is no row: it was deleted, or the key is a guard's
     image    bytea,
     PRIMARY KEY (table_id, key)
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE psp.data ALTER COLUMN image SET STORAGE EXTENDED;
+CREATE INDEX data_deleted ON psp.data (table_id, key) WHERE deleted;
+
+-- Called by a batch that was about to write over a row which was collected after the batch's snapshot. The executor runs
+-- the batch again.
+CREATE FUNCTION psp.refuse_batch() RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE serialization_failure USING MESSAGE = 'a deleted key of this batch has been collected meanwhile';
+END $$;
 
 -- Every decision, so that a repeated request gets the same answer. Old ones are purged.
 CREATE TABLE psp.tx_log (
@@ -82,8 +93,9 @@ CREATE TABLE psp.tx_log (
     lost_key      bytea,
     winner_t      bigint,
     winner_sp_id  integer
-);
-CREATE INDEX tx_log_decided_at ON psp.tx_log USING brin (decided_at);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
+-- Not BRIN: once the space of purged rows is used again, its ranges hold old and new rows, and each purge reads them all.
+CREATE INDEX tx_log_decided_at ON psp.tx_log (decided_at);
 
 -- What was published, kept until every registered SP has acknowledged it.
 CREATE TABLE psp.replication_log (
@@ -102,9 +114,11 @@ CREATE TABLE psp.decided (
 );
 
 -- Where the log begins: everything <= truncated_t has been removed from it. Every number <= settled_t is decided.
+-- Deleted keys were collected that transactions <= collected_t had written last, none that a later one had written.
 CREATE TABLE psp.log_start (
     only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     truncated_t bigint NOT NULL DEFAULT 0,
-    settled_t   bigint NOT NULL DEFAULT 0
+    settled_t   bigint NOT NULL DEFAULT 0,
+    collected_t bigint NOT NULL DEFAULT 0
 );
 INSERT INTO psp.log_start DEFAULT VALUES;

@@ -113,7 +113,7 @@ void Client::Step() {
   }
   if (!Execute(operation)) return End(Report::kNothing);
   ++open_->next;
-  Later(0, sim_.Chance(5) ? 400'000 : 10'000, &Client::Step);
+  Later(0, sim_.Chance(scenario_.long_pauses_percent) ? 400'000 : 10'000, &Client::Step);
 }
 
 // False: the statement fails, and with it the transaction.

@@ -11,8 +11,9 @@ PrimaryCore::Options CoreOptions(const Scenario& scenario) {
   PrimaryCore::Options options;
   options.heartbeat_interval_ms = 150;
   options.heartbeat_timeout_us = kHeartbeatTimeoutUs;
-  options.housekeeping_interval_us = 100'000;
-  options.log_truncation_interval_us = 200'000;
+  options.housekeeping_interval_us = scenario.housekeeping_interval_us;
+  options.log_truncation_interval_us = 2 * scenario.housekeeping_interval_us;
+  options.sweep_interval_us = 3 * scenario.housekeeping_interval_us;
   options.scheduler = {scenario.batch_transactions_max, 1 << 20};
   options.streams = {scenario.message_bytes_max, scenario.outstanding_bytes_max, scenario.recent_bytes_max};
   return options;
@@ -231,7 +232,7 @@ void PrimaryDaemon::Tick() {
   core_.OnTime(sim_.now_us());
   Carry();
   Dispatch();
-  sim_.After(kTickUs, alive_, [this] { Tick(); });
+  sim_.After(std::min(kTickUs, scenario_.housekeeping_interval_us), alive_, [this] { Tick(); });
 }
 
 }  // namespace psp::simulation

@@ -58,7 +58,11 @@ std::vector<RegistryRow> PrimaryDatabase::Registry() const {
 
 std::optional<LostKey> PrimaryDatabase::LostOn(const RowKey& key, const CertifyRequest& request) const {
   const auto found = data_.find(key);
-  if (found == data_.end() || mutation_ == Mutation::kNoConflictCheck) return std::nullopt;
+  if (mutation_ == Mutation::kNoConflictCheck) return std::nullopt;
+  if (found == data_.end()) {
+    if (collected_t_ <= request.watermark || mutation_ == Mutation::kCollectedKeysAreNew) return std::nullopt;
+    return LostKey{key.table_id, key.key, collected_t_, 0};
+  }
   const GlobalT last_t = found->second.global_t;
   if (last_t <= request.watermark || std::ranges::find(request.seen, last_t) != request.seen.end()) {
     return std::nullopt;
@@ -78,7 +82,7 @@ std::optional<LostKey> PrimaryDatabase::Lost(const BatchItem& item) const {
 void PrimaryDatabase::Write(const BatchItem& item) {
   const CertifyRequest& request = *item.request;
   for (const proto::Row& row : request.rows.rows()) {
-    data_[{row.table_id(), row.key()}] = {item.global_t, request.sp_id, row.deleted(), row.image()};
+    data_[{row.table_id(), row.key()}] = {item.global_t, request.sp_id, !row.has_image(), row.image()};
   }
   log_[item.global_t] = {request.tx_id, request.sp_id, request.write_set};
   committed_[item.global_t] = request.tx_id;
@@ -127,7 +131,7 @@ TableChunk PrimaryDatabase::Read(Epoch epoch, const ReadTable& work) const {
   std::size_t bytes_before = 0;
   for (auto entry = data_.upper_bound(work.after); entry != data_.end(); ++entry) {
     const auto& [key, row] = *entry;
-    if (key.table_id == kNamesGuard || row.deleted) continue;
+    if (row.deleted) continue;
     if (row.global_t > work.snapshot_t) continue;
     if (bytes_before >= work.bytes_max) break;
     bytes_before += row.image.size();
@@ -156,7 +160,21 @@ HouseReport PrimaryDatabase::Keep(const HouseWork& work) {
     settled_t_ = std::max(settled_t_, work.settled_t);
     std::erase_if(decided_, [&](const NumberRange& batch) { return batch.last_t <= settled_t_; });
   }
-  return {work.number, Registry(), TableIds(), truncated_t_};
+  const bool more_to_sweep = work.sweep && Collect();
+  return {work.number, Registry(), TableIds(), truncated_t_, false, more_to_sweep};
+}
+
+// As in primary/publish/sweeper.cc, a few keys at a time.
+bool PrimaryDatabase::Collect() {
+  constexpr std::size_t kPieceKeys = 3;
+  std::size_t collected = 0;
+  for (auto one = data_.begin(); one != data_.end() && collected < kPieceKeys;) {
+    const bool old = one->second.deleted && one->second.global_t <= truncated_t_;
+    one = old ? data_.erase(one) : std::next(one);
+    collected += old ? 1 : 0;
+  }
+  if (collected > 0) collected_t_ = truncated_t_;
+  return collected == kPieceKeys;
 }
 
 void PrimaryDatabase::Truncate() {

@@ -66,6 +66,7 @@ class PrimaryDatabase {
   std::optional<LostKey> LostOn(const RowKey& key, const CertifyRequest& request) const;
   void Write(const BatchItem& item);
   void Truncate();
+  bool Collect();
 
   Mutation mutation_;
   Epoch epoch_ = 0;
@@ -73,6 +74,7 @@ class PrimaryDatabase {
   std::map<GlobalT, GlobalT> kept_t_;  // by start_t
   GlobalT truncated_t_ = 0;
   GlobalT settled_t_ = 0;
+  GlobalT collected_t_ = 0;
   std::vector<NumberRange> decided_;
   std::map<SpId, GlobalT> acked_;
   std::map<SpId, GlobalT> joins_;  // join_t, where it is not null

@@ -40,6 +40,14 @@ void AddRestoreWithGap(Scenario* scenario) {
                               dice.Between(1'000, 1'000'000)});
 }
 
+// Transactions that are old when the primary has already collected what they lack.
+void AddOldSnapshots(Scenario* scenario) {
+  Simulator dice(scenario->seed ^ 0xA6E, false);
+  if (!dice.Chance(25)) return;
+  scenario->long_pauses_percent = 40;
+  scenario->housekeeping_interval_us = dice.Between(10'000, 40'000);
+}
+
 }  // namespace
 
 Scenario MakeScenario(std::uint64_t seed) {
@@ -78,6 +86,7 @@ Scenario MakeScenario(std::uint64_t seed) {
   }
   AddRestores(&scenario);
   AddRestoreWithGap(&scenario);
+  AddOldSnapshots(&scenario);
   std::sort(scenario.faults.begin(), scenario.faults.end(),
             [](const Fault& a, const Fault& b) { return a.at_us < b.at_us; });
   return scenario;

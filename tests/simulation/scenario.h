@@ -39,6 +39,7 @@ enum class Mutation {
   kGapsAreNotSeen,          // an epoch begins after the newest number, whatever is missing below it
   kEpochsAreNotSaved,       // an SP tells that it has saved the primary's epochs, and has not
   kLogIsNotKeptForJoiners,  // the log is truncated to what those that have joined acknowledge
+  kCollectedKeysAreNew,     // a key that was collected passes for one that was never written
 };
 
 struct Scenario {
@@ -61,6 +62,8 @@ struct Scenario {
   // From when on it is copied as soon as a number is decided and a smaller one is not.
   std::vector<std::int64_t> gap_backups_us;
   int backend_dies_percent = 2;  // between the decision and its COMMIT
+  int long_pauses_percent = 5;   // of a transaction between two statements
+  std::int64_t housekeeping_interval_us = 100'000;
   std::vector<Fault> faults;
 };
 

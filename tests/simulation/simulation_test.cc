@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kSeeds = 1000;
 constexpr std::uint64_t kMutationSeeds = 4 * kSeeds;  // until one finds the mistake
 // Those that have found something.
-constexpr std::uint64_t kFinders[] = {726, 2419, 12213};
+constexpr std::uint64_t kFinders[] = {426, 471, 726, 2419, 12213};
 
 std::optional<std::uint64_t> FromEnvironment(const char* name) {
   const char* text = std::getenv(name);
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                                            Mutation::kNoWaitForOwnBackend, Mutation::kCopyIsNotCleared,
                                            Mutation::kJoinedBeforeTheLog, Mutation::kLogIsNotKeptForJoiners,
                                            Mutation::kHistoryIsNotDrawn, Mutation::kGapsAreNotSeen,
-                                           Mutation::kEpochsAreNotSaved));
+                                           Mutation::kEpochsAreNotSaved, Mutation::kCollectedKeysAreNew));
 
 }  // namespace
 }  // namespace psp::simulation

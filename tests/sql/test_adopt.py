@@ -1,12 +1,15 @@
 """Adoption either finishes or leaves the database as it was; release gives it back."""
 
 import threading
+from typing import Any
 
+import jinja2
 import psycopg
 import pytest
 from conftest import Pair
 from psp.output import PspError
 from psp.schema import adopt as adopt_module
+from psp.schema import templates
 from psp.schema.cli import app
 from psp.schema.release import release
 from typer.testing import CliRunner
@@ -116,3 +119,22 @@ def test_join_restores_the_schema(pair: Pair) -> None:
             c.execute("SELECT nextval('t_id_seq') FROM generate_series(1, 50)").fetchall() for c in (one, two)
         ]
     assert not set(draws[0]) & set(draws[1])
+
+
+def test_a_template_is_compiled_once_however_many_tables_there_are(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writers wait meanwhile, and compiling takes longer than everything else that is done for a table."""
+    pair.run("".join(f"CREATE TABLE t{n} (id int PRIMARY KEY, s text UNIQUE);" for n in range(20)))
+    compiled: list[object] = []
+    original: Any = jinja2.Environment.compile  # overloaded
+
+    def count(environment: jinja2.Environment, source: str, *more: object, **named: object) -> object:
+        compiled.append(more)
+        return original(environment, source, *more, **named)
+
+    templates.sql_templates.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(jinja2.Environment, "compile", count)
+        pair.adopt()
+    assert len(compiled) == len(set(map(str, compiled)))

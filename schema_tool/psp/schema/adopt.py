@@ -20,7 +20,7 @@ from psp.problems import RefusedError, has_errors
 from psp.schema import locks, modes, primary
 from psp.schema.catalog import read_database
 from psp.schema.dump import dump_schema
-from psp.schema.generate import TEXT_SETTINGS, CapturedTable, guard_queries, number_tables, row_query
+from psp.schema.generate import TEXT_SETTINGS, CapturedTable, number_tables, row_query
 from psp.schema.install import Identity, run_script, store_tables, strides_of
 from psp.schema.keys import add_key_clause
 from psp.schema.model import Database, Mode
@@ -177,17 +177,14 @@ def _seed(
     tables: list[CapturedTable],
     progress: Progress,
 ) -> None:
-    """Copies all rows and guard keys to the primary."""
+    """Copies all rows to the primary, but no guards: there is no snapshot that lacks a value."""
     total = sum(t.table.rows_about for t in tables)
     done = 0
     for captured in tables:
-        for query in (row_query(captured), *guard_queries(captured)):
-            is_rows = query == row_query(captured)
-            for count in _copy(connection, primary_connection, query):
-                if is_rows:
-                    progress.rows(captured.table.label, done + count, max(total, done + count))
-            if is_rows:
-                done += count
+        count = 0
+        for count in _copy(connection, primary_connection, row_query(captured)):
+            progress.rows(captured.table.label, done + count, max(total, done + count))
+        done += count
     progress.rows("", done, done)
 
 

@@ -189,24 +189,5 @@ def key_and_image(captured_table: CapturedTable, row: str) -> tuple[str, str]:
     return module.key(row), module.image(row)
 
 
-def guard_queries(captured_table: CapturedTable) -> list[str]:
-    """SELECTs of a table's guard keys as rows of the primary's psp.data.
-
-    DISTINCT: two rows may have the same guard (a hash, a normalised value), the primary has one row for it.
-    """
-    target = f"{quote(captured_table.table.schema)}.{quote(captured_table.table.name)}"
-    result = []
-    for guard in captured_table.context["guards"]:
-        conditions = [f"({guard['predicate']})"] if guard["predicate"] else []
-        if not guard["nulls_not_distinct"]:
-            conditions += [f"({expression}) IS NOT NULL" for expression in guard["expressions"]]
-        key = f"pg_catalog.record_send(ROW({', '.join(guard['expressions'])}))"
-        result.append(
-            f"SELECT DISTINCT {guard['guard_id']}::int4, {key}, 0::int8, 0::int4, false, NULL::bytea "
-            f"FROM {target}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
-        )
-    return result
-
-
 def _macros(captured_table: CapturedTable) -> Any:
     return _environment().get_template(CAPTURE_TEMPLATE).make_module(dict(captured_table.context))

@@ -16,7 +16,7 @@ from psp.schema.server import refuse_encoding
 
 SLOTS = 64  # by default, as in sql/primary/schema.sql
 SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
-SCHEMA_VERSION = 4  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
+SCHEMA_VERSION = 5  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
 DAEMON_LOCK = (7369584, 1)  # primary/startup.cc
 
 
@@ -97,7 +97,7 @@ def wipe(connection: psycopg.Connection[Any]) -> None:
         "TRUNCATE psp.semi_primaries, psp.tables, psp.sequences, psp.data, psp.tx_log, psp.replication_log, "
         "psp.decided RESTART IDENTITY"
     )
-    connection.execute("UPDATE psp.log_start SET truncated_t = 0, settled_t = 0")
+    connection.execute("UPDATE psp.log_start SET truncated_t = 0, settled_t = 0, collected_t = 0")
 
 
 def register(connection: psycopg.Connection[Any], name: str, zone: str, acked_t: int) -> int:

@@ -1,5 +1,7 @@
 """The templates of sql/: how all of them are read and what they may call."""
 
+from functools import cache
+
 import jinja2
 
 from psp.paths import sql_dir
@@ -14,8 +16,12 @@ def dollar_quote(text: str) -> str:
     return f"${tag}$"
 
 
+@cache
 def sql_templates(part: str) -> jinja2.Environment:
-    """The templates of sql/`part` and sql/common. Filter `ident` quotes names; an unknown one is an error."""
+    """The templates of sql/`part` and sql/common. Filter `ident` quotes names; an unknown one is an error.
+
+    One for each part: compiling a template takes longer than all that is done with it for a table.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([sql_dir(part), sql_dir("common")]),
         undefined=jinja2.StrictUndefined,

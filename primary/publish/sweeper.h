@@ -1,0 +1,41 @@
+// Removes what has become old, a piece at a time: decisions that nobody asks about any more (psp.tx_log),
+// deleted rows and guards that no snapshot lacks (psp.data). A value: it knows how far it has come, and is
+// copied before a transaction that may fail.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/ids.h"
+#include "common/pg_session.h"
+
+namespace psp {
+
+class Sweeper {
+ public:
+  struct Retention {
+    std::int64_t tx_log_s = 0;
+    std::int64_t deleted_s = 0;  // of deleted rows and guards
+  };
+
+  explicit Sweeper(Retention retention) : retention_(retention) {}
+
+  // The next piece of each. True: there is more.
+  bool Sweep(pqxx::transaction_base& tx);
+
+ private:
+  bool PurgeDecisions(pqxx::transaction_base& tx);
+  bool CollectDeleted(pqxx::transaction_base& tx);
+
+  Retention retention_;
+  // Decisions: all before this have been looked at since the log began at truncated_t_. Those that are still
+  // there stay until it begins later.
+  std::string purged_upto_ = "-infinity";
+  GlobalT truncated_t_ = -1;
+  // Deleted keys: up to which number they are being collected, or have been when `collecting_` is false.
+  GlobalT collected_t_ = -1;
+  bool collecting_ = false;
+  RowKey position_;
+};
+
+}  // namespace psp

@@ -1,0 +1,178 @@
+// What the primary removes when it has become old, against a real PostgreSQL. Part of
+// primary_integration_test.
+#include <gtest/gtest.h>
+
+#include "primary/certify/batch_statement.h"
+#include "primary/primary_fixture.h"
+#include "primary/publish/sweeper.h"
+
+namespace psp {
+namespace {
+
+class SweepingTest : public PrimaryTest {
+ protected:
+  // Decided two hours ago, unless `age` says otherwise; everything up to `truncated_t` is acknowledged.
+  void Age(GlobalT truncated_t, const std::string& age = "2 hours") {
+    Sql("UPDATE psp.tx_log SET decided_at = now() - interval '" + age +
+        "' WHERE decided_at > now() - interval '1 hour';"
+        "UPDATE psp.log_start SET truncated_t = " +
+        std::to_string(truncated_t));
+  }
+  // Everything that can be removed now. How many pieces it took.
+  int Sweep(Sweeper::Retention retention = {86'400, 3600}) {
+    PgSession session({.conninfo = settings_.database, .application_name = "sweeper", .settings = {}});
+    EXPECT_TRUE(session.Connect().ok());
+    Sweeper sweeper(retention);
+    int pieces = 0;
+    for (bool more = true; more; ++pieces) {
+      const auto swept = session.Transaction([&](pqxx::work& tx) { return sweeper.Sweep(tx); });
+      EXPECT_TRUE(swept.ok()) << swept.error().message;
+      if (!swept.ok()) return pieces;
+      more = *swept;
+    }
+    return pieces;
+  }
+  std::int64_t Count(const std::string& from) {
+    return Sql("SELECT count(*) FROM " + from)[0][0].as<std::int64_t>();
+  }
+  GlobalT CollectedT() { return Sql("SELECT collected_t FROM psp.log_start")[0][0].as<GlobalT>(); }
+};
+
+proto::WriteSet RowAndGuard(const std::string& key, const std::string& guard) {
+  proto::WriteSet rows = Rows({{key, "image"}});
+  rows.MergeFrom(Rows({{guard, std::nullopt}}, 2));
+  rows.mutable_rows(1)->set_deleted(false);
+  return rows;
+}
+
+TEST_F(SweepingTest, DeletedRowsAndGuardsGoWhenEverybodyHasThem) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  Decide(a, 1, 0, RowAndGuard("stays", "value"));
+  const GlobalT deletes = Decide(a, 2, 1, Rows({{"goes", std::nullopt}})).global_t();
+  const GlobalT later = Decide(a, 3, 2, Rows({{"later", std::nullopt}})).global_t();
+  Sweep();
+  EXPECT_EQ(Count("psp.data"), 4) << "nobody has acknowledged anything";
+  Age(deletes);
+  Sweep();
+  EXPECT_EQ(Count("psp.data WHERE key IN ('stays', 'later')"), 2);
+  EXPECT_EQ(Count("psp.data"), 2);
+  EXPECT_EQ(CollectedT(), deletes);
+  Age(later);
+  Sweep();
+  EXPECT_EQ(Count("psp.data"), 1);
+}
+
+TEST_F(SweepingTest, WhatLongTransactionsMayLackStaysForAWhile) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  Decide(a, 1, 0, Rows({{"old", std::nullopt}}));
+  Age(1);
+  const GlobalT fresh = Decide(a, 2, 1, Rows({{"fresh", std::nullopt}})).global_t();
+  Sql("UPDATE psp.log_start SET truncated_t = " + std::to_string(fresh));
+  Sweep();
+  EXPECT_EQ(Count("psp.data WHERE key = 'fresh'"), 1);
+  EXPECT_EQ(Count("psp.data"), 1);
+  Sweep({86'400, 0});
+  EXPECT_EQ(Count("psp.data"), 0);
+}
+
+// A missing key certifies as "written by a transaction up to collected_t".
+TEST_F(SweepingTest, AnOlderSnapshotLosesOnAMissingKeyAndOnNoOther) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  Decide(a, 1, 0, Rows({{"lives", "1"}}));
+  const GlobalT deletes = Decide(a, 2, 1, Rows({{"k", std::nullopt}})).global_t();
+  Age(deletes);
+  Sweep();
+  ASSERT_EQ(CollectedT(), deletes);
+  const auto lost = Decide(a, 3, deletes - 1, Rows({{"k", "again"}}));
+  ASSERT_TRUE(lost.has_conflict()) << lost.ShortDebugString();
+  EXPECT_EQ(lost.conflict().winner_sp_id(), 0U) << "nobody knows who it was";
+  EXPECT_TRUE(Decide(a, 4, deletes - 1, Rows({{"never written", "1"}}), {deletes}).has_conflict());
+  EXPECT_GT(Decide(a, 5, deletes - 1, Rows({{"lives", "2"}})).global_t(), 0) << "its last writer is known";
+  EXPECT_GT(Decide(a, 6, deletes, Rows({{"k", "again"}})).global_t(), 0);
+  proto::WriteSet replacing = Rows({{"gone", "1"}});
+  replacing.mutable_rows(0)->set_global_t(deletes - 1);
+  EXPECT_TRUE(Decide(a, 7, deletes + 10, replacing).has_conflict())
+      << "views mode: it replaces a version that is gone";
+}
+
+TEST_F(SweepingTest, ABatchNeverLosesTheRowThatIsCollectedUnderIt) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  const GlobalT deletes = Decide(a, 1, 0, Rows({{"k", std::nullopt}})).global_t();
+  Age(deletes);
+  pqxx::connection collector(settings_.database);
+  pqxx::work collecting(collector);
+  Sweeper({86'400, 3600}).Sweep(collecting);
+  a.Certify(Id(2), deletes, Rows({{"k", "again"}}));  // finds the old row, and waits for it
+  while (Count("pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") == 0) {
+  }
+  collecting.commit();
+  EXPECT_GT(NextDecision(a).global_t(), deletes);
+  EXPECT_EQ(Count("psp.data WHERE key = 'k' AND NOT deleted"), 1);
+}
+
+TEST_F(SweepingTest, ABacklogIsRemovedInPieces) {
+  Sql("INSERT INTO psp.data SELECT 1, int8send(g), 1, 1, true, NULL FROM generate_series(1, 12000) g;"
+      "INSERT INTO psp.tx_log (tx_id, sp_id, global_t, decided_at) SELECT gen_random_uuid(), 1, NULL, now() "
+      "- "
+      "interval '2 days' + g * interval '1 ms' FROM generate_series(1, 50000) g;"
+      "UPDATE psp.log_start SET truncated_t = 1");
+  EXPECT_EQ(Sweep(), 3);
+  EXPECT_EQ(Count("psp.data"), 0);
+  EXPECT_EQ(Count("psp.tx_log"), 0);
+}
+
+// Whoever is away for long keeps what it may ask for. Decisions that cannot go are not read again and again.
+TEST_F(SweepingTest, DecisionsThatMustStayAreLookedAtOnce) {
+  Sql("INSERT INTO psp.tx_log (tx_id, sp_id, global_t, decided_at) SELECT gen_random_uuid(), 1, g, now() - "
+      "interval '2 days' + g * interval '1 ms' FROM generate_series(1, 50000) g");
+  pqxx::connection connection(settings_.database);
+  pqxx::work tx(connection);
+  Sweeper sweeper({86'400, 3600});
+  EXPECT_TRUE(sweeper.Sweep(tx));
+  EXPECT_TRUE(sweeper.Sweep(tx));
+  EXPECT_FALSE(sweeper.Sweep(tx));
+  EXPECT_FALSE(sweeper.Sweep(tx)) << "there is nothing new to look at";
+  EXPECT_EQ(tx.exec1("SELECT count(*) FROM psp.tx_log")[0].as<int>(), 50000);
+  tx.exec0("UPDATE psp.log_start SET truncated_t = 30000");
+  while (sweeper.Sweep(tx)) {
+  }
+  EXPECT_EQ(tx.exec1("SELECT count(*) FROM psp.tx_log")[0].as<int>(), 20000);
+}
+
+TEST_F(SweepingTest, TheDaemonSweepsByItself) {
+  Stop();
+  Sql("INSERT INTO psp.data SELECT 1, int8send(g), 1, 1, true, NULL FROM generate_series(1, 12000) g;"
+      "INSERT INTO psp.replication_log SELECT g, gen_random_uuid(), 1, '' FROM generate_series(1, 50000) g;"
+      "UPDATE psp.semi_primaries SET acked_t = 50000 WHERE acked_t = 0;"
+      "UPDATE psp.log_start SET settled_t = 50000, truncated_t = 1");
+  Start();
+  FakeSp a = Sp(1);
+  Enter(a, 50000);
+  while (Count("psp.data") > 0 || Count("psp.replication_log") > 0) a.Next(50);
+}
+
+TEST_F(SweepingTest, OldDecisionsAndDeletedKeysAreFoundByIndexes) {
+  Sql("INSERT INTO psp.data SELECT 1, int8send(g), 1, 1, g % 1000 = 0, 'x' FROM generate_series(1, 100000) g;"
+      "INSERT INTO psp.tx_log (tx_id, sp_id, decided_at) SELECT gen_random_uuid(), 1, now() - g * interval "
+      "'1 s' "
+      "FROM generate_series(1, 100000) g; ANALYZE psp.data, psp.tx_log");
+  const auto plan = [this](const std::string& query) {
+    std::string text;
+    for (const auto& row : Sql("EXPLAIN " + query)) text += row[0].as<std::string>() + "\n";
+    return text;
+  };
+  const std::string deleted = plan(
+      "SELECT FROM psp.data WHERE deleted AND (table_id, key) > (0, '') ORDER BY table_id, key LIMIT 50");
+  EXPECT_NE(deleted.find("data_deleted"), std::string::npos) << deleted;
+  const std::string old = plan(
+      "SELECT FROM psp.tx_log WHERE decided_at >= '-infinity' AND decided_at < now() - interval '1 day' "
+      "ORDER BY decided_at LIMIT 50");
+  EXPECT_NE(old.find("tx_log_decided_at"), std::string::npos) << old;
+}
+
+}  // namespace
+}  // namespace psp
