@@ -4,6 +4,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 pkg_check_modules(psp_pqxx REQUIRED IMPORTED_TARGET libpqxx)
 pkg_check_modules(psp_pq REQUIRED IMPORTED_TARGET libpq)

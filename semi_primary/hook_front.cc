@@ -41,7 +41,7 @@ void HookFront::OnBackend(FromBackend event, SemiPrimaryCore* core, std::int64_t
   core->Submit({event.connection,
                 commit.tx_id,
                 {commit.watermark, std::move(commit.seen)},
-                std::move(commit.write_set),
+                std::make_shared<const proto::WriteSet>(std::move(commit.assembled.write_set)),
                 commit.write_set_bytes},
                now_us);
 }

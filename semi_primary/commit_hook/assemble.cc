@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -11,16 +10,17 @@
 
 #include "common/ids.h"
 #include "common/pg_binary.h"
+#include "semi_primary/commit_hook/hex.h"
+#include "semi_primary/commit_hook/key_text.h"
 
 namespace psp {
 namespace {
 
-enum class Kind { kDelete, kGuard, kUpsert };
+enum class Kind { kDelete, kGuard, kUpsert, kDoubt };
 
-// What is known of one key so far; views point into the input.
-struct Winner {
+// What is known of one key; views point into the input.
+struct Captured {
   RowKeyView key;
-  std::size_t place = 0;
   Kind kind = Kind::kDelete;
   std::string_view image;
 };
@@ -29,7 +29,6 @@ struct Chunk {
   std::uint32_t command = 0;  // cmin: the order of capture
   std::uint32_t table_id = 0;
   char op = 0;
-  std::int16_t depth = 0;
   std::string_view payload;
 };
 
@@ -39,77 +38,75 @@ using Problem = std::string;
 Problem DecodeChunk(std::string_view* input, std::vector<RecordField>* fields, Chunk* chunk) {
   if (Problem problem = DecodeRecord(input, fields); !problem.empty()) return problem;
   const auto& f = *fields;
-  constexpr std::array kTypes = {kOidCid, kOidInt4, kOidChar, kOidInt2, kOidBytea};
+  constexpr std::array kTypes = {kOidCid, kOidInt4, kOidChar, kOidBytea};
   const bool shape = std::ranges::equal(f, kTypes, [](const RecordField& field, std::uint32_t type_oid) {
     return field.type_oid == type_oid && field.value;
   });
-  if (!shape) return "a chunk is not (cid, int4, \"char\", int2, bytea)";
+  if (!shape) return "a chunk is not (cid, int4, \"char\", bytea)";
   const auto command = ReadInt32(*f[0].value);
   const auto table_id = ReadInt32(*f[1].value);
-  const auto depth = ReadInt16(*f[3].value);
-  if (!command || !table_id || *table_id <= 0 || !depth || f[2].value->size() != 1)
+  if (!command || !table_id || *table_id <= 0 || f[2].value->size() != 1)
     return "a chunk's value has a wrong size";
   *chunk = {static_cast<std::uint32_t>(*command), static_cast<std::uint32_t>(*table_id), (*f[2].value)[0],
-            *depth, *f[4].value};
+            *f[3].value};
+  return "";
+}
+
+// The next entry of ops 'u' (two columns: key and image), 'd' and 'g' (one: the key).
+Problem DecodeEntry(std::string_view* rest, std::size_t columns, std::vector<RecordField>* fields) {
+  if (Problem problem = DecodeRecord(rest, fields); !problem.empty()) return problem;
+  if (fields->size() != columns) return "an entry has a wrong number of columns";
+  for (const RecordField& field : *fields) {
+    if (field.type_oid != kOidBytea || !field.value) return "an entry's column is not a bytea";
+  }
   return "";
 }
 
 class Assembler {
  public:
   Problem Add(const Chunk& chunk) {
-    const std::size_t index = chunks_++;
-    if (chunk.op == 's') {
-      if (!chunk.payload.empty()) return "a statement's begin has a payload";
-      begins_[{chunk.table_id, chunk.depth}] = index;
-      return "";
-    }
-    const auto begin = begins_.find({chunk.table_id, chunk.depth});
-    const std::size_t place = begin == begins_.end() ? index : begin->second;
     switch (chunk.op) {
       case 'i':
-        return AddImages(chunk, place);
+        return AddImages(chunk);
       case 'u':
-        return AddEntries(chunk, place, Kind::kUpsert);
+        return AddEntries(chunk, Kind::kUpsert);
       case 'd':
-        return AddEntries(chunk, place, Kind::kDelete);
+        return AddEntries(chunk, Kind::kDelete);
       case 'g':
-        return AddEntries(chunk, place, Kind::kGuard);
+        return AddEntries(chunk, Kind::kGuard);
       default:
         return "a chunk has an unknown operation";
     }
   }
 
-  proto::WriteSet Finish() const {
-    proto::WriteSet write_set;
-    write_set.mutable_rows()->Reserve(static_cast<int>(winners_.size()));
-    for (const Winner& winner : winners_) {
-      proto::Row* row = write_set.add_rows();
-      row->set_table_id(winner.key.table_id);
-      row->set_key(winner.key.key.data(), winner.key.key.size());
-      row->set_deleted(winner.kind == Kind::kDelete);
-      if (winner.kind == Kind::kUpsert) row->set_image(winner.image.data(), winner.image.size());
+  AssembledWriteSet Finish() const {
+    AssembledWriteSet result;
+    result.write_set.mutable_rows()->Reserve(static_cast<int>(rows_.size()));
+    for (const Captured& captured : rows_) {
+      proto::Row* row = result.write_set.add_rows();
+      row->set_table_id(captured.key.table_id);
+      row->set_key(captured.key.key.data(), captured.key.key.size());
+      row->set_deleted(captured.kind == Kind::kDelete);
+      if (captured.kind == Kind::kUpsert) row->set_image(captured.image.data(), captured.image.size());
+      if (captured.kind == Kind::kDoubt) result.doubts.push_back(result.write_set.rows_size() - 1);
     }
-    return write_set;
+    return result;
   }
 
  private:
-  Problem AddEntries(const Chunk& chunk, std::size_t place, Kind kind) {
-    const std::size_t columns = kind == Kind::kUpsert ? 2 : 1;
+  Problem AddEntries(const Chunk& chunk, Kind kind) {
+    const bool has_image = kind == Kind::kUpsert;
     std::string_view rest = chunk.payload;
     while (!rest.empty()) {
-      if (Problem problem = DecodeRecord(&rest, &fields_); !problem.empty()) return problem;
-      if (fields_.size() != columns) return "an entry has a wrong number of columns";
-      for (const RecordField& field : fields_) {
-        if (field.type_oid != kOidBytea || !field.value) return "an entry's column is not a bytea";
-      }
-      const std::string_view image = columns == 2 ? *fields_[1].value : std::string_view();
-      AddEntry({{chunk.table_id, *fields_[0].value}, place, kind, image});
+      if (Problem problem = DecodeEntry(&rest, has_image ? 2 : 1, &fields_); !problem.empty()) return problem;
+      AddEntry(
+          {{chunk.table_id, *fields_[0].value}, kind, has_image ? *fields_[1].value : std::string_view()});
     }
     return "";
   }
 
   // Entries of op 'i': the places of the key's columns, then the image.
-  Problem AddImages(const Chunk& chunk, std::size_t place) {
+  Problem AddImages(const Chunk& chunk) {
     std::string_view rest = chunk.payload;
     while (!rest.empty()) {
       const std::size_t columns = static_cast<unsigned char>(rest[0]);
@@ -131,36 +128,29 @@ class Assembler {
         AppendInt32(&key, static_cast<std::int32_t>(field.value->size()));
         key.append(*field.value);
       }
-      AddEntry({{chunk.table_id, key}, place, Kind::kUpsert, image});
+      AddEntry({{chunk.table_id, key}, Kind::kUpsert, image});
     }
     return "";
   }
 
-  void AddEntry(const Winner& entry) {
-    const auto [known, is_new] = by_key_.try_emplace(entry.key, winners_.size());
+  void AddEntry(const Captured& entry) {
+    const auto [known, is_new] = by_key_.try_emplace(entry.key, rows_.size());
     if (is_new) {
-      winners_.push_back(entry);
-      return;
+      rows_.push_back(entry);
+    } else if (entry.kind != Kind::kGuard) {
+      rows_[known->second].kind = Kind::kDoubt;
     }
-    Winner& winner = winners_[known->second];
-    if (entry.place < winner.place) return;
-    // One statement deletes a key's row at most once before it writes it anew, never the other way round.
-    if (entry.place == winner.place && entry.kind == Kind::kDelete && winner.kind == Kind::kUpsert) return;
-    winner = entry;
   }
 
-  std::size_t chunks_ = 0;
-  std::map<std::pair<std::uint32_t, std::int16_t>, std::size_t>
-      begins_;                                                      // (table, depth) -> index of the last 's'
-  std::unordered_map<RowKeyView, std::size_t, RowKeyHash> by_key_;  // -> index in winners_
-  std::vector<Winner> winners_;
+  std::unordered_map<RowKeyView, std::size_t, RowKeyHash> by_key_;  // -> index in rows_
+  std::vector<Captured> rows_;
   std::vector<RecordField> fields_;
-  std::deque<std::string> keys_;  // made from images; winners point into them
+  std::deque<std::string> keys_;  // made from images; rows_ points into them
 };
 
 }  // namespace
 
-Result<proto::WriteSet, std::string> AssembleWriteSet(std::string_view input) {
+Result<AssembledWriteSet, std::string> AssembleWriteSet(std::string_view input) {
   std::vector<Chunk> chunks;
   std::vector<RecordField> fields;
   while (!input.empty()) {
@@ -173,6 +163,43 @@ Result<proto::WriteSet, std::string> AssembleWriteSet(std::string_view input) {
     if (Problem problem = assembler.Add(chunk); !problem.empty()) return problem;
   }
   return assembler.Finish();
+}
+
+std::string DescribeDoubts(const AssembledWriteSet& assembled) {
+  std::string lines;
+  for (const int doubt : assembled.doubts) {
+    const proto::Row& row = assembled.write_set.rows(doubt);
+    if (!lines.empty()) lines += "\n";
+    lines += std::to_string(row.table_id()) + " " + EncodeHex(row.key());
+    for (const auto& text : KeyTexts(row.key())) lines += text ? " t" + EncodeHex(*text) : " -";
+  }
+  return lines;
+}
+
+Result<Done, std::string> SettleDoubts(std::string_view found, AssembledWriteSet* assembled) {
+  std::unordered_map<RowKeyView, proto::Row*, RowKeyHash> doubts;
+  for (const int doubt : assembled->doubts) {
+    proto::Row* row = assembled->write_set.mutable_rows(doubt);
+    doubts.emplace(RowKeyView{row->table_id(), row->key()}, row);
+    row->set_deleted(true);
+  }
+  std::vector<RecordField> fields;
+  while (!found.empty()) {
+    if (Problem problem = DecodeRecord(&found, &fields); !problem.empty()) return problem;
+    const auto table_id =
+        fields.size() == 2 && fields[0].value && fields[1].value ? ReadInt32(*fields[0].value) : std::nullopt;
+    if (!table_id) return std::string("a found table is not (int4, bytea)");
+    std::string_view entries = *fields[1].value;
+    while (!entries.empty()) {
+      if (Problem problem = DecodeEntry(&entries, 2, &fields); !problem.empty()) return problem;
+      const auto doubt = doubts.find({static_cast<std::uint32_t>(*table_id), *fields[0].value});
+      if (doubt == doubts.end()) return std::string("a found row was not asked for");
+      doubt->second->set_deleted(false);
+      doubt->second->set_image(fields[1].value->data(), fields[1].value->size());
+    }
+  }
+  assembled->doubts.clear();
+  return Done{};
 }
 
 }  // namespace psp

@@ -37,4 +37,16 @@ std::optional<std::string> DecodeHex(std::string_view hex) {
   return bytes;
 }
 
+std::string EncodeHex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  hex.reserve(2 * bytes.size());
+  for (const char c : bytes) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    hex.push_back(kDigits[byte >> 4]);
+    hex.push_back(kDigits[byte & 0xF]);
+  }
+  return hex;
+}
+
 }  // namespace psp

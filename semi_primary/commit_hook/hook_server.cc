@@ -6,6 +6,7 @@
 #include <array>
 #include <asio.hpp>
 #include <cerrno>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <unordered_map>
@@ -21,6 +22,7 @@ namespace {
 using Socket = asio::generic::stream_protocol::socket;
 using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 constexpr std::size_t kReadBytes = std::size_t{256} * 1024;
+constexpr std::size_t kLoginsMax = 64;  // connections that have not logged in yet
 
 asio::generic::stream_protocol::endpoint EndpointOf(const ListenAddress& address) {
   if (!address.directory.empty()) return asio::local::stream_protocol::endpoint(address.SocketPath());
@@ -67,6 +69,7 @@ class HookServer::Impl {
   void Listen();
   void Accept();
   void Begin(Socket socket);
+  void LimitLogins();
   void WaitReadable(const ConnectionPtr& connection);
   void Read(const ConnectionPtr& connection);
   void AfterFeed(const ConnectionPtr& connection);
@@ -80,6 +83,7 @@ class HookServer::Impl {
   Acceptor acceptor_;
   asio::steady_timer retry_accept_;
   std::unordered_map<HookConnectionId, ConnectionPtr> connections_;
+  std::set<HookConnectionId> logging_in_;  // oldest first
   HookConnectionId next_id_ = 1;
   std::array<char, kReadBytes> scratch_{};  // one for all: a read never leaves bytes in it
   LogOnce logged_;
@@ -93,7 +97,7 @@ void HookServer::Impl::Listen() {
   if (options_.address.directory.empty()) acceptor_.set_option(asio::socket_base::reuse_address(true));
   acceptor_.bind(endpoint);
   if (!options_.address.directory.empty()) {
-    // PostgreSQL runs as another user than the daemon: everyone may connect, the token decides.
+    // PostgreSQL runs as another user than the daemon: everybody may connect, the password decides.
     if (::chmod(options_.address.SocketPath().c_str(), 0777) != 0) {
       throw std::system_error(errno, std::system_category(), "chmod");
     }
@@ -156,7 +160,7 @@ void HookServer::Impl::Begin(Socket socket) {
   if (error) return;
   auto connection = std::make_shared<Connection>(next_id_++, std::move(socket), protocol_options_);
   connections_.emplace(connection->id, connection);
-  if (connections_.size() > options_.connections_max) {
+  if (connections_.size() - logging_in_.size() > options_.connections_max) {
     if (logged_.First("connections")) {
       spdlog::warn("commit hook: more than hook_connections_max = {} connections", options_.connections_max);
     }
@@ -164,6 +168,8 @@ void HookServer::Impl::Begin(Socket socket) {
                                  "Raise hook_connections_max of the semi-primary."});
     return Send(connection);
   }
+  logging_in_.insert(connection->id);
+  LimitLogins();
   connection->login_timer.expires_after(std::chrono::milliseconds(options_.login_timeout_ms));
   connection->login_timer.async_wait([this, connection](const asio::error_code& cancelled) {
     if (cancelled || connection->protocol.authenticated()) return;
@@ -171,6 +177,16 @@ void HookServer::Impl::Begin(Socket socket) {
     Send(connection);
   });
   WaitReadable(connection);
+}
+
+// Everybody on the machine may connect. Those who do not log in keep nobody out: the oldest of them goes.
+void HookServer::Impl::LimitLogins() {
+  if (logging_in_.size() <= kLoginsMax) return;
+  const ConnectionPtr oldest = connections_.at(*logging_in_.begin());
+  logging_in_.erase(logging_in_.begin());
+  oldest->protocol.Refuse(
+      {"53300", "too many connections to the psp commit hook have not logged in", "", ""});
+  Send(oldest);
 }
 
 void HookServer::Impl::WaitReadable(const ConnectionPtr& connection) {
@@ -192,7 +208,7 @@ void HookServer::Impl::Read(const ConnectionPtr& connection) {
 
 void HookServer::Impl::AfterFeed(const ConnectionPtr& connection) {
   HookProtocol& protocol = connection->protocol;
-  if (protocol.authenticated()) connection->login_timer.cancel();
+  if (protocol.authenticated() && logging_in_.erase(connection->id) > 0) connection->login_timer.cancel();
   if (!protocol.problem().empty() && logged_.First(protocol.problem())) {
     spdlog::warn("commit hook: a client was refused: {} (such errors are logged once)", protocol.problem());
   }
@@ -221,6 +237,7 @@ void HookServer::Impl::Send(const ConnectionPtr& connection) {
 
 void HookServer::Impl::End(const ConnectionPtr& connection) {
   if (connections_.erase(connection->id) == 0) return;
+  logging_in_.erase(connection->id);
   connection->login_timer.cancel();
   asio::error_code ignored;  // the peer may have gone already
   connection->socket.close(ignored);
@@ -235,7 +252,7 @@ void HookServer::Impl::Reply(HookConnectionId id, const HookReply& reply) {
   if (const auto* error = std::get_if<UserError>(&reply)) {
     connection->protocol.ReplyError(*error);
   } else if (const auto* committed = std::get_if<CommittedReply>(&reply)) {
-    connection->protocol.ReplyTag("PSP " + std::to_string(committed->global_t));
+    connection->protocol.ReplyCommitted(committed->global_t);
   } else {
     const bool is_in = std::get<OutcomeReply>(reply).committed;
     connection->protocol.ReplyText("outcome", is_in ? "committed" : "aborted");

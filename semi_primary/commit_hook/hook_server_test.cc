@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <pqxx/pqxx>
 
+#include "semi_primary/commit_hook/proof.h"
+
 namespace psp {
 namespace {
 
@@ -38,7 +40,7 @@ class HookServerTest : public ::testing::Test {
     const auto started = server_->Start();
     ASSERT_TRUE(started.ok()) << started.error();
   }
-  std::string Conninfo(const std::string& password = "secret@here") const {
+  std::string Conninfo(const std::string& password = Proof("secret", "login") + "@here") const {
     return options_.address.Conninfo() + " user=psp dbname=psp password=" + password;
   }
   static std::string Ask(pqxx::connection& connection, const std::string& query) {
@@ -54,32 +56,39 @@ class HookServerTest : public ::testing::Test {
 
 const std::string kTx = "00112233-4455-6677-8899-aabbccddeeff";
 
+// A commit request without rows, or an outcome request.
+std::string Commit() {
+  const std::string head = kTx + " 10 -";
+  return "commit " + head + " " + Proof("secret", head + Sha256("")) + " ";
+}
+std::string Outcome() { return "outcome " + kTx + " " + Proof("secret", "outcome " + kTx); }
+
 TEST_F(HookServerTest, LibpqCommits) {
   Start();
   pqxx::connection connection(Conninfo());
-  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
-  pqxx::nontransaction(connection).exec0("commit secret " + kTx + " 10 - ");
-  EXPECT_EQ(Ask(connection, "outcome secret " + kTx), "committed");
+  EXPECT_EQ(Ask(connection, "ping"), "ok");
+  pqxx::nontransaction(connection).exec0(Commit());
+  EXPECT_EQ(Ask(connection, Outcome()), "committed");
 }
 
 TEST_F(HookServerTest, ErrorsReachLibpq) {
   reply_ = UserError{"40001", "conflict", "somewhere", "retry"};
   Start();
   pqxx::connection connection(Conninfo());
-  EXPECT_THROW(Ask(connection, "commit secret " + kTx + " 10 - "), pqxx::serialization_failure);
-  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
+  EXPECT_THROW(Ask(connection, Commit()), pqxx::serialization_failure);
+  EXPECT_EQ(Ask(connection, "ping"), "ok");
 }
 
 TEST_F(HookServerTest, TooLargeWriteSetReachesLibpqAsAnError) {
   Start();
   pqxx::connection connection(Conninfo());
   try {
-    Ask(connection, "commit secret " + kTx + " 10 - " + std::string(40 << 20, '0'));
+    Ask(connection, Commit() + std::string(40 << 20, '0'));
     FAIL();
   } catch (const pqxx::sql_error& error) {
     EXPECT_EQ(error.sqlstate(), "54000");
   }
-  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
+  EXPECT_EQ(Ask(connection, "ping"), "ok");
 }
 
 TEST_F(HookServerTest, WrongPassword) {
@@ -91,9 +100,22 @@ TEST_F(HookServerTest, ManyIdleConnectionsAndOneTooMany) {
   Start();
   std::vector<std::unique_ptr<pqxx::connection>> connections;
   for (int i = 0; i < 300; ++i) connections.push_back(std::make_unique<pqxx::connection>(Conninfo()));
-  EXPECT_EQ(Ask(*connections.back(), "ping secret"), "ok");
+  EXPECT_EQ(Ask(*connections.back(), "ping"), "ok");
   EXPECT_THROW(pqxx::connection{Conninfo()}, pqxx::broken_connection);
-  EXPECT_EQ(Ask(*connections.front(), "ping secret"), "ok");
+  EXPECT_EQ(Ask(*connections.front(), "ping"), "ok");
+}
+
+TEST_F(HookServerTest, ConnectionsThatDoNotLogInKeepNobodyOut) {
+  Start();
+  asio::io_context io;
+  const asio::local::stream_protocol::endpoint endpoint(options_.address.SocketPath());
+  std::vector<asio::local::stream_protocol::socket> idle;
+  for (int i = 0; i < 500; ++i) idle.emplace_back(io).connect(endpoint);
+  pqxx::connection connection(Conninfo());
+  EXPECT_EQ(Ask(connection, "ping"), "ok");
+  char byte = 0;
+  EXPECT_EQ(asio::read(idle.front(), asio::buffer(&byte, 1)), 1U);  // it was told why, and closed
+  EXPECT_EQ(byte, 'E');
 }
 
 TEST_F(HookServerTest, SocketOfALivingServerIsNotRemoved) {
@@ -101,7 +123,7 @@ TEST_F(HookServerTest, SocketOfALivingServerIsNotRemoved) {
   HookServer other(options_, {});
   EXPECT_FALSE(other.Start().ok());
   pqxx::connection connection(Conninfo());
-  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
+  EXPECT_EQ(Ask(connection, "ping"), "ok");
 }
 
 TEST_F(HookServerTest, StaleSocketIsRemoved) {
@@ -113,7 +135,7 @@ TEST_F(HookServerTest, StaleSocketIsRemoved) {
   ASSERT_EQ(::access(path.c_str(), F_OK), 0);
   Start();
   pqxx::connection connection(Conninfo());
-  EXPECT_EQ(Ask(connection, "ping secret"), "ok");
+  EXPECT_EQ(Ask(connection, "ping"), "ok");
 }
 
 TEST_F(HookServerTest, WhereItCannotListenIsNamed) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/pg_binary.h"
+#include "semi_primary/commit_hook/proof.h"
 #include "semi_primary/commit_hook/wire.h"
 
 namespace psp {
@@ -14,6 +15,7 @@ constexpr std::size_t kSmallMessageBytesMax = 16384;
 constexpr std::size_t kRequestHeadBytesMax = 65536;  // everything in a commit request but the write-set
 constexpr std::size_t kBusyBytesMax = 65536;         // what a client may send while it waits for a reply
 constexpr std::size_t kIdleBufferBytes = 4096;
+constexpr std::size_t kAnswerProofDigits = 32;  // libpq keeps 63 bytes of a command's tag
 
 UserError Malformed(std::string what) { return {"08P01", "malformed message: " + std::move(what), "", ""}; }
 
@@ -118,10 +120,12 @@ void HookProtocol::Login(std::string_view body) {
   const std::size_t at = password->rfind('@');
   const std::string_view database =
       at == std::string_view::npos ? std::string_view() : password->substr(at + 1);
-  if (!EqualInConstantTime(password->substr(0, at), options_.token)) {
-    Fail({"28P01", "the token is wrong", "", "The token stands in psp.identity of the daemon's database."});
+  if (!EqualInConstantTime(password->substr(0, at), Proof(options_.token, "login"))) {
+    Fail(
+        {"28P01", "the password is wrong", "",
+         "Only psp's own functions may connect. The token stands in psp.identity of the daemon's database."});
   } else if (database != options_.database) {
-    // A copy, restored from a dump perhaps, knows token and address of the original's daemon.
+    // A copy, restored from a dump perhaps, has the token and the address of the original's daemon.
     Fail({"28000", "this daemon serves another database than the one that commits", "",
           "If that is a copy of a semi-primary, \"psp schema release\" makes a plain database of it."});
   } else {
@@ -148,16 +152,54 @@ void HookProtocol::Query(std::string_view body) {
   }
   if (std::holds_alternative<SetRequest>(*request)) {
     wire::AppendCommandComplete(&output_, "SET");
-  } else if (std::holds_alternative<EmptyRequest>(*request)) {
-    wire::AppendEmptyQueryResponse(&output_);
-  } else if (std::holds_alternative<PingRequest>(*request)) {
+    return Ready();
+  }
+  if (const auto* doubts = std::get_if<DoubtsRequest>(&*request)) return Doubts(*doubts);
+  if (const auto* rows = std::get_if<RowsRequest>(&*request)) return Rows(*rows);
+  doubtful_.reset();
+  if (auto* commit = std::get_if<CommitRequest>(&*request)) return Commit(std::move(*commit));
+  if (std::holds_alternative<OutcomeRequest>(*request)) return Wait(std::move(*request));
+  if (std::holds_alternative<PingRequest>(*request)) {
     wire::AppendOneText(&output_, "ping", "ok");
   } else {
-    request_ = std::move(*request);
-    state_ = State::kBusy;
-    return;
+    wire::AppendEmptyQueryResponse(&output_);
   }
   Ready();
+}
+
+void HookProtocol::Wait(HookRequest request) {
+  request_ = std::move(request);
+  state_ = State::kBusy;
+}
+
+void HookProtocol::Commit(CommitRequest request) {
+  committing_ = request.tx_id;
+  if (request.assembled.doubts.empty()) return Wait(std::move(request));
+  doubtful_ = std::move(request);
+  wire::AppendCommandComplete(&output_, "PSP DOUBTS");
+  Ready();
+}
+
+void HookProtocol::Doubts(const DoubtsRequest& request) {
+  if (!doubtful_ || doubtful_->tx_id != request.tx_id) return Fail(Malformed("nothing is in doubt"));
+  const std::string lines = DescribeDoubts(doubtful_->assembled);
+  const std::string proof = Proof(options_.token, "doubts " + request.tx_id.ToText() + " " + lines);
+  wire::AppendOneText(&output_, "doubts", proof + " " + lines);
+  Ready();
+}
+
+void HookProtocol::Rows(const RowsRequest& request) {
+  auto commit = std::exchange(doubtful_, std::nullopt);
+  if (!commit || commit->tx_id != request.tx_id) return Fail(Malformed("nothing is in doubt"));
+  const auto settled = SettleDoubts(request.found, &commit->assembled);
+  if (!settled) return Fail(Malformed(settled.error()));
+  commit->write_set_bytes += request.found.size();
+  if (commit->write_set_bytes > options_.write_set_bytes_max) {
+    wire::AppendError(&output_, "ERROR",
+                      WriteSetTooLarge(commit->write_set_bytes, options_.write_set_bytes_max));
+    return Ready();
+  }
+  Wait(std::move(*commit));
 }
 
 void HookProtocol::BeginDiscard(std::size_t message_bytes) {
@@ -193,9 +235,11 @@ void HookProtocol::Refuse(const UserError& error) {
 
 std::optional<HookRequest> HookProtocol::TakeRequest() { return std::exchange(request_, std::nullopt); }
 
-void HookProtocol::ReplyTag(std::string_view tag) {
+void HookProtocol::ReplyCommitted(GlobalT global_t) {
   if (state_ != State::kBusy) return;
-  wire::AppendCommandComplete(&output_, tag);
+  const std::string proof = Proof(options_.token, "answer " + committing_.ToText());
+  wire::AppendCommandComplete(&output_,
+                              "PSP " + std::to_string(global_t) + " " + proof.substr(0, kAnswerProofDigits));
   Ready();
   Advance();
 }

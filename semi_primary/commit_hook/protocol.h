@@ -1,6 +1,7 @@
 // One backend's connection to the commit hook, without the socket: bytes in, requests and bytes out. Pure.
 //
-// Life: startup, password, then requests one at a time. Whatever is malformed gets an ErrorResponse and ends
+// Life: startup, password, then requests one at a time. A commit request with doubts (assemble.h) waits here
+// for the rows that settle them; any other request drops it. Malformed input gets an ErrorResponse and ends
 // this connection only. A write-set that is too large is read to its end, thrown away and answered, because a
 // client that is still sending would not see an answer before the connection's end.
 #pragma once
@@ -10,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/ids.h"
 #include "common/user_error.h"
 #include "semi_primary/commit_hook/request.h"
 
@@ -19,7 +21,7 @@ class HookProtocol {
  public:
   struct Options {
     std::string token;
-    std::string database;  // the password is TOKEN@DATABASE
+    std::string database;  // the password is LOGIN@DATABASE, LOGIN the proof of "login"
     std::size_t write_set_bytes_max = 0;
   };
 
@@ -29,11 +31,11 @@ class HookProtocol {
   // Takes what the client sent. Afterwards look at TakeRequest, TakeOutput, closed and problem.
   void Feed(std::string_view bytes);
 
-  // The request that now waits for a reply: commit or outcome. The others are answered here.
+  // The request that now waits for a reply: commit, without doubts, or outcome. The others are answered here.
   std::optional<HookRequest> TakeRequest();
 
   // Answers the waiting request, then goes on with what was fed meanwhile.
-  void ReplyTag(std::string_view tag);  // a command without a result; libpq keeps 63 bytes of the tag
+  void ReplyCommitted(GlobalT global_t);
   void ReplyText(std::string_view column, std::string_view value);
   void ReplyError(const UserError& error);
   // Tells the client why the connection ends, and ends it (too many connections, shutdown, password too
@@ -57,6 +59,10 @@ class HookProtocol {
   bool TakeMessage();
   void Login(std::string_view body);
   void Query(std::string_view body);
+  void Wait(HookRequest request);
+  void Commit(CommitRequest request);
+  void Doubts(const DoubtsRequest& request);
+  void Rows(const RowsRequest& request);
   void BeginDiscard(std::size_t message_bytes);
   void EndDiscard();
   void Ready();
@@ -71,6 +77,8 @@ class HookProtocol {
   std::string output_;
   std::string problem_;
   std::optional<HookRequest> request_;
+  std::optional<CommitRequest> doubtful_;  // waits for its rows
+  TxId committing_;                        // of the last commit request
 };
 
 }  // namespace psp

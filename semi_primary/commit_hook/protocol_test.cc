@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "common/pg_binary.h"
+#include "semi_primary/commit_hook/hex.h"
+#include "semi_primary/commit_hook/proof.h"
 #include "semi_primary/commit_hook/wire.h"
 
 namespace psp {
 namespace {
 
 using ::testing::HasSubstr;
+
+constexpr const char* kTx = "00112233-4455-6677-8899-aabbccddeeff";
 
 std::string Startup(std::uint32_t code, std::string_view parameters = "") {
   std::string out;
@@ -42,11 +46,33 @@ class HookProtocolTest : public ::testing::Test {
   }
   void LogIn() {
     Send(Startup(wire::kProtocol3, std::string_view("user\0psp\0\0", 10)));
-    ASSERT_EQ(Types(Send(Message('p', "secret@here"))), "RSSSSSZ");
+    ASSERT_EQ(Types(Send(Message('p', Password()))), "RSSSSSZ");
   }
-  static std::string Outcome() { return Message('Q', "outcome secret 00112233-4455-6677-8899-aabbccddeeff"); }
+  static std::string Password() { return Proof("secret", "login") + "@here"; }
+  static std::string Outcome() {
+    const std::string request = std::string("outcome ") + kTx;
+    return Message('Q', request + " " + Proof("secret", request));
+  }
+  // A request that captures key `a` of table 7 as often as `times` says.
+  static std::string Commit(int times) {
+    std::string id;
+    AppendInt32(&id, 7);
+    std::string entry;
+    AppendRecord(&entry, {{kOidBytea, "a"}});
+    std::string chunks;
+    for (int i = 0; i < times; ++i) {
+      AppendRecord(&chunks, {{kOidCid, id}, {kOidInt4, id}, {kOidChar, "d"}, {kOidBytea, entry}});
+    }
+    const std::string head = std::string(kTx) + " 10 -";
+    return Message('Q',
+                   "commit " + head + " " + Proof("secret", head + Sha256(chunks)) + " " + EncodeHex(chunks));
+  }
+  static std::string Rows(const std::string& found) {
+    const std::string head = std::string("rows ") + kTx + " ";
+    return Message('Q', head + Proof("secret", head + Sha256(found)) + " " + EncodeHex(found));
+  }
 
-  const HookProtocol::Options options_{"secret", "here", 100};
+  const HookProtocol::Options options_{"secret", "here", 200};
   HookProtocol protocol_{options_};
 };
 
@@ -60,16 +86,14 @@ TEST_F(HookProtocolTest, Login) {
 
 TEST_F(HookProtocolTest, ByteByByte) {
   std::string output;
-  const std::string all =
-      Startup(wire::kProtocol3) + Message('p', "secret@here") + Message('Q', "ping secret");
+  const std::string all = Startup(wire::kProtocol3) + Message('p', Password()) + Message('Q', "ping");
   for (const char byte : all) output += Send({&byte, 1});
   EXPECT_EQ(Types(output), "RRSSSSSZTDCZ");
 }
 
 TEST_F(HookProtocolTest, AllAtOnce) {
-  EXPECT_EQ(
-      Types(Send(Startup(wire::kProtocol3) + Message('p', "secret@here") + Message('Q', "ping secret"))),
-      "RRSSSSSZTDCZ");
+  EXPECT_EQ(Types(Send(Startup(wire::kProtocol3) + Message('p', Password()) + Message('Q', "ping"))),
+            "RRSSSSSZTDCZ");
 }
 
 TEST_F(HookProtocolTest, WrongPasswordEndsTheConnection) {
@@ -110,15 +134,39 @@ TEST_F(HookProtocolTest, RequestAndReply) {
   EXPECT_FALSE(protocol_.TakeRequest().has_value());
   protocol_.ReplyText("outcome", "committed");
   EXPECT_EQ(Types(protocol_.TakeOutput()), "TDCZ");
-  Send(Outcome());
-  protocol_.ReplyTag("PSP 42");
-  EXPECT_EQ(protocol_.TakeOutput(), Message('C', "PSP 42") + std::string("Z\0\0\0\5I", 6));
+  Send(Commit(1));
+  protocol_.ReplyCommitted(42);
+  const std::string proof = Proof("secret", std::string("answer ") + kTx).substr(0, 32);
+  EXPECT_EQ(protocol_.TakeOutput(), Message('C', "PSP 42 " + proof) + std::string("Z\0\0\0\5I", 6));
   Send(Outcome());
   protocol_.ReplyError({"40001", "conflict", "detail", "hint"});
   const std::string error = protocol_.TakeOutput();
   EXPECT_EQ(Types(error), "EZ");
   for (const char* part : {"C40001", "Mconflict", "Ddetail", "Hhint", "SERROR", "VERROR"})
     EXPECT_THAT(error, HasSubstr(part));
+}
+
+TEST_F(HookProtocolTest, DoubtsAreSettledBeforeTheTransactionIsSubmitted) {
+  LogIn();
+  EXPECT_THAT(Send(Commit(2)), HasSubstr("PSP DOUBTS"));
+  EXPECT_FALSE(protocol_.TakeRequest().has_value());
+  const std::string doubts = Send(Message('Q', std::string("doubts ") + kTx));
+  EXPECT_EQ(Types(doubts), "TDCZ");
+  EXPECT_THAT(doubts, HasSubstr(Proof("secret", std::string("doubts ") + kTx + " 7 61") + " 7 61"));
+  EXPECT_EQ(Send(Rows("")), "");
+  const auto request = protocol_.TakeRequest();
+  ASSERT_TRUE(request.has_value());
+  const auto& write_set = std::get<CommitRequest>(*request).assembled.write_set;
+  ASSERT_EQ(write_set.rows_size(), 1);
+  EXPECT_TRUE(write_set.rows(0).deleted());
+}
+
+TEST_F(HookProtocolTest, AnotherRequestDropsTheOneInDoubt) {
+  LogIn();
+  Send(Commit(2));
+  Send(Message('Q', "ping"));
+  EXPECT_THAT(Send(Rows("")), HasSubstr("08P01"));
+  EXPECT_FALSE(protocol_.TakeRequest().has_value());
 }
 
 TEST_F(HookProtocolTest, ReplyWithoutARequestIsIgnored) {
@@ -136,18 +184,19 @@ TEST_F(HookProtocolTest, SendingMuchWhileWaitingEndsTheConnection) {
 
 TEST_F(HookProtocolTest, TooLargeWriteSetIsReadToItsEndAndAnswered) {
   LogIn();
-  const std::string message = Message('Q', "commit secret " + std::string(100000, '0'));
+  const std::string message = Message('Q', "commit " + std::string(100000, '0'));
   std::string output;
   for (std::size_t at = 0; at < message.size(); at += 1000)
     output += Send(std::string_view(message).substr(at, 1000));
   EXPECT_EQ(Types(output), "EZ");
   EXPECT_THAT(output, HasSubstr("54000"));
   EXPECT_THAT(output, HasSubstr("write_set_bytes_max"));
-  EXPECT_EQ(Types(Send(message + Message('Q', "ping secret"))), "EZTDCZ");
+  EXPECT_EQ(Types(Send(message + Message('Q', "ping"))), "EZTDCZ");
 }
 
 TEST_F(HookProtocolTest, ACopyOfTheDatabaseIsRefused) {
-  for (const char* password : {"secret@there", "secret@", "secret"}) {
+  const std::string login = Proof("secret", "login");
+  for (const std::string& password : {login + "@there", login + "@", login}) {
     HookProtocol protocol(options_);
     protocol.Feed(Startup(wire::kProtocol3) + Message('p', password));
     EXPECT_TRUE(protocol.closed());
@@ -161,9 +210,10 @@ TEST_F(HookProtocolTest, MalformedMessagesEndTheConnection) {
   const std::string not_terminated("Q\0\0\0\5x", 6);
   for (const std::string& bytes :
        {too_short_length, huge_parse, not_terminated, Message('P', "parse"),
-        Message('Q', std::string("ping\0secret", 11)), Message('Q', "ping guess")}) {
+        Message('Q', std::string("ping\0more", 9)), Message('Q', std::string("doubts ") + kTx),
+        Message('Q', "outcome 1"), Rows("")}) {
     HookProtocol protocol(options_);
-    protocol.Feed(Startup(wire::kProtocol3) + Message('p', "secret@here"));
+    protocol.Feed(Startup(wire::kProtocol3) + Message('p', Password()));
     protocol.TakeOutput();
     protocol.Feed(bytes);
     EXPECT_TRUE(protocol.closed());
@@ -173,7 +223,7 @@ TEST_F(HookProtocolTest, MalformedMessagesEndTheConnection) {
 }
 
 TEST_F(HookProtocolTest, TruncatedAtEveryByteIsOnlyIncomplete) {
-  const std::string all = Startup(wire::kProtocol3) + Message('p', "secret@here") + Outcome();
+  const std::string all = Startup(wire::kProtocol3) + Message('p', Password()) + Outcome();
   for (std::size_t size = 0; size < all.size(); ++size) {
     HookProtocol protocol(options_);
     protocol.Feed(std::string_view(all).substr(0, size));

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "semi_primary/commit_hook/assemble.h"
 #include "semi_primary/commit_hook/hex.h"
+#include "semi_primary/commit_hook/proof.h"
 
 namespace psp {
 namespace {
@@ -47,7 +47,27 @@ UserError Malformed(std::string what) {
           "The psp schema and the daemon must be of one version."};
 }
 
-Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::size_t write_set_bytes_max) {
+UserError WrongProof() {
+  return {"28P01", "psp: the request's proof is wrong", "",
+          "Only psp's own functions may commit. The token stands in psp.identity of the daemon's database."};
+}
+
+// The bytes of the last word, if they are proved.
+Result<std::string, UserError> TakeProvenBytes(std::string_view rest, std::string_view token,
+                                               std::string_view head, std::size_t bytes_max) {
+  const std::string_view proof = TakeWord(&rest);
+  const std::string_view hex = TakeWord(&rest);
+  if (!rest.empty()) return Malformed("words after the bytes");
+  if (hex.size() / 2 > bytes_max) return WriteSetTooLarge(hex.size() / 2, bytes_max);
+  auto bytes = DecodeHex(hex);
+  if (!bytes) return Malformed("the bytes are not hexadecimal");
+  if (!EqualInConstantTime(proof, Proof(token, std::string(head) + Sha256(*bytes)))) return WrongProof();
+  return std::move(*bytes);
+}
+
+Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::string_view token,
+                                           std::size_t write_set_bytes_max) {
+  const std::string_view all = rest;
   CommitRequest request;
   const auto tx_id = TxId::FromText(TakeWord(&rest));
   if (!tx_id) return Malformed("the tx id is no uuid");
@@ -55,19 +75,35 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::size_t wr
   if (!watermark) return Malformed("the watermark is no number");
   auto seen = ParseSeen(TakeWord(&rest), *watermark);
   if (!seen) return Malformed("the seen list is not ascending above the watermark");
-  const std::string_view hex = TakeWord(&rest);
-  if (!rest.empty()) return Malformed("words after the write-set");
-  if (hex.size() / 2 > write_set_bytes_max) return WriteSetTooLarge(hex.size() / 2, write_set_bytes_max);
-  const auto bytes = DecodeHex(hex);
-  if (!bytes) return Malformed("the write-set is not hexadecimal");
-  auto write_set = AssembleWriteSet(*bytes);
-  if (!write_set) return Malformed("the write-set: " + write_set.error());
+  const std::string_view head = all.substr(0, all.size() - rest.size() - 1);
+  const auto bytes = TakeProvenBytes(rest, token, head, write_set_bytes_max);
+  if (!bytes) return bytes.error();
+  auto assembled = AssembleWriteSet(*bytes);
+  if (!assembled) return Malformed("the write-set: " + assembled.error());
   request.tx_id = *tx_id;
   request.watermark = *watermark;
   request.seen = std::move(*seen);
-  request.write_set = std::make_shared<const proto::WriteSet>(std::move(*write_set));
+  request.assembled = std::move(*assembled);
   request.write_set_bytes = bytes->size();
   return HookRequest(std::move(request));
+}
+
+Result<HookRequest, UserError> ParseRows(std::string_view rest, std::string_view token,
+                                         std::size_t write_set_bytes_max) {
+  const std::string_view id = TakeWord(&rest);
+  const auto tx_id = TxId::FromText(id);
+  if (!tx_id) return Malformed("the tx id is no uuid");
+  auto found = TakeProvenBytes(rest, token, "rows " + std::string(id) + " ", write_set_bytes_max);
+  if (!found) return found.error();
+  return HookRequest(RowsRequest{*tx_id, std::move(*found)});
+}
+
+Result<HookRequest, UserError> ParseOutcome(std::string_view rest, std::string_view token) {
+  const std::string_view id = TakeWord(&rest);
+  const auto tx_id = TxId::FromText(id);
+  if (!tx_id) return Malformed("the tx id is no uuid");
+  if (!EqualInConstantTime(rest, Proof(token, "outcome " + std::string(id)))) return WrongProof();
+  return HookRequest(OutcomeRequest{*tx_id});
 }
 
 bool IsSet(std::string_view word) {
@@ -75,15 +111,6 @@ bool IsSet(std::string_view word) {
 }
 
 }  // namespace
-
-bool EqualInConstantTime(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const char other = b.empty() ? '\0' : b[i % b.size()];
-    difference |= static_cast<unsigned char>(a[i] ^ other);
-  }
-  return difference == 0;
-}
 
 UserError WriteSetTooLarge(std::size_t bytes, std::size_t write_set_bytes_max) {
   return {
@@ -97,21 +124,16 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
   const std::string_view name = TakeWord(&line);
   if (name.empty() && line.empty()) return HookRequest(EmptyRequest{});
   if (IsSet(name)) return HookRequest(SetRequest{});
-  if (name != "commit" && name != "outcome" && name != "ping") {
-    return UserError{"0A000", "this is the psp commit hook's server, not a database",
-                     "It knows the requests commit, outcome and ping.", ""};
+  if (name == "commit") return ParseCommit(line, token, write_set_bytes_max);
+  if (name == "rows") return ParseRows(line, token, write_set_bytes_max);
+  if (name == "outcome") return ParseOutcome(line, token);
+  if (name == "ping" && line.empty()) return HookRequest(PingRequest{});
+  if (name == "doubts") {
+    const auto tx_id = TxId::FromText(line);
+    return tx_id ? Result<HookRequest, UserError>(DoubtsRequest{*tx_id}) : Malformed("the tx id is no uuid");
   }
-  if (!EqualInConstantTime(TakeWord(&line), token)) {
-    return UserError{"28P01", "the token is wrong", "",
-                     "The token stands in psp.identity of the daemon's database."};
-  }
-  if (name == "commit") return ParseCommit(line, write_set_bytes_max);
-  if (name == "ping")
-    return line.empty() ? Result<HookRequest, UserError>(HookRequest(PingRequest{}))
-                        : Malformed("words after ping");
-  const auto tx_id = TxId::FromText(line);
-  if (!tx_id) return Malformed("the tx id is no uuid");
-  return HookRequest(OutcomeRequest{*tx_id});
+  return UserError{"0A000", "this is the psp commit hook's server, not a database",
+                   "It knows the requests commit, doubts, rows, outcome and ping.", ""};
 }
 
 }  // namespace psp

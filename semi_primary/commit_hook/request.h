@@ -1,12 +1,16 @@
 // What a backend can ask the daemon, one line of text each. Pure.
 //
-//   commit TOKEN TX_ID WATERMARK SEEN HEX     SEEN: comma list of global_t, or -
-//   outcome TOKEN TX_ID
-//   ping TOKEN
+//   commit TX_ID WATERMARK SEEN PROOF HEX     SEEN: comma list of global_t, or -
+//   doubts TX_ID                              what the commit request of just now leaves in doubt
+//   rows TX_ID PROOF HEX                      the rows that settle the doubts; then the transaction is
+//   submitted outcome TX_ID PROOF ping
+//
+// PROOF (proof.h) is of `TX_ID WATERMARK SEEN` and the hash of HEX's bytes; of `rows TX_ID ` and that hash;
+// of `outcome TX_ID`.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -14,7 +18,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/user_error.h"
-#include "proto/psp.pb.h"
+#include "semi_primary/commit_hook/assemble.h"
 
 namespace psp {
 
@@ -22,8 +26,17 @@ struct CommitRequest {
   TxId tx_id;
   GlobalT watermark = 0;
   std::vector<GlobalT> seen;  // ascending, all > watermark
-  std::shared_ptr<const proto::WriteSet> write_set;
+  AssembledWriteSet assembled;
   std::size_t write_set_bytes = 0;
+};
+
+struct DoubtsRequest {
+  TxId tx_id;
+};
+
+struct RowsRequest {
+  TxId tx_id;
+  std::string found;  // as SettleDoubts takes it
 };
 
 struct OutcomeRequest {
@@ -36,15 +49,13 @@ struct SetRequest {};  // SET …: what libpq sends by itself; answered, never h
 
 struct EmptyRequest {};
 
-using HookRequest = std::variant<CommitRequest, OutcomeRequest, PingRequest, SetRequest, EmptyRequest>;
+using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, OutcomeRequest, PingRequest,
+                                 SetRequest, EmptyRequest>;
 
-// Errors: 28P01 wrong token, 08P01 malformed, 54000 too large, 0A000 no such request. Never throws on bad
+// Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 0A000 no such request. Never throws on bad
 // input.
 Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_view token,
                                             std::size_t write_set_bytes_max);
-
-// Takes as long whatever differs, so that the time does not tell how much of a guess was right.
-bool EqualInConstantTime(std::string_view a, std::string_view b);
 
 // The error for a write-set of more than write_set_bytes_max.
 UserError WriteSetTooLarge(std::size_t bytes, std::size_t write_set_bytes_max);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "semi_primary/commit_hook/hex.h"
+#include "semi_primary/commit_hook/proof.h"
 
 namespace psp {
 namespace {
@@ -14,52 +15,79 @@ std::string Sqlstate(std::string_view line, std::size_t bytes_max = 1000) {
   return request ? "ok" : request.error().sqlstate;
 }
 
-std::string Commit(std::string_view tail) {
-  return std::string("commit secret ") + kTx + " " + std::string(tail);
+// `head` and `bytes` with the proof between them.
+std::string Proven(const std::string& name, const std::string& head, const std::string& bytes) {
+  const std::string proven = name == "commit" ? head : name + " " + head + " ";
+  return name + " " + head + " " + Proof("secret", proven + Sha256(bytes)) + " " + EncodeHex(bytes);
+}
+
+std::string Commit(const std::string& snapshot, const std::string& bytes = "") {
+  return Proven("commit", std::string(kTx) + " " + snapshot, bytes);
 }
 
 TEST(ParseRequestTest, Commit) {
-  auto request = ParseRequest(Commit("10 12,15 "), "secret", 1000);
-  ASSERT_TRUE(request.ok());
+  auto request = ParseRequest(Commit("10 12,15"), "secret", 1000);
+  ASSERT_TRUE(request.ok()) << request.error().message;
   const auto& commit = std::get<CommitRequest>(*request);
   EXPECT_EQ(commit.tx_id.ToText(), kTx);
   EXPECT_EQ(commit.watermark, 10);
   EXPECT_EQ(commit.seen, (std::vector<GlobalT>{12, 15}));
-  EXPECT_EQ(commit.write_set->rows_size(), 0);
-  EXPECT_EQ(Sqlstate(Commit("10 - ")), "ok");
+  EXPECT_EQ(commit.assembled.write_set.rows_size(), 0);
+  EXPECT_EQ(Sqlstate(Commit("10 -")), "ok");
 }
 
 TEST(ParseRequestTest, MalformedCommit) {
-  for (const char* tail : {"", "x - ", "-5 - ", "10 9 ", "10 12,12 ", "10 12, ", "10 x ", "10 - 0", "10 - zz",
-                           "10 - 00", "10 -  more", "99999999999999999999 - "}) {
-    EXPECT_EQ(Sqlstate(Commit(tail)), "08P01") << tail;
+  for (const char* snapshot :
+       {"", "x -", "-5 -", "10 9", "10 12,12", "10 12,", "10 x", "99999999999999999999 -"}) {
+    EXPECT_EQ(Sqlstate(Commit(snapshot)), "08P01") << snapshot;
   }
-  EXPECT_EQ(Sqlstate("commit secret nonsense 10 - "), "08P01");
+  EXPECT_EQ(Sqlstate(Proven("commit", "nonsense 10 -", "")), "08P01");
+  EXPECT_EQ(Sqlstate(Commit("10 -") + " more"), "08P01");
+  EXPECT_EQ(Sqlstate(Commit("10 -") + "0"), "08P01");
+  EXPECT_EQ(Sqlstate(Commit("10 -") + "zz"), "08P01");
+  EXPECT_EQ(Sqlstate(Commit("10 -", "x")), "08P01");
 }
 
 TEST(ParseRequestTest, TooLarge) {
-  EXPECT_EQ(Sqlstate(Commit("10 - " + std::string(202, '0')), 100), "54000");
-  EXPECT_EQ(Sqlstate(Commit("10 - " + std::string(200, '0')), 100),
+  EXPECT_EQ(Sqlstate(Commit("10 -", std::string(101, '\0')), 100), "54000");
+  EXPECT_EQ(Sqlstate(Commit("10 -", std::string(100, '\0')), 100),
             "08P01");  // within the limit, but nonsense
+  EXPECT_EQ(Sqlstate(Proven("rows", kTx, std::string(101, '\0')), 100), "54000");
+}
+
+TEST(ParseRequestTest, Rows) {
+  const auto request = ParseRequest(Proven("rows", kTx, "found"), "secret", 1000);
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_EQ(std::get<RowsRequest>(*request).tx_id.ToText(), kTx);
+  EXPECT_EQ(std::get<RowsRequest>(*request).found, "found");
+  EXPECT_EQ(Sqlstate(Proven("rows", "nonsense", "found")), "08P01");
 }
 
 TEST(ParseRequestTest, OtherRequests) {
-  EXPECT_EQ(Sqlstate(std::string("outcome secret ") + kTx), "ok");
-  EXPECT_EQ(Sqlstate("outcome secret x"), "08P01");
-  EXPECT_EQ(Sqlstate("ping secret"), "ok");
-  EXPECT_EQ(Sqlstate("ping secret x"), "08P01");
+  EXPECT_EQ(Sqlstate(std::string("outcome ") + kTx + " " + Proof("secret", std::string("outcome ") + kTx)),
+            "ok");
+  EXPECT_EQ(Sqlstate("outcome x"), "08P01");
+  EXPECT_EQ(Sqlstate(std::string("doubts ") + kTx), "ok");
+  EXPECT_EQ(Sqlstate("doubts x"), "08P01");
+  EXPECT_EQ(Sqlstate("ping"), "ok");
+  EXPECT_EQ(Sqlstate("ping x"), "0A000");
   EXPECT_EQ(Sqlstate("set client_encoding to 'UTF8'"), "ok");
   EXPECT_EQ(Sqlstate(""), "ok");
   EXPECT_EQ(Sqlstate("SELECT 1"), "0A000");
 }
 
-TEST(ParseRequestTest, WrongToken) {
-  EXPECT_EQ(Sqlstate("ping Secret"), "28P01");
-  EXPECT_EQ(Sqlstate("ping "), "28P01");
-  EXPECT_EQ(Sqlstate("ping secretsecret"), "28P01");
-  EXPECT_FALSE(EqualInConstantTime("", "secret"));
-  EXPECT_FALSE(EqualInConstantTime("secret", ""));
-  EXPECT_TRUE(EqualInConstantTime("secret", "secret"));
+TEST(ParseRequestTest, WhatIsNotProvenIsRefused) {
+  const std::string row = Proven("rows", kTx, "found");
+  EXPECT_EQ(Sqlstate(row + "00"), "28P01");
+  EXPECT_EQ(Sqlstate("commit" + row.substr(4)), "08P01");
+  EXPECT_EQ(Sqlstate(std::string("outcome ") + kTx), "28P01");
+  EXPECT_EQ(Sqlstate(std::string("outcome ") + kTx + " " + Proof("guess", std::string("outcome ") + kTx)),
+            "28P01");
+  // Neither another snapshot nor other rows under the proof of a request that somebody was shown.
+  const std::string commit = Commit("10 -");
+  const std::size_t watermark = commit.find("10 -");
+  EXPECT_EQ(Sqlstate(std::string(commit).replace(watermark, 2, "11")), "28P01");
+  EXPECT_EQ(Sqlstate(commit + "00"), "28P01");
 }
 
 TEST(DecodeHexTest, BothCasesAndErrors) {

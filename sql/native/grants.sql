@@ -25,5 +25,5 @@ END $$;
 
 REVOKE ALL ON SCHEMA psp FROM PUBLIC;
 GRANT USAGE ON SCHEMA psp TO PUBLIC;
-GRANT EXECUTE ON FUNCTION psp.outcome(uuid), psp.snapshot() TO PUBLIC;
+GRANT EXECUTE ON FUNCTION psp.outcome(uuid), psp.transaction_id(), psp.snapshot() TO PUBLIC;
 GRANT SELECT ON psp.status TO PUBLIC;

@@ -77,7 +77,7 @@ def test_an_application_cannot_touch_psp(cluster: LocalCluster) -> None:
         "DELETE FROM psp.write_set",
         "SELECT token FROM psp.identity",
         "UPDATE psp.watermark SET watermark = 99",
-        "SELECT psp.refuse_commit('x', 1)",
+        "SELECT psp.refuse_commit(true, 1)",
         "SET session_replication_role = replica",
     ]
     for statement in attempts:
@@ -152,7 +152,7 @@ def test_a_wrong_token_is_refused(cluster: LocalCluster) -> None:
             host=str(cluster.state.socket_dir), port=port, user="psp", dbname="psp", password="guess"
         ) as connection,
     ):
-        connection.execute("commit guess 00000000-0000-0000-0000-000000000000 0 - 00")
+        connection.execute("commit 00000000-0000-0000-0000-000000000000 0 - guess 00")
 
 
 def test_a_second_daemon_with_the_same_sp_id(cluster: LocalCluster, second_daemon: ProcessName) -> None:

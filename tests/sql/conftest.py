@@ -89,7 +89,6 @@ class Written:
 
     name: str
     op: str
-    depth: int
     payload: bytes
 
 
@@ -98,7 +97,7 @@ def written(connection: psycopg.Connection[Any]) -> list[Written]:
     connection.execute("RESET SESSION AUTHORIZATION")
     connection.execute("SET LOCAL search_path = pg_catalog; SET LOCAL client_encoding = 'UTF8'")
     rows = connection.execute(
-        """SELECT coalesce(t.table_name, g.name), w.op::pg_catalog.text, w.depth, w.payload
+        """SELECT coalesce(t.table_name, g.name), w.op::pg_catalog.text, w.payload
              FROM psp.write_set w
              LEFT JOIN psp.tables t ON t.table_id = w.table_id
              LEFT JOIN (SELECT (guard ->> 'guard_id')::pg_catalog.int4 AS id, guard ->> 'index' AS name
@@ -107,7 +106,7 @@ def written(connection: psycopg.Connection[Any]) -> list[Written]:
             WHERE w.xid = pg_catalog.pg_current_xact_id_if_assigned()
             ORDER BY w.cmin::pg_catalog.text::pg_catalog.int4"""
     )
-    return [Written(name, op, depth, bytes(payload)) for name, op, depth, payload in rows.fetchall()]
+    return [Written(name, op, bytes(payload)) for name, op, payload in rows.fetchall()]
 
 
 def fields(record: bytes) -> tuple[list[bytes | None], bytes]:

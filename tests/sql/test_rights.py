@@ -28,7 +28,7 @@ CREATE UNIQUE INDEX t_s ON t (lower(s)) WHERE v > 0;
 INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 """
 
-ASKABLE = ["outcome", "snapshot"]
+ASKABLE = ["outcome", "snapshot", "transaction_id"]
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +75,21 @@ def test_may_ask(app: Pair) -> None:
 FORBIDDEN = [
     "SELECT token FROM psp.identity",
     "SELECT * FROM psp.write_set",
-    "INSERT INTO psp.write_set VALUES (pg_current_xact_id(), 1, 'd', 0, '')",
+    "INSERT INTO psp.write_set VALUES (pg_current_xact_id(), 1, 'd', '')",
     "DELETE FROM psp.write_set",
     "UPDATE psp.commit_intent SET decided = true",
-    "INSERT INTO psp.commit_intent VALUES (pg_current_xact_id(), 1, true)",
+    "INSERT INTO psp.commit_intent (xid) VALUES (pg_current_xact_id())",
     "INSERT INTO psp.applied VALUES (1, gen_random_uuid())",
     "UPDATE psp.watermark SET watermark = 100",
     "TRUNCATE psp.write_set",
-    "SELECT psp.refuse_commit('x', 1)",
-    "SELECT psp.note_decision(pg_current_xact_id(), gen_random_uuid(), 1)",
+    "SELECT psp.refuse_commit(true, 1)",
+    "SELECT psp.end_disturbed_commit(gen_random_uuid(), 1, true, '', '', '', '')",
+    "SELECT psp.look_again(gen_random_uuid())",
+    "SELECT psp.look_1('{}', '{}')",
+    "SELECT psp.proof('x', '')",
     "SELECT psp.begin_intent(pg_current_xact_id(), false)",
     "SELECT psp.clean()",
-    "SELECT psp.hook_connect('host=127.0.0.1', 'x')",
+    "SELECT psp.hook_connect()",
     "SELECT psp.is_captured('t'::regclass)",
     "SELECT psp.dblink_connect('psp', 'host=127.0.0.1')",
     "SELECT * FROM psp.dblink('host=127.0.0.1', 'ping x') AS r(x text)",

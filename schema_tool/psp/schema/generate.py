@@ -8,8 +8,16 @@ from typing import Any
 
 import jinja2
 
-from psp.schema.keys import guard_expression, key_column_type, normalisation, normalised, quote
-from psp.schema.model import Database, ForeignKey, Index, Table
+from psp.schema.keys import (
+    guard_expression,
+    key_column_type,
+    literal,
+    look_type,
+    normalisation,
+    normalised,
+    quote,
+)
+from psp.schema.model import Database, Index, Table
 from psp.schema.templates import dollar_quote, sql_templates
 
 CAPTURE_TEMPLATE = "capture.sql.j2"
@@ -82,11 +90,15 @@ def captured(database: Database, table: Table, table_id: int, guard_ids: Mapping
     return CapturedTable(table, table_id, guard_ids, row, _context(database, table, row, guard_ids))
 
 
-def _key_columns(database: Database, table: Table) -> list[dict[str, str]]:
+def _key(table: Table) -> Index:
     key = table.primary_key
     assert key is not None, f"{table.label} has no primary key; rules.check was not asked"
+    return key
+
+
+def _key_columns(database: Database, table: Table) -> list[dict[str, str]]:
     result = []
-    for member in key.columns:
+    for member in _key(table).columns:
         column = table.column(member.number)
         how = normalisation(database, member)
         if how == "none" and column.generated:
@@ -110,8 +122,12 @@ def _context(
         ],
         "relations": [{"schema": r.schema, "name": r.name, "kind": r.kind} for r in table.relations],
         "guards": [_guard(database, table, index, guard_ids[index.name]) for index in table.guarded_indexes],
+        "key_columns": [
+            {**column, "look": look_type(database, member, column["normalise"], column["type"])}
+            for column, member in zip(row["key_columns"], _key(table).columns, strict=True)
+        ],
         "partitioned": table.kind == "p",
-        "careful": is_careful(table),
+        "key_may_change": _key_may_change(table),
     }
     return {**context, "quote": dollar_quote(repr(context))}
 
@@ -126,15 +142,10 @@ def _guard(database: Database, table: Table, index: Index, guard_id: int) -> dic
     }
 
 
-def is_careful(table: Table) -> bool:
-    """Whether statements may nest or report a row twice: own triggers, foreign key actions, computed keys."""
-
-    def acts(key: ForeignKey) -> bool:
-        return key.has_action
-
-    key = table.primary_key
-    computed = key is not None and any(table.column(member.number).generated for member in key.columns)
-    return bool(table.triggers) or any(map(acts, table.foreign_keys)) or computed
+def _key_may_change(table: Table) -> bool:
+    """Whether an UPDATE may change the key without naming its columns: own triggers, computed keys."""
+    computed = any(table.column(member.number).generated for member in _key(table).columns)
+    return bool(table.triggers) or computed
 
 
 # ---- templates --------------------------------------------------------------------------------------------
@@ -147,6 +158,7 @@ def _normalised_filter(column: Mapping[str, Any], value: str) -> str:
 def _environment() -> jinja2.Environment:
     environment = sql_templates("native")
     environment.filters["normalised"] = _normalised_filter
+    environment.filters["literal"] = literal
     return environment
 
 

@@ -96,6 +96,20 @@ def normalised(how: Normalisation, value: str, type_name: str) -> str:
             return value
 
 
+LOOK_TYPES = frozenset({
+    "boolean", "smallint", "integer", "bigint", "numeric", "real", "double precision", "oid", "text",
+    "character varying", "bpchar", "character", "name", "uuid", "bytea", "date",
+    "timestamp without time zone", "timestamp with time zone",
+})  # fmt: skip
+"""Types whose values the daemon writes as text (semi_primary/commit_hook/key_text.h knows the same)."""
+
+
+def look_type(database: Database, member: IndexColumn, how: Normalisation, type_name: str) -> str | None:
+    """The type as which a key value's text is read to find its row; None: it is found by its bytes only."""
+    plain = database.plain_type(member.type_oid)
+    return type_name if how == "text" or plain.name in LOOK_TYPES else None
+
+
 def guard_expression(database: Database, member: IndexColumn) -> str:
     """SQL for an index column's value in a guard key; column names are bare."""
     how, value = normalisation(database, member, guard=True), member.definition
@@ -110,6 +124,11 @@ def guard_expression(database: Database, member: IndexColumn) -> str:
 def quote(name: str) -> str:
     """A quoted SQL identifier."""
     return sql.Identifier(name).as_string(None)
+
+
+def literal(text: str) -> str:
+    """A quoted SQL string."""
+    return sql.Literal(text).as_string(None)
 
 
 def add_key_clause(table: Table) -> str | None:

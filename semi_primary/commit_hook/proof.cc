@@ -1,0 +1,25 @@
+#include "semi_primary/commit_hook/proof.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include "semi_primary/commit_hook/hex.h"
+
+namespace psp {
+
+std::string Sha256(std::string_view bytes) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return digest;
+}
+
+std::string Proof(std::string_view token, std::string_view message) {
+  return EncodeHex(Sha256(std::string(token) + Sha256(message)));
+}
+
+bool EqualInConstantTime(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace psp

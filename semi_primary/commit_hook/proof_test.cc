@@ -1,0 +1,30 @@
+#include "semi_primary/commit_hook/proof.h"
+
+#include <gtest/gtest.h>
+
+#include "semi_primary/commit_hook/hex.h"
+
+namespace psp {
+namespace {
+
+TEST(Sha256Test, TheStandardsExample) {  // FIPS 180-4's example of one block
+  EXPECT_EQ(EncodeHex(Sha256("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(ProofTest, DependsOnTokenAndMessage) {
+  EXPECT_EQ(Proof("secret", "a"), Proof("secret", "a"));
+  EXPECT_NE(Proof("secret", "a"), Proof("secret", "b"));
+  EXPECT_NE(Proof("secret", "a"), Proof("guess", "a"));
+  EXPECT_EQ(Proof("secret", "").size(), 64U);
+}
+
+TEST(EqualInConstantTimeTest, LengthAndBytes) {
+  EXPECT_FALSE(EqualInConstantTime("", "secret"));
+  EXPECT_FALSE(EqualInConstantTime("secret", ""));
+  EXPECT_FALSE(EqualInConstantTime("secret", "Secret"));
+  EXPECT_TRUE(EqualInConstantTime("secret", "secret"));
+  EXPECT_TRUE(EqualInConstantTime("", ""));
+}
+
+}  // namespace
+}  // namespace psp

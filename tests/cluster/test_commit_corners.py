@@ -1,0 +1,304 @@
+"""What COMMIT says is what happened: whatever can still fail does so before the transaction is decided."""
+
+import socket
+from collections.abc import Iterator
+from typing import LiteralString
+from uuid import UUID
+
+import psycopg
+import pytest
+from psp.cluster import verify
+from psp.cluster.local import LocalCluster, Options
+from support import (
+    SERIALIZATION_FAILURE,
+    WAIT_S,
+    adopted_pair,
+    as_admin,
+    connect,
+    execute,
+    raises,
+    running,
+    wait_for_row,
+)
+
+SCHEMA = """
+CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL);
+CREATE TABLE checked (id int PRIMARY KEY, v int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+CREATE FUNCTION fails(n int) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN IF n > 2 THEN RAISE division_by_zero; END IF; RETURN n; END $$;
+CREATE FUNCTION writes_checked() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO checked VALUES (NEW.id, 1), (-NEW.id, 1); RETURN NULL; END $$;
+CREATE TABLE trigger_writes (id int PRIMARY KEY);
+CREATE CONSTRAINT TRIGGER later AFTER INSERT ON trigger_writes DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION writes_checked();
+-- Each link of the chain is queued by a write that psp does not capture.
+CREATE FUNCTION next_link() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.n < 10 THEN
+        INSERT INTO links VALUES (NEW.id, NEW.n + 1);
+    ELSIF NEW.id > 0 THEN
+        INSERT INTO t VALUES (NEW.id, NEW.n);
+    ELSE
+        RAISE EXCEPTION 'the last link breaks';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE PROCEDURE slow_commits() LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE t SET v = v + 1 WHERE id = 1;
+    COMMIT;
+    UPDATE t SET v = v + 1 WHERE id = 1;
+    COMMIT AND CHAIN;
+    UPDATE t SET v = v + 1 WHERE id = 1;
+END $$;
+"""
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[LocalCluster]:
+    with adopted_pair([SCHEMA], Options(pg_settings={"max_prepared_transactions": "5"})) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(pair: LocalCluster) -> Iterator[LocalCluster]:
+    """Tables are empty, and equal everywhere afterwards."""
+    with connect(pair.sps[0]) as connection:
+        for table in ("t", "checked", "trigger_writes"):
+            connection.execute(f"DELETE FROM {table}".encode())
+    yield pair
+    assert verify.verify(pair, WAIT_S).consistent
+
+
+def is_nowhere(cluster: LocalCluster, query: LiteralString) -> None:
+    """No row at the SP that wrote, and none at the other one behind a later commit."""
+    execute(cluster.sps[0], "INSERT INTO t VALUES (1000, 0)")
+    wait_for_row(cluster.sps[1], "SELECT 1 FROM t WHERE id = 1000")
+    for sp in cluster.sps:
+        assert execute(sp, query) == []
+
+
+def test_a_cursor_with_hold_is_refused_before_the_decision(cluster: LocalCluster) -> None:
+    with connect(cluster.sps[0]) as connection:
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        connection.execute("DECLARE c CURSOR WITH HOLD FOR SELECT fails(n) FROM generate_series(1, 5) n")
+        with raises("0A000") as errors:
+            connection.commit()
+        assert "WITH HOLD" in str(errors[0])
+    is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 1")
+
+
+def test_cursors_of_other_transactions_are_no_matter(cluster: LocalCluster) -> None:
+    with connect(cluster.sps[0]) as connection:
+        connection.execute("DECLARE c CURSOR WITH HOLD FOR SELECT n FROM generate_series(1, 5) n")
+        connection.commit()
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        connection.commit()
+        connection.execute("DECLARE d CURSOR WITH HOLD FOR SELECT n FROM generate_series(1, 5) n")
+        connection.execute("UPDATE t SET v = 2")
+        connection.execute("CLOSE d")
+        connection.commit()
+        assert connection.execute("FETCH 1 FROM c").fetchall() == [(1,)]
+
+
+def test_a_deferred_trigger_that_writes_what_a_deferred_constraint_refuses(cluster: LocalCluster) -> None:
+    with connect(cluster.sps[0]) as connection:
+        connection.execute("INSERT INTO trigger_writes VALUES (1)")
+        with raises("23505"):
+            connection.commit()
+    is_nowhere(cluster, "SELECT 1 FROM trigger_writes")
+
+
+@pytest.mark.parametrize("immediate", [False, True])
+def test_chains_of_deferred_triggers_on_temporary_tables(cluster: LocalCluster, immediate: bool) -> None:
+    """The hook waits for the last link, though psp captures no other one."""
+    with connect(cluster.sps[0], autocommit=True) as connection:
+        connection.execute("CREATE TEMP TABLE links (id int, n int)")
+        connection.execute(
+            "CREATE CONSTRAINT TRIGGER next_link AFTER INSERT ON links DEFERRABLE INITIALLY DEFERRED"
+            " FOR EACH ROW EXECUTE FUNCTION next_link()"
+        )
+        for link, error in ((5, None), (-5, "P0001")):
+            connection.execute("BEGIN")
+            connection.execute("INSERT INTO t VALUES (%s, 0)", (100 + link,))
+            connection.execute("INSERT INTO links VALUES (%s, 1)", (link,))
+            if error is None:
+                if immediate:
+                    connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+                    connection.execute("UPDATE t SET v = 3 WHERE id = 105")
+                connection.execute("COMMIT")
+            else:
+                with raises(error):
+                    connection.execute("COMMIT")
+    assert wait_for_row(cluster.sps[1], "SELECT v FROM t WHERE id = 5") == (10,)
+    assert wait_for_row(cluster.sps[1], "SELECT v FROM t WHERE id = 105") == (3 if immediate else 0,)
+    is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 95")
+
+
+PREPARES = [
+    "PREPARE TRANSACTION 'g'",
+    "PREPARE TRANSACTION'g'",
+    "PREPARE/**/TRANSACTION 'g'",
+    "PREPARE /* a /* b */ ' */ TRANSACTION 'g'",
+    "--x\rPREPARE TRANSACTION 'g'",
+    "PREPARE -- '\n TRANSACTION 'g' --'",
+    "SELECT $$ ' $$; PREPARE TRANSACTION 'g'; --'",
+    "/* /* */ ' */ PREPARE TRANSACTION 'g' --'",
+    "SELECT E'\\''; PREPARE TRANSACTION 'g'; --'",
+    """SELECT 1 AS "'"; prepare\ttransaction 'g'; --'""",
+]
+
+
+@pytest.mark.parametrize("prepare", PREPARES)
+def test_prepare_transaction_is_refused(cluster: LocalCluster, prepare: str) -> None:
+    with connect(cluster.sps[0], autocommit=True) as connection:
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        with raises("0A000") as errors:
+            connection.execute(prepare.encode())
+        assert "PREPARE" in str(errors[0])
+    is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 1")
+
+
+def test_words_about_prepare_are_no_prepare(cluster: LocalCluster) -> None:
+    with connect(cluster.sps[0], autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO t VALUES (length('prepare transaction ''x'''), 1) -- PREPARE TRANSACTION"
+        )
+        connection.execute('/* prepare transaction */ INSERT INTO t SELECT 2, 1 AS "prepare transaction"')
+    assert execute(cluster.sps[0], "SELECT count(*) FROM t") == [(2,)]
+
+
+def test_a_transaction_that_becomes_read_only(cluster: LocalCluster) -> None:
+    with connect(cluster.sps[0]) as connection:
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        connection.execute("SET TRANSACTION READ ONLY")
+        with raises("25006"):
+            connection.commit()
+    is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 1")
+
+
+def test_procedures_commit(cluster: LocalCluster) -> None:
+    with connect(cluster.sps[0], autocommit=True) as connection:
+        connection.execute("INSERT INTO t VALUES (1, 0)")
+        connection.execute("CALL slow_commits()")
+    assert wait_for_row(cluster.sps[1], "SELECT v FROM t WHERE id = 1 AND v = 3") == (3,)
+
+
+def test_the_id_is_known_before_the_commit(cluster: LocalCluster) -> None:
+    sp = cluster.sps[0]
+    notices: list[str] = []
+    with connect(sp) as connection:
+        connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+        connection.execute("SET psp.show_transaction_id = on")
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        row = connection.execute("SELECT psp.transaction_id()").fetchone()
+        assert row is not None and isinstance(row[0], UUID)
+        assert connection.execute("SELECT psp.transaction_id()").fetchone() == row
+        connection.commit()
+        assert notices == [f"psp: transaction {row[0]}"]
+        assert connection.execute("SELECT psp.outcome(%s)", row).fetchone() == ("committed",)
+        connection.commit()
+        first = connection.execute("SELECT psp.transaction_id()").fetchone()
+        connection.execute("UPDATE t SET v = 2")
+        connection.rollback()
+        assert connection.execute("SELECT psp.outcome(%s)", first).fetchone() == ("aborted",)
+
+
+def test_a_lost_conflict_of_a_row_that_was_looked_up(cluster: LocalCluster) -> None:
+    """The second look changes nothing about who wins."""
+    execute(cluster.sps[0], "INSERT INTO t VALUES (1, 0)")
+    wait_for_row(cluster.sps[1], "SELECT 1 FROM t WHERE id = 1")
+    with connect(cluster.sps[0]) as first, connect(cluster.sps[1]) as second:
+        for connection in (first, second):
+            connection.execute("UPDATE t SET v = v + 1 WHERE id = 1")
+            connection.execute("UPDATE t SET v = v + 1 WHERE id = 1")
+        first.commit()
+        with raises(SERIALIZATION_FAILURE):
+            second.commit()
+    assert wait_for_row(cluster.sps[1], "SELECT v FROM t WHERE id = 1 AND v = 2") == (2,)
+
+
+# ---- a role that may call dblink --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dblink(cluster: LocalCluster) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """An ordinary role's session, to which dblink was granted."""
+    sp = cluster.sps[0]
+    with psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
+        role = psycopg.conninfo.conninfo_to_dict(sp.dsn)["user"]
+        functions = admin.execute(
+            "SELECT oid::regprocedure::text FROM pg_proc"
+            " WHERE pronamespace = 'psp'::regnamespace AND proname LIKE 'dblink%'"
+        ).fetchall()
+        for (function,) in functions:
+            admin.execute(f'GRANT EXECUTE ON FUNCTION {function} TO "{role}"'.encode())
+        try:
+            with connect(sp, autocommit=True) as connection:
+                yield connection
+        finally:
+            for (function,) in functions:
+                admin.execute(f'REVOKE EXECUTE ON FUNCTION {function} FROM "{role}"'.encode())
+
+
+def answer_as_an_impostor(listener: socket.socket, heard: list[bytes]) -> None:
+    """A server that lets everybody in and says to each request that it is committed."""
+
+    def message(kind: bytes, body: bytes) -> bytes:
+        return kind + (len(body) + 4).to_bytes(4, "big") + body
+
+    connection, _ = listener.accept()
+    ready = message(b"Z", b"I")
+    with connection:
+        connection.recv(4096)
+        connection.sendall(message(b"R", b"\0\0\0\0") + ready)
+        while received := connection.recv(1 << 20):
+            heard.append(received)
+            tag = b"SET\0" if b"client_encoding" in received else b"PSP 5\0"
+            connection.sendall(message(b"C", tag) + ready)
+
+
+def test_a_connection_in_place_of_psps_own_decides_nothing(
+    cluster: LocalCluster, dblink: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    """The role's own server gets the request, but no secret, and its answer is not believed."""
+    heard: list[bytes] = []
+    dblink.execute("INSERT INTO t VALUES (7, 7)")
+    dblink.execute("SELECT psp.dblink_disconnect('psp')")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        running(lambda: answer_as_an_impostor(listener, heard)),
+    ):
+        port = listener.getsockname()[1]
+        place = f"host=127.0.0.1 port={port} user=psp dbname=psp sslmode=disable gssencmode=disable"
+        dblink.execute("SELECT psp.dblink_connect_u('psp', %s)", (place,))
+        with raises("08007"):
+            dblink.execute("INSERT INTO t VALUES (1, 1)")
+    requests = b"".join(heard).decode()
+    assert "commit " in requests
+    assert str(execute(as_admin(cluster.sps[0]), "SELECT token FROM psp.identity")[0][0]) not in requests
+    dblink.execute("INSERT INTO t VALUES (8, 8)")
+    is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 1")
+
+
+def test_no_plan_shows_what_a_request_is_proved_with(
+    cluster: LocalCluster, dblink: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    notices: list[str] = []
+    token = execute(as_admin(cluster.sps[0]), "SELECT token FROM psp.identity")[0][0]
+    login = execute(as_admin(cluster.sps[0]), "SELECT psp.proof(token, 'login') FROM psp.identity")[0][0]
+    dblink.add_notice_handler(
+        lambda notice: notices.append(str(notice.message_primary) + str(notice.message_detail))
+    )
+    dblink.execute("SET client_min_messages = debug5; SET debug_print_plan = on; SET debug_print_parse = on")
+    dblink.execute("SET debug_print_rewritten = on")
+    dblink.execute("INSERT INTO t VALUES (1, 1)")
+    dblink.execute("BEGIN; UPDATE t SET v = 2; UPDATE t SET v = 3; COMMIT")
+    dblink.execute("SELECT psp.outcome(gen_random_uuid())")
+    text = "".join(notices)
+    assert "commit_hook" in text or "PLANNEDSTMT" in text
+    for secret in (str(token), str(login)):
+        as_bytes = " ".join(str(byte) for byte in secret.encode())
+        assert secret not in text
+        assert as_bytes not in text
