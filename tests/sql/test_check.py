@@ -35,6 +35,8 @@ CASES = [
     ("error", "exclusion", "CREATE TABLE t (a int PRIMARY KEY, r int4range, EXCLUDE USING gist (r WITH &&))"),
     ("error", "inherits",
      "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE t (PRIMARY KEY (a)) INHERITS (p)"),
+    ("error", "hides rows",
+     f"CREATE TABLE t (a int PRIMARY KEY); ALTER TABLE t OWNER TO {APPLICATION}, FORCE ROW LEVEL SECURITY"),
     ("error", "one partition",
      "CREATE TABLE t (a int PRIMARY KEY, b int) PARTITION BY RANGE (a);"
      "CREATE TABLE t1 PARTITION OF t DEFAULT; CREATE UNIQUE INDEX ON t1 (b)"),
