@@ -33,7 +33,9 @@ CREATE TABLE psp.semi_primaries (
     registered_at timestamptz NOT NULL DEFAULT now(),
     released_at   timestamptz,
     acked_t       bigint NOT NULL DEFAULT -1,      -- everything <= this is on the SP's disk; -1: has not joined yet
-    join_t        bigint
+    join_t        bigint,
+    -- psp schema release has made a plain database of it, with everything up to this number; null: it has not, or not all
+    released_t    bigint
 );
 CREATE UNIQUE INDEX semi_primaries_name ON psp.semi_primaries (name) WHERE released_at IS NULL;
 

@@ -69,7 +69,7 @@ class Verification:
     @property
     def consistent(self) -> bool:
         """Whether every node holds the same rows of every table."""
-        return self.drained and bool(self.tables) and not self.differing()
+        return self.drained and not self.differing()
 
     def as_dict(self) -> dict[str, Any]:
         """For --json and results files."""
@@ -217,7 +217,9 @@ def _render(result: Verification) -> Group:
         counts = [sums[name].rows if name in sums else None for sums in result.nodes.values()]
         rows.append((name, *counts, "DIFFERS" if name in differing else "same"))
     overview = table(None, ("table", *(f"{node} rows" for node in result.nodes), "checksums"), rows)
-    if result.consistent:
+    if result.consistent and not result.tables:
+        verdict = Text("There are no tables to compare.")
+    elif result.consistent:
         verdict = Text("The primary and all SPs hold the same rows.", style="green")
     elif not result.drained:
         verdict = Text("The streams did not come to rest in time.", style="red")

@@ -41,6 +41,7 @@ class Options:
     lock_wait_s: float = 60.0
     mode: Mode = "native"
     drop_foreign_keys: bool = False
+    replace: bool = False  # the primary may have the only copy of an earlier adoption's rows
 
 
 class Progress(Protocol):
@@ -63,7 +64,7 @@ def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> i
         if not facts.superuser:
             raise RefusedError(_CANNOT, [not_superuser(facts)])
         # The transactions end here and nowhere else: an exception rolls both back.
-        finished = _finish_interrupted(connection, primary_connection)
+        finished = _finish_interrupted(connection, primary_connection, options.replace)
         if finished is not None:
             return finished
         database = read_database(connection)
@@ -80,14 +81,12 @@ def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> i
 
 
 def _finish_interrupted(
-    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any]
+    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any], replace: bool
 ) -> int | None:
     """The last step of an earlier run that was interrupted before it; None if there was no such run."""
     cluster = primary.read_cluster(primary_connection, lock=True)
     if cluster.state == "adopted":
-        raise PspError(
-            "the primary has adopted a database already", "psp schema join adds a semi-primary to it"
-        )
+        primary.refuse_second_adoption(primary_connection, replace)
     found = None
     facts = read_facts(connection)
     if facts.adopted or facts.converted:
@@ -109,6 +108,10 @@ def _adopt(
     progress: Progress,
 ) -> int:
     cluster = primary.read_cluster(primary_connection, lock=True)
+    cluster_id = cluster.cluster_id
+    if cluster.state == "adopted":
+        primary.refuse_second_adoption(primary_connection, options.replace)  # maybe adopted a moment ago
+        cluster_id = primary.begin_again(primary_connection)
     slots = options.slots or cluster.slots
     run_script(connection, TEXT_SETTINGS)
     progress.say("locking the tables: writers wait from here on, readers do not")
@@ -119,6 +122,8 @@ def _adopt(
     )  # fmt: skip
     if has_errors(problems):
         raise RefusedError(_CANNOT, problems)
+    if not database.captured_tables:
+        progress.say("there are no tables: nothing will be captured, and none can be created until release")
     ddl = dump_schema(connection, dsn)
     if options.add_keys:
         database, added = _add_keys(connection, database)
@@ -137,7 +142,7 @@ def _adopt(
 
     _seed(connection, primary_connection, tables, progress)
     progress.say("installing the capture")
-    identity = Identity(cluster.cluster_id, sp_id, options.name, slots, joining=False, mode=options.mode)
+    identity = Identity(cluster_id, sp_id, options.name, slots, joining=False, mode=options.mode)
     modes.install(connection, options.mode, identity, tables, strides)
 
     primary_connection.commit()

@@ -32,6 +32,7 @@ LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait fo
 PrimaryDsn = Annotated[str, typer.Option(help="The primary's database, made by psp primary init.")]
 Name = Annotated[str, typer.Option(help="The semi-primary's name in the cluster.")]
 ZoneName = Annotated[str, typer.Option("--zone", help="Where it is, for people.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 CaptureMode = Annotated[Mode, typer.Option("--mode", help="How writes are captured (docs/modes.md).")]
 AddKeys = Annotated[
     bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid column psp_key.")
@@ -113,13 +114,17 @@ def adopt_command(
     add_keys: AddKeys = False,
     mode: CaptureMode = "native",
     drop_foreign_keys: DropForeignKeys = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Even if the primary has the only copy of rows adopted before.")
+    ] = False,
+    yes: Yes = False,
     lock_wait: LockWait = 60.0,
 ) -> None:
     """Makes a live database the first semi-primary of a cluster, in place.
 
     Either finishes or leaves the database as it was. Writers wait while it works; readers do not, but for the
-    moment in which views mode puts views in the tables' place.
+    moment in which views mode puts views in the tables' place. When all semi-primaries of a cluster have been
+    released, one of their databases can be adopted again; psp-primary must be stopped meanwhile.
 
     [bold]Example[/]
 
@@ -127,7 +132,7 @@ def adopt_command(
     """
     if not yes:
         typer.confirm("Writers wait until all rows are copied to the primary. Go on?", abort=True, err=True)
-    options = Options(name, zone, slots, add_keys, lock_wait, mode, drop_foreign_keys)
+    options = Options(name, zone, slots, add_keys, lock_wait, mode, drop_foreign_keys, replace)
     columns = (
         bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.MofNCompleteColumn(),
         bars.TimeRemainingColumn(),
@@ -199,19 +204,37 @@ def release_command(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Even if the daemon seems to be running, or transactions are unfinished."
+            "--force",
+            help="Even if the daemon seems to run, transactions are unfinished, or committed ones missing.",
         ),
     ] = False,
+    yes: Yes = False,
     lock_wait: LockWait = 60.0,
 ) -> None:
     """Takes psp out of a database and leaves a plain one, with all its rows.
 
-    Stop its psp-semi-primary first. With --primary-dsn the primary no longer waits for this semi-primary.
+    Stop its psp-semi-primary first. With --primary-dsn the command looks whether all committed transactions
+    are here, and the primary no longer waits for this semi-primary.
 
     [bold]Example[/]
 
         psp schema release "host=db dbname=shop" --primary-dsn "host=primary dbname=psp"
     """
+
+    def confirm(warnings: list[str]) -> None:
+        for warning in warnings:
+            _say(f"warning: {warning}")
+        if not yes:
+            typer.confirm("Make it a plain database?", abort=True, err=True)
+
     with errors_shown():
-        release(dsn, primary_dsn, drop_keys=drop_keys, force=force, lock_wait_s=lock_wait, say=_say)
+        release(
+            dsn,
+            primary_dsn,
+            drop_keys=drop_keys,
+            force=force,
+            lock_wait_s=lock_wait,
+            say=_say,
+            confirm=confirm,
+        )
     console.print("released: a plain database again")

@@ -141,7 +141,7 @@ class Table:
     kind: str  # r ordinary, p partitioned, f foreign
     persistence: str  # p permanent, u unlogged
     row_security_forced: bool
-    rows_estimate: int
+    rows_about: int  # PostgreSQL's estimate; by the size where it has never analysed the table
     bytes: int
     parents: tuple[str, ...]  # of INHERITS
     relations: tuple[Relation, ...]
@@ -173,11 +173,6 @@ class Table:
     def image_columns(self) -> tuple[Column, ...]:
         """Generated columns are computed again where the row is applied."""
         return tuple(column for column in self.columns if not column.generated)
-
-    @property
-    def rows_about(self) -> int:
-        """PostgreSQL's estimate; for a table that it has never analysed, one that goes by the size."""
-        return self.rows_estimate or self.bytes // 100
 
     @property
     def is_captured(self) -> bool:

@@ -91,8 +91,48 @@ def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> 
     return Cluster(*found)
 
 
+def refuse_second_adoption(connection: psycopg.Connection[Any], replace: bool) -> None:
+    """PspError if somebody may need what the primary has of an adopted database. `replace`: not its rows."""
+    query = (sql_dir("primary") / "adopt_again.sql").read_bytes()
+    found = connection.execute(query).fetchone()
+    assert found is not None
+    members, has_all, has_rows = found
+    if members:
+        raise PspError(
+            f"the primary has adopted a database already; its semi-primaries are {', '.join(members)}",
+            "psp schema join adds a semi-primary to them. To change the schema, release all of them with "
+            "--primary-dsn, change it in one, and adopt that one",
+        )
+    if has_rows and not (has_all or replace):
+        raise PspError(
+            "the primary may have the only copy of rows that it adopted: no semi-primary that had everything "
+            "was released into a plain database",
+            "--replace adopts all the same, and forgets the primary's rows",
+        )
+
+
+def begin_again(connection: psycopg.Connection[Any]) -> str:
+    """Makes the primary of an adopted database one that has never adopted; returns its new id.
+
+    Another id and history: whoever was a semi-primary before is none of this one's. PspError if the daemon
+    runs, which would go on with what it knows.
+    """
+    row = connection.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", DAEMON_LOCK).fetchone()
+    if row is None or not row[0]:
+        raise PspError(
+            "psp-primary is serving this database, which has been adopted before",
+            "stop it, adopt, and start it again",
+        )
+    connection.execute("TRUNCATE psp.epochs")
+    found = connection.execute(
+        "UPDATE psp.cluster SET state = 'empty', cluster_id = gen_random_uuid() RETURNING cluster_id::text"
+    ).fetchone()
+    assert found is not None
+    return str(found[0])
+
+
 def wipe(connection: psycopg.Connection[Any]) -> None:
-    """Forgets an adoption that was not finished."""
+    """Forgets an adoption: one that was not finished, or one that has no semi-primary any more."""
     connection.execute(
         "TRUNCATE psp.semi_primaries, psp.tables, psp.sequences, psp.data, psp.tx_log, psp.replication_log, "
         "psp.decided RESTART IDENTITY"
@@ -116,10 +156,15 @@ def register(connection: psycopg.Connection[Any], name: str, zone: str, acked_t:
     return int(row[0])
 
 
-def mark_released(connection: psycopg.Connection[Any], sp_id: int) -> bool:
-    """The semi-primary is gone for good; its number is not used again. Returns whether it was there."""
+def mark_released(connection: psycopg.Connection[Any], sp_id: int, released_t: int | None = None) -> bool:
+    """The semi-primary is gone for good; its number is not used again. Returns whether it was there.
+
+    released_t: its database lives on as a plain one that has everything up to this number.
+    """
     done = connection.execute(
-        "UPDATE psp.semi_primaries SET released_at = now() WHERE sp_id = %s AND released_at IS NULL", (sp_id,)
+        "UPDATE psp.semi_primaries SET released_at = now(), released_t = %s "
+        "WHERE sp_id = %s AND released_at IS NULL",
+        (released_t, sp_id),
     )
     return done.rowcount == 1
 

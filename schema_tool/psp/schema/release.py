@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from psp.mrv.ring import forget_part
 from psp.output import PspError
 from psp.schema import locks, primary
 from psp.schema.catalog import read_database
+from psp.schema.farewell import Farewell, Self, ask_primary, read_self, without_primary
 from psp.schema.keys import KEY_COLUMN
 from psp.schema.model import Database, Sequence, Table
 from psp.schema.server import read_facts
@@ -21,27 +23,48 @@ LOCK_MODE = "ACCESS EXCLUSIVE"
 DAEMON_SILENCE_S = 5
 
 
+Confirm = Callable[[list[str]], None]
+
+
 def release(
-    dsn: str, primary_dsn: str | None, *, drop_keys: bool, force: bool, lock_wait_s: float, say: locks.Say
-) -> None:
+    dsn: str, primary_dsn: str | None, *, drop_keys: bool, force: bool, lock_wait_s: float, say: locks.Say,
+    confirm: Confirm = lambda _: None,
+) -> None:  # fmt: skip
     """One transaction at the semi-primary, then the primary is told. On an exception nothing has changed.
 
-    `force`: even if the daemon seems to run, or transactions of views mode are unfinished.
+    `force`: even if the daemon seems to run, transactions of views mode are unfinished, or committed ones are
+    missing. `confirm` gets warnings, and raises what it likes if people do not agree.
     """
     with psycopg.connect(dsn) as connection:
         facts = read_facts(connection)
         if not (facts.adopted or facts.converted):
             raise PspError("the database is not under psp")
-        # None: converted to views mode, of no cluster.
-        identity = connection.execute("SELECT sp_id, name, cluster_id::text FROM psp.identity").fetchone()
         if not force:
             _check_daemon_stopped(connection)
+        semi_primary = read_self(connection)
+        farewell = _farewell(semi_primary, primary_dsn)
+        if farewell.lost and not force:
+            raise PspError(
+                farewell.lost,
+                "run psp-semi-primary until psp.status shows no lag; --force: they are not needed here",
+            )
+        confirm([*([farewell.lost] if farewell.lost else []), *farewell.warnings])
         relations = _relations(connection)
         connection.rollback()
         work = partial(_release, connection, converted=facts.converted, drop_keys=drop_keys, force=force)
         locks.retry_while_relations_locked(connection, relations, LOCK_MODE, lock_wait_s, say, work)
-    if primary_dsn is not None and identity is not None:
-        _tell_primary(primary_dsn, *identity)
+    if primary_dsn is not None and semi_primary is not None and farewell.is_member:
+        with psycopg.connect(primary_dsn) as connection:
+            primary.mark_released(connection, semi_primary.sp_id, farewell.released_t)
+
+
+def _farewell(semi_primary: Self | None, primary_dsn: str | None) -> Farewell:
+    if semi_primary is None:
+        return Farewell("", [], None, False)
+    if primary_dsn is None:
+        return without_primary(semi_primary)
+    with psycopg.connect(primary_dsn) as connection:
+        return ask_primary(connection, semi_primary)
 
 
 def _relations(connection: psycopg.Connection[Any]) -> list[int]:
@@ -137,13 +160,3 @@ def _drop_key(connection: psycopg.Connection[Any], table: Table) -> None:
                 sql.Identifier(table.schema, table.name), sql.Identifier(KEY_COLUMN)
             )
         )
-
-
-def _tell_primary(primary_dsn: str, sp_id: int, name: str, cluster_id: str) -> None:
-    with psycopg.connect(primary_dsn) as connection:
-        if primary.read_cluster(connection).cluster_id != cluster_id:
-            raise PspError(
-                "the database is released, but this primary is of another cluster", "check --primary-dsn"
-            )
-        if not primary.mark_released(connection, sp_id):
-            raise PspError(f"the database is released, but the primary does not know {name}")

@@ -7,6 +7,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     RAISE serialization_failure USING MESSAGE = 'a deleted key of this batch has been collected meanwhile';
 END $$;
+ALTER TABLE psp.semi_primaries ADD released_t bigint;
 DROP INDEX psp.tx_log_decided_at;
 CREATE INDEX tx_log_decided_at ON psp.tx_log (decided_at);
 ALTER TABLE psp.tx_log SET (autovacuum_vacuum_scale_factor = 0.05);
