@@ -53,6 +53,13 @@ bench-%: daemons venv  ## a benchmark, such as bench-overhead or bench-mrv-geo (
 test: build venv  ## unit, SQL, cluster and benchmark tests
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
 
+# Random statements; a case that fails prints its seed, which SEEDS=… runs again: SEEDS=7, SEEDS=1-100.
+fuzz: daemons venv  ## random statements on two semi-primaries and a plain PostgreSQL (SECONDS=600; SEEDS=1-100)
+	@$(PYTHON) tests/fuzz/fuzz.py --seconds $(SECONDS) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
+fuzz-mutations: daemons venv  ## the defects of tests/fuzz/mutations.py put back one by one: the fuzzer finds each
+	@$(PYTHON) tests/fuzz/mutations.py $(ARGS)
+
 # Of the simulation a quarter of the seeds: sanitizers look for mistakes in memory and threads, not in the protocol.
 SANITIZED_SEEDS = 250
 sanitize: venv  ## unit tests under the address and undefined behaviour sanitizers
@@ -86,4 +93,4 @@ format: build venv  ## format C++ and Python, make the documents' tables anew
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install uninstall demo test sanitize tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install uninstall demo test fuzz fuzz-mutations sanitize tsan asan-cluster tsan-cluster lint tidy format clean

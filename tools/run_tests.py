@@ -56,6 +56,7 @@ def suites(options: argparse.Namespace) -> dict[str, tuple[list[str], str]]:
         ("client libraries", "client_libs"),
         ("sql", "tests/sql"),
         ("cluster", "tests/cluster"),
+        ("fuzz", "tests/fuzz"),
         ("benchmarks", "benchmarks"),
     ):
         if any((ROOT / folder).rglob("test_*.py")):

@@ -1,0 +1,173 @@
+"""`make fuzz-mutations`: known defects are put back one by one, and the fuzzer must find each of them.
+
+Each runs in a copy of the tree, so nothing here is changed. Those of C++ are compiled there. README.md has
+the results.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_COPIED = shutil.ignore_patterns("build", "build-*", ".venv", ".git", "results", "__pycache__", ".*_cache")
+CAPTURE = "sql/native/capture.sql.j2"
+GUARD = "sql/common/ddl_guard.sql"
+HOOK = "sql/native/hook.sql.j2"
+ASSEMBLE = "semi_primary/commit_hook/assemble.cc"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """`changes`: in that file, this text becomes that one."""
+
+    name: str
+    changes: tuple[tuple[str, str, str], ...]
+
+    @property
+    def compiled(self) -> bool:
+        return any(file.endswith(".cc") for file, _, _ in self.changes)
+
+
+DOUBT = "rows_[known->second].kind = Kind::kDoubt;"
+
+MUTATIONS = (
+    Mutation(
+        "the image that was captured last counts", ((ASSEMBLE, DOUBT, "rows_[known->second] = entry;"),)
+    ),
+    Mutation("the image that was captured first counts", ((ASSEMBLE, DOUBT, "static_cast<void>(known);"),)),
+    Mutation(
+        "a changed key leaves the old one behind",
+        ((CAPTURE, 'IF {{ key("OLD") }} OPERATOR(pg_catalog.<>) {{ key("NEW") }} THEN', "IF false THEN"),),
+    ),
+    Mutation(
+        "a key that a trigger changes is not seen",
+        ((CAPTURE, "{% if not key_may_change %} OF", "{% if true %} OF"),),
+    ),
+    Mutation(
+        "partitioned tables have statement triggers",
+        (
+            (CAPTURE, '"(SELECT NEW.*)" if partitioned else "psp_new"', '"psp_new"'),
+            (CAPTURE, '"(SELECT OLD.*)" if partitioned else "psp_old"', '"psp_old"'),
+            (CAPTURE, "{%- if partitioned %}\n{#- PostgreSQL", "{%- if false %}\n{#- PostgreSQL"),
+        ),
+    ),
+    Mutation(
+        "the hook does not wait for the deferred triggers of deferred triggers",
+        ((HOOK, "IF intent.command <> NEW.cmin::text::bigint + 1 THEN", "IF false THEN"),),
+    ),
+    Mutation(
+        "a cursor WITH HOLD may fail later", ((HOOK, "ELSIF cursors IS NOT NULL THEN", "ELSIF false THEN"),)
+    ),
+    Mutation(
+        "a temporary table may fail later",
+        ((GUARD, "k.conrelid = relation AND k.contype = 'f') THEN", "false) THEN"),),
+    ),
+    Mutation(
+        "SET CONSTRAINTS ALL IMMEDIATE commits",
+        ((HOOK, "ELSIF pg_trigger_depth() > 1 THEN", "ELSIF false THEN"),),
+    ),
+    Mutation(
+        "text is captured in the client's encoding",
+        ((CAPTURE, "IF psp_scope.client_encoding OPERATOR(pg_catalog.<>) 'UTF8' THEN", "IF false THEN"),),
+    ),
+    Mutation(
+        "values as text depend on the session's settings",
+        ((CAPTURE, "{%- if has_text %} SET datestyle", "{%- if false %} SET datestyle"),),
+    ),
+    Mutation(
+        "numbers of equal value are different keys",
+        (
+            (
+                "schema_tool/psp/schema/keys.py",
+                'f"pg_catalog.trim_scale({value}::pg_catalog.numeric)"',
+                "value",
+            ),
+        ),
+    ),
+    Mutation("unique values are not certified", ((CAPTURE, "{%- for g in guards %}", "{%- for g in [] %}"),)),
+    Mutation(
+        "the second of two writers of a row wins",
+        (
+            (
+                "sql/primary/certify_batch.sql",
+                "WHERE f.last_t > coalesce",
+                "WHERE false AND f.last_t > coalesce",
+            ),
+        ),
+    ),
+    Mutation(
+        "unique values that change hands meet on the way",
+        (("semi_primary/apply/batch.cc", "replace_all || entry.has_guards ||", "replace_all ||"),),
+    ),
+)
+
+
+def apply(mutation: Mutation, tree: Path) -> None:
+    """A text that is no longer there is an error: the list must follow the code."""
+    for file, old, new in mutation.changes:
+        path = tree / file
+        text = path.read_text()
+        if old not in text:
+            raise SystemExit(f"{mutation.name}: {file} has no {old!r} any more")
+        path.write_text(text.replace(old, new))
+
+
+def find(mutation: Mutation | None, seeds: str) -> tuple[bool, float, str]:
+    """Whether the fuzzer finds it, the seconds of that, and what it says."""
+    with tempfile.TemporaryDirectory(prefix="mutation-", dir=ROOT / "build") as folder:
+        tree = Path(folder) / "psp"
+        shutil.copytree(ROOT, tree, ignore=NOT_COPIED)
+        environment = {
+            "PSP_BIN": str(ROOT / "build" / "bin"),
+            **os.environ,
+            "PSP_HOME": str(tree),
+            "PYTHONPATH": str(tree / "schema_tool"),
+        }
+        if mutation is not None:
+            apply(mutation, tree)
+            if mutation.compiled:
+                environment["PSP_BIN"] = str(_compiled(tree))
+        began = time.monotonic()
+        command = [sys.executable, "tests/fuzz/fuzz.py", "--seeds", seeds, "--no-shrink"]
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode == 1, time.monotonic() - began, done.stdout + done.stderr
+
+
+def _compiled(tree: Path) -> Path:
+    (tree / "build").mkdir()
+    command = ["tools/build.sh", "build", "off", "2", "psp-primary", "psp-semi-primary", "psp-georelay"]
+    subprocess.run(command, cwd=tree, check=True, stdout=subprocess.DEVNULL)
+    return tree / "build" / "bin"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", default="1-60")
+    parser.add_argument("--only", help="those with this text in their name")
+    options = parser.parse_args(arguments)
+    missed = []
+    for mutation in MUTATIONS:
+        if options.only and options.only not in mutation.name:
+            continue
+        found, seconds, said = find(mutation, options.seeds)
+        failing = [line for line in said.splitlines() if " fails after " in line]
+        seed = failing[0].split()[1] if failing else ""
+        print(
+            f"| {mutation.name} | {'seed ' + seed if found else 'not found'} | {seconds:.0f} s |", flush=True
+        )
+        if not (found and failing):
+            missed.append(mutation.name)
+            print(said[-2000:], file=sys.stderr)
+    print(f"not found: {', '.join(missed) or 'none'}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
