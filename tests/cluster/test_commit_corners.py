@@ -26,6 +26,7 @@ CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL);
 CREATE TABLE checked (id int PRIMARY KEY, v int UNIQUE DEFERRABLE INITIALLY DEFERRED);
 CREATE FUNCTION fails(n int) RETURNS int LANGUAGE plpgsql AS
     $$ BEGIN IF n > 2 THEN RAISE division_by_zero; END IF; RETURN n; END $$;
+CREATE FUNCTION writes_t(n int) RETURNS int LANGUAGE sql AS 'INSERT INTO t VALUES (n, n) RETURNING id';
 CREATE FUNCTION writes_checked() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN INSERT INTO checked VALUES (NEW.id, 1), (-NEW.id, 1); RETURN NULL; END $$;
 CREATE TABLE trigger_writes (id int PRIMARY KEY);
@@ -86,6 +87,15 @@ def test_a_cursor_with_hold_is_refused_before_the_decision(cluster: LocalCluster
             connection.commit()
         assert "WITH HOLD" in str(errors[0])
     is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 1")
+
+
+def test_a_cursor_with_hold_is_the_first_that_writes(cluster: LocalCluster) -> None:
+    with connect(cluster.sps[0]) as connection:
+        connection.execute("DELETE FROM t WHERE id = 99")  # no row, but the hook waits for COMMIT
+        connection.execute("DECLARE c CURSOR WITH HOLD FOR SELECT writes_t(7)")
+        with raises("0A000"):
+            connection.commit()
+    is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 7")
 
 
 def test_cursors_of_other_transactions_are_no_matter(cluster: LocalCluster) -> None:
@@ -255,6 +265,8 @@ def answer_as_an_impostor(listener: socket.socket, heard: list[bytes]) -> None:
         connection.sendall(message(b"R", b"\0\0\0\0") + ready)
         while received := connection.recv(1 << 20):
             heard.append(received)
+            if received.startswith(b"X"):  # the client ends the connection, and takes no answer
+                return
             tag = b"SET\0" if b"client_encoding" in received else b"PSP 5\0"
             connection.sendall(message(b"C", tag) + ready)
 

@@ -57,7 +57,7 @@ class Type:
 
     @property
     def builtin_name(self) -> str:
-        """Of a built-in type, whether a user's type of that name comes before it in the search_path or not."""
+        """Of a built-in type, also where a user's type of that name comes before it in the search_path."""
         return self.name.removeprefix("pg_catalog.")
 
 

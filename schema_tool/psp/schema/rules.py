@@ -210,8 +210,9 @@ def _structure(table: Table) -> Iterator[Problem]:
 def _behaviour(table: Table) -> Iterator[Problem]:
     if table.row_security_forced:
         yield Problem("error", f"table {table.label}",
-                      "FORCE ROW LEVEL SECURITY hides rows from its owner, as whom other servers' rows are applied",
-                      "ALTER TABLE … NO FORCE ROW LEVEL SECURITY, or at each server: ALTER ROLE … BYPASSRLS")  # fmt: skip
+                      "FORCE ROW LEVEL SECURITY hides rows from its owner, as whom rows are applied",
+                      "ALTER TABLE … NO FORCE ROW LEVEL SECURITY, or at each server: ALTER ROLE … BYPASSRLS",
+                      )  # fmt: skip
     for trigger in table.triggers:
         if trigger.enabled in "AR":
             kind = "ALWAYS" if trigger.enabled == "A" else "REPLICA"
