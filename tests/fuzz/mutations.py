@@ -60,7 +60,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the hook does not wait for the deferred triggers of deferred triggers",
-        ((HOOK, "IF intent.command <> NEW.cmin::text::bigint + 1 THEN", "IF false THEN"),),
+        ((HOOK, "IF intent.command <> queued + 1 THEN", "IF false THEN"),),
     ),
     Mutation(
         "a cursor WITH HOLD may fail later", ((HOOK, "ELSIF cursors IS NOT NULL THEN", "ELSIF false THEN"),)
@@ -79,7 +79,7 @@ MUTATIONS = (
     ),
     Mutation(
         "values as text depend on the session's settings",
-        ((CAPTURE, "{%- if has_text %} SET datestyle", "{%- if false %} SET datestyle"),),
+        ((CAPTURE, "{%- if has_text %} SET xmloption", "{%- if false %} SET xmloption"),),
     ),
     Mutation(
         "numbers of equal value are different keys",

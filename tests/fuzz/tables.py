@@ -116,7 +116,7 @@ TABLES = (
         moves=("n = {r}n + 1", "n = 1.000", "f = -{r}f", "t = {r}t || 'k'", "m = 'ok'", "c = 'd'"),
         conflict=("(n, t, f, c, m, d)",),
     ),
-    replace(_NUMBERED, name="types", columns=(A, B, *_TYPED)),
+    replace(_NUMBERED, name="types", columns=(A, B, *_TYPED), weight=5),
     replace(
         _NUMBERED,
         name="listed",

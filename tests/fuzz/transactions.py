@@ -74,6 +74,8 @@ class Transactions:
         style: Style = self.random.choices(("block", "single", "message", "procedure"), (80, 10, 7, 3))[0]
         if style == "block":
             steps = [step for _ in range(self.random.randint(1, 4)) for step in self.steps(0)]
+            if self.random.random() < 0.12:
+                steps.insert(0, Step(f"SET {self.random.choice(SETTINGS)}"))
             end = "ROLLBACK" if self.random.random() < 0.07 else "COMMIT"
             level = self.random.choice(("READ COMMITTED", "REPEATABLE READ"))
             return Transaction(sp, style, f"BEGIN ISOLATION LEVEL {level}", (*steps, *self.before_end()), end)
