@@ -1,5 +1,5 @@
 -- The functions by which the apply worker writes to the captured tables. Rows meet code of the table's owner on their way:
--- index expressions, CHECKs, generated columns, domains. So the functions belong to the owner (owners.sql.j2).
+-- index expressions, CHECKs, generated columns, domains. So the functions belong to the owner (owners.sql).
 -- docs/security.md tells what else the worker does against that code.
 
 -- What is to be done to each captured table, and as whom. The rows come as one record of arrays, one for each column, the

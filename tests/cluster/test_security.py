@@ -5,6 +5,7 @@ later as somebody else: a cursor, settings, statements under the names of others
 """
 
 from collections.abc import Iterator
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -78,6 +79,8 @@ FUNCTIONS = [
     ("in_domain", "x text", "bool", "true"),
     ("in_index", "x int", "int", "x"),
     ("in_operator", "x int, y int", "int", "x + y"),
+    ("in_unique", "x int", "int", "x"),
+    ("in_predicate", "x int", "bool", "x > 0"),
 ]
 
 TABLES = """
@@ -89,6 +92,23 @@ CREATE TABLE checked (
 );
 CREATE INDEX ON checked (in_index(v));
 CREATE INDEX ON checked ((v ### 1));
+CREATE TABLE guarded (id int PRIMARY KEY, v int, d text COLLATE "C");
+CREATE UNIQUE INDEX ON guarded (in_unique(v), lower(d)) WHERE in_predicate(v);
+CREATE TYPE mood AS ENUM ('sad', 'gay');
+CREATE TYPE pair AS (x int, y mood);
+CREATE FUNCTION mood_text(mood) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+    $$ BEGIN PERFORM public.attack('mood_text'); RETURN 'no mood'; END $$;
+CREATE FUNCTION text_mood(text) RETURNS mood LANGUAGE plpgsql IMMUTABLE AS
+    $$ BEGIN PERFORM public.attack('text_mood'); RETURN 'sad'; END $$;
+CREATE FUNCTION pair_text(pair) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+    $$ BEGIN PERFORM public.attack('pair_text'); RETURN '(7,sad)'; END $$;
+CREATE CAST (mood AS text) WITH FUNCTION mood_text(mood);
+CREATE CAST (text AS mood) WITH FUNCTION text_mood(text);
+CREATE CAST (pair AS text) WITH FUNCTION pair_text(pair);
+CREATE DOMAIN good_mood AS mood;
+CREATE TABLE moods (m mood PRIMARY KEY, n good_mood UNIQUE, ms mood[], p pair);
+INSERT INTO guarded VALUES (100, 100, 'a');
+INSERT INTO moods VALUES ('sad', NULL, NULL, NULL);
 CREATE TABLE other (id int PRIMARY KEY, v text, at timestamptz);
 
 -- Functions that call others by bare names: the owner's schema, and that of a database's search_path.
@@ -127,7 +147,7 @@ def test_code_of_an_owner_runs_as_the_owner_where_it_is_applied(attacked: LocalC
     verify.wait_drained(attacked, WAIT_S)
     with psycopg.connect(south.admin_dsn) as connection:
         rows = connection.execute("SELECT DISTINCT place, who::text FROM ran_as ORDER BY 1").fetchall()
-        assert {place for place, _ in rows} > {name for name, *_ in FUNCTIONS}
+        assert {place for place, _ in rows} >= {name for name, *_ in FUNCTIONS[:5]}
         assert {who for _, who in rows} == {OWNER}, rows
         role = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = %s", (OWNER,))
         assert role.fetchone() == (False,)
@@ -135,6 +155,46 @@ def test_code_of_an_owner_runs_as_the_owner_where_it_is_applied(attacked: LocalC
         assert found == [(1, 2, 3, "ü"), (3, 1, 2, "ü")]
         found = connection.execute("SELECT v, extract(day FROM at AT TIME ZONE 'UTC') FROM other").fetchall()
         assert found == [("ü", 3)] * 3
+
+
+def test_keys_of_unique_indexes_are_computed_as_the_owner(attacked: LocalCluster) -> None:
+    """By capture, whoever writes; at adoption; where the row is applied."""
+    north, south = attacked.sps
+    with psycopg.connect(north.admin_dsn) as connection:
+        assert connection.execute("DELETE FROM ran_as").rowcount >= 0
+    with psycopg.connect(north.admin_dsn) as connection:  # a superuser writes: PostgreSQL's own calls are his
+        connection.execute("SET ROLE app")
+        connection.execute("INSERT INTO guarded VALUES (1, 1, 'A'), (2, NULL, 'x'), (3, -1, 'y')")
+        connection.execute("UPDATE guarded SET v = 5 WHERE id = 1")
+    with psycopg.connect(north.admin_dsn) as connection:
+        rows = connection.execute("SELECT DISTINCT place, who::text FROM ran_as").fetchall()
+        assert {who for _, who in rows} == {OWNER}, rows
+        assert {place for place, _ in rows} >= {"in_unique", "in_predicate"}
+    verify.wait_drained(attacked, WAIT_S)
+    with connect(south) as connection, pytest.raises(psycopg.errors.UniqueViolation):
+        connection.execute("INSERT INTO guarded VALUES (4, 5, 'a')")
+
+
+def test_casts_of_users_are_not_used(attacked: LocalCluster) -> None:
+    north, south = attacked.sps
+    with psycopg.connect(north.admin_dsn, autocommit=True) as connection:
+        connection.execute("DELETE FROM ran_as")
+        connection.execute("INSERT INTO moods VALUES ('gay', 'gay', '{gay,NULL,sad}', '(1,gay)')")
+        connection.execute("UPDATE moods SET n = 'sad' WHERE m = 'sad'")
+        assert connection.execute("SELECT place, who FROM ran_as").fetchall() == []
+    verify.wait_drained(attacked, WAIT_S)
+    query: LiteralString = """
+        SELECT m = 'gay', n::mood = 'gay', ms = '{gay,NULL,sad}', (p).x, (p).y = 'gay' FROM moods ORDER BY m
+    """
+    expected = [(False, False, None, None, None), (True, True, True, 1, True)]
+    for sp in (north, south):
+        assert execute(sp, query) == expected
+    assert verify.verify(attacked, WAIT_S).consistent
+    with psycopg.connect(south.admin_dsn) as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT place FROM ran_as WHERE place IN ('mood_text', 'text_mood')"
+        )
+        assert rows.fetchall() == []
 
 
 def test_bare_names_mean_what_they_mean_to_the_owner(attacked: LocalCluster) -> None:

@@ -56,11 +56,11 @@ CASES = [
      "CREATE TABLE t (a int PRIMARY KEY, b text); CREATE UNIQUE INDEX ON t (hash_record(t))"),
     ("error", "whole row",
      "CREATE TABLE t (a int PRIMARY KEY, b text); CREATE UNIQUE INDEX ON t (b) WHERE t IS NOT NULL"),
-    ("warning", "f(integer) will run",
+    ("warning", "f(integer) runs as the owner",
      "CREATE FUNCTION public.f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1';"
      "ALTER FUNCTION public.f(int) OWNER TO application;"
      "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE UNIQUE INDEX ON t (f(b))"),
-    ("warning", "eq(integer,integer) will run",
+    ("warning", "eq(integer,integer) runs as the owner",
      "CREATE FUNCTION eq(int, int) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true';"
      "ALTER FUNCTION eq(int, int) OWNER TO application;"
      "CREATE OPERATOR ==== (FUNCTION = eq, LEFTARG = int, RIGHTARG = int);"
@@ -102,7 +102,7 @@ def test_functions_of_superusers_are_trusted(pair: Pair) -> None:
         "CREATE FUNCTION f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1';"
         "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE UNIQUE INDEX ON t (f(b))"
     )
-    assert not [p for p in problems(pair) if "will run" in p.problem]
+    assert not [p for p in problems(pair) if "runs as the owner" in p.problem]
 
 
 def test_dblink_that_is_not_public_is_no_problem(pair: Pair) -> None:

@@ -7,7 +7,7 @@ psp.data. A checksum is the sum of a 64-bit hash of each row's image, so the ord
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import typer
@@ -18,6 +18,7 @@ from rich.text import Text
 
 from psp.cluster.local import PRIMARY, LocalCluster
 from psp.output import PspError, console, print_json, table
+from psp.paths import sql_dir
 from psp.waiting import WaitTimeout, wait_until
 
 # How the capture functions write values that are captured as text (sql/native/capture.sql.j2).
@@ -25,6 +26,12 @@ _TEXT_SETTINGS = (
     "SET datestyle = 'ISO, MDY'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1; "
     "SET bytea_output = 'hex'; SET search_path = pg_catalog"
 )
+
+_FORMS: Mapping[str, LiteralString] = {
+    "binary": "r.{}",
+    "text": "r.{}::text",
+    "output": "CASE WHEN num_nulls(r.{0}) = 0 THEN concat(r.{0}) END",
+}
 
 _PRIMARY_SQL = """
     SELECT t.schema_name, t.table_name, count(d.image) AS rows,
@@ -166,7 +173,7 @@ def sp_sums(dsn: str) -> Sums:
     with psycopg.connect(dsn, row_factory=dict_row) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.execute(_TEXT_SETTINGS)
-        catalog = connection.execute("SELECT schema_name, table_name, columns FROM psp.tables").fetchall()
+        catalog = connection.execute((sql_dir("catalog") / "captured_columns.sql").read_bytes()).fetchall()
         for entry in catalog:
             row = connection.execute(_table_query(entry)).fetchone()
             assert row is not None
@@ -177,8 +184,8 @@ def sp_sums(dsn: str) -> Sums:
 def _table_query(entry: dict[str, Any]) -> sql.Composed:
     """Count and checksum of a table at an SP; the image is the one that the capture triggers make."""
     values = [
-        sql.SQL("r.{}::text" if c["encoding"] == "text" else "r.{}").format(sql.Identifier(c["name"]))
-        for c in entry["columns"]
+        sql.SQL(_FORMS[form]).format(sql.Identifier(name))
+        for name, form in zip(entry["names"], entry["forms"], strict=True)
     ]
     return sql.SQL(
         "SELECT count(*) AS rows,"

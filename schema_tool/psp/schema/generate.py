@@ -23,7 +23,7 @@ from psp.schema.templates import dollar_quote, sql_templates
 CAPTURE_TEMPLATE = "capture.sql.j2"
 FIRST_FILES = (
     "semi_primary.sql",
-    "owners.sql.j2",
+    "owners.sql",
     "apply_functions.sql",
     "sequences.sql",
     "schema.sql",
@@ -117,7 +117,7 @@ def _context(
     context = {
         **row,
         "columns": [
-            {**column, "checked_as": database.checked_as(c.type_oid)}
+            {**column, "checked_as": database.checked_as(c.type_oid), "users": database.is_users(c.type_oid)}
             for column, c in zip(row["columns"], table.image_columns, strict=True)
         ],
         "relations": [{"schema": r.schema, "name": r.name, "kind": r.kind} for r in table.relations],
@@ -137,6 +137,12 @@ def _guard(database: Database, table: Table, index: Index, guard_id: int) -> dic
         "guard_id": guard_id,
         "expressions": [guard_expression(database, member) for member in index.columns],
         "raw_columns": [table.column(number).name for number in index.referenced],
+        "columns": [
+            {"name": column.name, "type": column.type_name} for column in map(table.column, index.referenced)
+        ]
+        if index.calls_users_code
+        else [],
+        "plain": index.predicate is None and all(member.number for member in index.columns),
         "predicate": index.predicate,
         "nulls_not_distinct": index.nulls_not_distinct,
     }
@@ -169,11 +175,25 @@ def native_sql(tables: Iterable[CapturedTable], dblink_schema: str) -> list[str]
     """
     environment = _environment()
     capture = environment.get_template(CAPTURE_TEMPLATE)
-    result = [
-        environment.get_template(name).render(dblink=dblink_schema, schema="psp") for name in FIRST_FILES
-    ]
-    result += [capture.render(captured_table.context) for captured_table in tables]
+    result = [environment.get_template(name).render(dblink=dblink_schema) for name in FIRST_FILES]
+    for captured_table in tables:
+        result.append(guard_sql(captured_table))
+        result.append(capture.render(captured_table.context))
     return result
+
+
+def guard_sql(captured_table: CapturedTable, relation: str | None = None) -> str:
+    """Functions of guards that call code of users. `relation`: the table, quoted, if it has another name."""
+    table = captured_table.table
+    return (
+        _environment()
+        .get_template("guard.sql.j2")
+        .render(
+            relation=relation or f"{quote(table.schema)}.{quote(table.name)}",
+            guards=captured_table.context["guards"],
+            quote=captured_table.context["quote"],
+        )
+    )
 
 
 def closing_sql() -> list[str]:

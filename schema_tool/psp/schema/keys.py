@@ -76,6 +76,12 @@ def key_column_type(database: Database, member: IndexColumn) -> str:
     return found.base_name
 
 
+def output_text(value: str) -> str:
+    """SQL: the text that the type's output function gives. A cast of a user's type may be a user's code."""
+    is_there = f"pg_catalog.num_nulls({value}) OPERATOR(pg_catalog.=) 0"
+    return f"CASE WHEN {is_there} THEN pg_catalog.concat({value}) END"
+
+
 def normalised(how: Normalisation, value: str, type_name: str) -> str:
     """SQL that normalises `value`, for all that a primary key can have."""
     match how:
@@ -89,7 +95,9 @@ def normalised(how: Normalisation, value: str, type_name: str) -> str:
                 f"ELSE {value} OPERATOR(pg_catalog.+) 0::{name} END"
             )
         case "text":
-            return f"{value}::pg_catalog.text"
+            # The cast takes trailing blanks off, which bpchar takes for nothing. Others are enums.
+            is_bpchar = type_name.removeprefix("pg_catalog.") == "bpchar"
+            return f"{value}::pg_catalog.text" if is_bpchar else output_text(value)
         case "base":
             return f"{value}::{type_name}"
         case _:

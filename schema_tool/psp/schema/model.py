@@ -104,7 +104,9 @@ class Index:
     attached: bool  # a partition's index that belongs to an index of its parent
     referenced: tuple[int, ...]  # columns in keys, expressions and predicate
     whole_row: bool  # an expression or the predicate takes the row as one value
-    user_functions: tuple[str, ...]  # in expressions and predicate, of owners who are no superusers
+    # In expressions and predicate of a superuser's table, of owners who are no superusers.
+    user_functions: tuple[str, ...]
+    calls_users_code: bool  # expressions or predicate call functions, operators or domains that users made
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,11 @@ class Database:
         if all(leaf.builtin_name in TEXT_SAFE_TYPES for leaf in leaves):
             return None
         return f"pg_catalog.{plain.builtin_name}"
+
+    def is_users(self, type_oid: int) -> bool:
+        """Whether a user may have made casts of the type: its own, or an array's elements', or under a domain."""
+        plain = self.plain_type(type_oid)
+        return plain.oid >= FIRST_USER_OID
 
     def leaves(self, type_oid: int) -> Iterator[Type]:
         """The scalar types that a type is made of."""

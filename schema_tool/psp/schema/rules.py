@@ -165,7 +165,7 @@ def _guard(database: Database, table: Table, index: Index) -> Iterator[Problem]:
                       "name the columns in the index's expression")  # fmt: skip
     for function in index.user_functions:
         yield Problem("warning", where,
-                      f"{function} will run with psp's rights, those of a superuser, and its owner is none",
+                      f"{function} runs as the owner of {table.label}, a superuser, and its owner is none",
                       "ALTER FUNCTION … OWNER TO a superuser, or index another expression")  # fmt: skip
     for member in index.columns:
         if normalisation(database, member, guard=True) == "constant":

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jinja2
 from psycopg import sql
 
-from psp.schema.generate import GUARD_FILES, CapturedTable, key_and_image
+from psp.schema.generate import GUARD_FILES, CapturedTable, guard_sql, key_and_image
 from psp.schema.keys import quote
 from psp.schema.model import Index, IndexColumn
 from psp.schema.templates import dollar_quote, sql_templates
@@ -19,7 +19,7 @@ MODES = ("union", "fulljoin", "nryotw")
 FIRST_FILES = (
     "schema.sql",
     "semi_primary.sql",
-    "owners.sql.j2",
+    "owners.sql",
     "apply_functions.sql",
     "sequences.sql",
     "transactions.sql",
@@ -66,7 +66,7 @@ def mode_schema(schema: str, mode: str) -> str:
 
 def first_sql() -> list[str]:
     """The psp schema, and the functions of a transaction's life."""
-    return [_environment().get_template(name).render(schema="psp") for name in FIRST_FILES]
+    return [_environment().get_template(name).render() for name in FIRST_FILES]
 
 
 def table_sql(converted: ConvertedTable, constraints: dict[str, Any]) -> str:
@@ -148,15 +148,16 @@ def index_columns(definition: str) -> str:
     raise AssertionError(f"unbalanced: {definition}")
 
 
-def closing_sql(tables: Iterable[ConvertedTable], in_cluster: bool) -> list[str]:
+def closing_sql(tables: Sequence[ConvertedTable], in_cluster: bool) -> list[str]:
     """What the daemon's workers call, in a cluster what refuses schema changes, then who may do what."""
     contexts = [_worker_context(converted) for converted in tables]
     environment = _environment()
+    guards = [guard_sql(t.captured, t.qualified(t.persistent_name)) for t in tables]
     script = environment.get_template("workers.sql.j2").render(
         tables=contexts, quote=dollar_quote(repr(contexts))
     )
     files = (*CLUSTER_FILES, *LAST_FILES) if in_cluster else LAST_FILES
-    return [script, *(environment.get_template(name).render() for name in files)]
+    return [*guards, script, *(environment.get_template(name).render() for name in files)]
 
 
 def _worker_context(converted: ConvertedTable) -> dict[str, Any]:
@@ -174,7 +175,7 @@ def _worker_context(converted: ConvertedTable) -> dict[str, Any]:
         "guards": [
             {
                 "guard_id": guard["guard_id"],
-                "key": f"pg_catalog.record_send(ROW({', '.join(guard['expressions'])}))",
+                "key": _guard_key(guard),
                 "condition": _taken(guard),
             }
             for guard in captured.context["guards"]
@@ -182,8 +183,17 @@ def _worker_context(converted: ConvertedTable) -> dict[str, Any]:
     }
 
 
+def _guard_key(guard: dict[str, Any]) -> str:
+    """SQL for the key; where it calls code of users, a function of the table's owner does."""
+    if guard["columns"]:
+        return f"psp.guard_{guard['guard_id']}({', '.join(quote(c['name']) for c in guard['columns'])})"
+    return f"pg_catalog.record_send(ROW({', '.join(guard['expressions'])}))"
+
+
 def _taken(guard: dict[str, Any]) -> str:
     """SQL: whether a row takes the guard at all. NULL in a value: it does not, unless NULLs are one value."""
+    if guard["columns"]:
+        return f"{_guard_key(guard)} IS NOT NULL"
     conditions = [f"({guard['predicate']}) IS TRUE"] if guard["predicate"] else []
     if not guard["nulls_not_distinct"]:
         conditions += [f"({expression}) IS NOT NULL" for expression in guard["expressions"]]

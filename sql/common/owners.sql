@@ -1,11 +1,11 @@
-{#- Functions that belong to the owners of tables, because they meet code of theirs: index expressions, CHECKs, casts. They run
-    as the owner, and nothing inside can go back to the role of the session (SECURITY DEFINER forbids that), under the
-    search_path under which the owner works.
-    Context: schema  psp; pg_temp while a database is adopted, before there is a psp. -#}
+-- Functions that belong to the owners of tables, because they meet code of theirs: index expressions, CHECKs, casts. They run
+-- as the owner, and nothing inside can go back to the role of the session (SECURITY DEFINER forbids that), under the
+-- search_path under which the owner works.
+
 -- The search_path of a role's sessions in this database, as a list for a SET clause: from ALTER ROLE and ALTER DATABASE, as
 -- PostgreSQL ranks them, else the server's. `home`, the table's own schema, comes after it, if nobody else can put anything
 -- there: many applications choose their schema in each session. pg_temp is last, or it would come first.
-CREATE FUNCTION {{ schema }}.search_path_of(owner oid, home oid) RETURNS text
+CREATE FUNCTION psp.search_path_of(owner oid, home oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH chosen(path) AS (
         SELECT coalesce(
@@ -39,7 +39,7 @@ $$;
 
 -- Makes a function one of the owner of `relation`. The owner could grant EXECUTE, but has no need of it.
 -- with_path: under the owner's search_path, because the function meets expressions of the owner's. A superuser must call it.
-CREATE FUNCTION {{ schema }}.give_to_owner(function regproc, relation oid, with_path boolean) RETURNS void
+CREATE FUNCTION psp.give_to_owner(function regproc, relation oid, with_path boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     signature CONSTANT text := function::regprocedure;
@@ -48,7 +48,7 @@ DECLARE
 BEGIN
     SELECT relowner, relnamespace INTO STRICT owner, home FROM pg_class WHERE oid = relation;
     IF with_path THEN
-        EXECUTE format('ALTER FUNCTION %s SET search_path = %s', signature, {{ schema }}.search_path_of(owner, home));
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %s', signature, psp.search_path_of(owner, home));
     END IF;
     EXECUTE format('ALTER FUNCTION %s OWNER TO %I', signature, pg_get_userbyid(owner));
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC, %I', signature, pg_get_userbyid(owner));
