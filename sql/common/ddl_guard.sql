@@ -189,6 +189,24 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Rows of other semi-primaries are written as the table's owner, who can take the right to do so from itself.
+CREATE FUNCTION psp.check_rights(command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation text;
+BEGIN
+    SELECT c.oid::regclass INTO relation
+      FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+     WHERE NOT (has_table_privilege(c.relowner, c.oid, 'SELECT') AND has_table_privilege(c.relowner, c.oid, 'INSERT')
+                AND has_table_privilege(c.relowner, c.oid, 'UPDATE') AND has_table_privilege(c.relowner, c.oid, 'DELETE')
+                AND has_schema_privilege(c.relowner, c.relnamespace, 'USAGE'))
+     LIMIT 1;
+    IF FOUND THEN
+        PERFORM psp.refuse_ddl(relation, command, 'Its owner would lose rights, and other servers'' rows are written as the owner.',
+                               'Take rights from roles that own no captured table.');
+    END IF;
+END $$;
+
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -204,6 +222,9 @@ BEGIN
             END IF;
             CONTINUE;
         ELSIF c.command_tag IN ('COMMENT', 'SECURITY LABEL', 'GRANT', 'REVOKE', 'ALTER DEFAULT PRIVILEGES') THEN
+            IF c.command_tag = 'REVOKE' THEN
+                PERFORM psp.check_rights(c.command_tag);
+            END IF;
             CONTINUE;
         END IF;
         is_local := false;

@@ -35,6 +35,9 @@ CASES = [
     ("error", "exclusion", "CREATE TABLE t (a int PRIMARY KEY, r int4range, EXCLUDE USING gist (r WITH &&))"),
     ("error", "inherits",
      "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE t (PRIMARY KEY (a)) INHERITS (p)"),
+    ("error", "no right",
+     f"CREATE TABLE t (a int PRIMARY KEY); ALTER TABLE t OWNER TO {APPLICATION};"
+     f"REVOKE DELETE ON t FROM {APPLICATION}"),
     ("error", "hides rows",
      f"CREATE TABLE t (a int PRIMARY KEY); ALTER TABLE t OWNER TO {APPLICATION}, FORCE ROW LEVEL SECURITY"),
     ("error", "one partition",

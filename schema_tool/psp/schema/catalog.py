@@ -75,6 +75,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
             kind=row["kind"],
             persistence=row["persistence"],
             row_security_forced=row["row_security_forced"],
+            owner_writes=row["owner_writes"],
             rows_about=sum(int(relations[oid]["rows_about"]) for oid in tree),
             bytes=sum(relations[oid]["bytes"] for oid in tree),
             parents=tuple(row["parents"]),

@@ -143,6 +143,7 @@ class Table:
     kind: str  # r ordinary, p partitioned, f foreign
     persistence: str  # p permanent, u unlogged
     row_security_forced: bool
+    owner_writes: bool
     rows_about: int  # PostgreSQL's estimate; by the size where it has never analysed the table
     bytes: int
     parents: tuple[str, ...]  # of INHERITS
@@ -260,7 +261,7 @@ class Database:
         return f"pg_catalog.{plain.builtin_name}"
 
     def is_users(self, type_oid: int) -> bool:
-        """Whether a user may have made casts of the type: its own, or an array's elements', or under a domain."""
+        """Whether a user may have made casts of the type: its own, its elements', or that under a domain."""
         plain = self.plain_type(type_oid)
         return plain.oid >= FIRST_USER_OID
 

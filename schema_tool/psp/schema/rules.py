@@ -208,6 +208,10 @@ def _structure(table: Table) -> Iterator[Problem]:
 
 
 def _behaviour(table: Table) -> Iterator[Problem]:
+    if not table.owner_writes:
+        yield Problem("error", f"table {table.label}",
+                      "its owner has no right to read and write it, and rows are applied as the owner",
+                      "GRANT ALL ON … TO the owner, and USAGE on the schema")  # fmt: skip
     if table.row_security_forced:
         yield Problem("error", f"table {table.label}",
                       "FORCE ROW LEVEL SECURITY hides rows from its owner, as whom rows are applied",
