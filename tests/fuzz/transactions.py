@@ -17,6 +17,8 @@ SETTINGS = (
     "CONSTRAINTS ALL IMMEDIATE",
     "CONSTRAINTS ALL DEFERRED",
     "LOCAL client_encoding = 'LATIN1'",
+    "LOCAL client_encoding = 'LATIN9'",
+    "LOCAL client_encoding = 'WIN1252'",
     "LOCAL datestyle = 'German'",
     "LOCAL intervalstyle = 'iso_8601'",
     "LOCAL bytea_output = 'escape'",
@@ -208,7 +210,7 @@ NUMBERED = (
 
 def fixture(sp: int) -> Transaction:
     """Empties the tables and writes the first rows; triggers execute nothing."""
-    rows = "SELECT n, n AS a, 'row ' || n FROM generate_series"
+    rows = "SELECT n, n AS a, 'é ' || n FROM generate_series"
     texts = ["SELECT set_config('fuzz.quiet', 'on', true)"]
     texts += [f"DELETE FROM {name}" for name in BASE]
     texts += [f"INSERT INTO {name} (id, a, b) {rows}(1, 4) n" for name in NUMBERED]
