@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::size_t kMailboxItems = 1 << 16;
 
+UserError TooManyQuestions() {
+  return {"53400", "psp: too many outcomes were asked for at this semi-primary",
+          "The primary remembers each id that it is asked about.", "Ask again a second later."};
+}
+
 }  // namespace
 
 HookFront::HookFront(const SemiPrimarySettings& settings, const ListenAddress& address,
@@ -35,6 +40,7 @@ void HookFront::Take(SemiPrimaryCore* core, std::int64_t now_us) {
 
 void HookFront::OnBackend(FromBackend event, SemiPrimaryCore* core, std::int64_t now_us) {
   if (const auto* outcome = std::get_if<OutcomeRequest>(&event.request)) {
+    if (!questions_.Take(now_us)) return hook_.Reply(event.connection, TooManyQuestions());
     return core->AskOutcome(event.connection, outcome->tx_id, now_us);
   }
   auto& commit = std::get<CommitRequest>(event.request);

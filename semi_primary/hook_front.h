@@ -6,6 +6,7 @@
 #include "common/queue.h"
 #include "semi_primary/commit_hook/hook_server.h"
 #include "semi_primary/front.h"
+#include "semi_primary/question_allowance.h"
 #include "semi_primary/settings.h"
 #include "semi_primary/status_writer.h"
 
@@ -34,8 +35,9 @@ class HookFront : public Front {
   };
   using Event = std::variant<FromBackend, BackendGone>;
 
-  static void OnBackend(FromBackend event, SemiPrimaryCore* core, std::int64_t now_us);
+  void OnBackend(FromBackend event, SemiPrimaryCore* core, std::int64_t now_us);
 
+  QuestionAllowance questions_;
   Mailbox<Event> events_;
   HookServer hook_;  // its thread pushes into events_: last to be made, first to end
 };
