@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kTroubleWaitMs = 500;
 constexpr std::int64_t kAlignUs = 5'000'000;
-constexpr std::int64_t kWatchGuardUs = 60'000'000;
+constexpr std::int64_t kWatchGuardUs = 600'000'000;
 constexpr int kSchemaVersion = 6;  // sql/common/semi_primary.sql
 
 std::string JsonText(const std::string& text) {
@@ -58,7 +58,7 @@ StatusWriter::StatusWriter(const std::string& conninfo, bool views_mode)
   session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
   if (!views_mode) session_.Prepare("clean", "SELECT psp.clean()");
   session_.Prepare("advance_sequences", std::string(sql::kAdvanceSequences));
-  session_.Prepare("align_sequences", "SELECT psp.align_sequences()");
+  session_.Prepare("align_sequences", "SELECT psp.align_sequences($1)");
   session_.Prepare("guard_warnings", "SELECT psp.guard_warnings()");
 }
 
@@ -204,15 +204,16 @@ void StatusWriter::Write(double seconds) {
 // Sequences that setval has moved out of their class, and what no trigger can refuse.
 void StatusWriter::LookAfterSchema() {
   const std::int64_t now_us = MonotonicUs();
+  const bool thoroughly = now_us >= watch_guard_at_us_;
   if (now_us >= align_at_us_) {
     align_at_us_ = now_us + kAlignUs;
-    const auto moved =
-        session_.Autocommit([](pqxx::nontransaction& tx) { return tx.exec_prepared("align_sequences"); });
+    const auto moved = session_.Autocommit(
+        [&](pqxx::nontransaction& tx) { return tx.exec_prepared("align_sequences", thoroughly); });
     if (!moved) return spdlog::warn("sequences: {}", moved.error().message);
     const int count = (*moved)[0][0].as<int>();
     if (count > 0) spdlog::warn("{} sequences were set to numbers of other semi-primaries: set right", count);
   }
-  if (now_us < watch_guard_at_us_) return;
+  if (!thoroughly) return;
   watch_guard_at_us_ = now_us + kWatchGuardUs;
   const auto found =
       session_.Autocommit([](pqxx::nontransaction& tx) { return tx.exec_prepared("guard_warnings"); });

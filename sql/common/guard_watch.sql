@@ -1,23 +1,22 @@
--- What no event trigger can refuse (it was done while they were off, or by a sequence itself) is seen by the daemon and told
--- in psp.status and in its log.
+-- What no event trigger can refuse (it was done while they were off, or by a sequence itself) is seen by the daemon
+-- and told in psp.status and in its log.
 
--- Called when the daemon starts. Another major version of PostgreSQL may write definitions otherwise: if everything that was
--- noted is still there by name, it is noted again. Until then the guard refuses each change of a captured relation.
+-- Called when the daemon starts. Another major version of PostgreSQL may write definitions otherwise: if everything
+-- that was noted is still there by name, it is noted again. Until then the guard refuses each change of a captured
+-- relation.
 CREATE FUNCTION psp.refresh_guards() RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     missing bigint;
 BEGIN
-    IF (SELECT g.version FROM psp.guarded_by g) = current_setting('server_version_num')::integer / 10000 THEN
+    IF (SELECT g.version FROM psp.guarded_by g) = psp.major_version() THEN
         RETURN false;
     END IF;
     SELECT count(*) INTO missing
-      FROM (SELECT schema_name, relation_name, kind, name FROM psp.guarded_objects WHERE kind NOT IN ('left out', 'owner')
+      FROM (SELECT schema_name, relation_name, kind, name FROM psp.guarded_objects
             EXCEPT
             SELECT schema_name, relation_name, kind, name
-              FROM psp.guarded_state(ARRAY(SELECT relation FROM psp.captured_relations)) WHERE kind <> 'owner'
-            EXCEPT
-            SELECT q.schema_name, q.sequence_name, 'sequence', q.sequence_name FROM psp.sequences q) m;
+              FROM psp.guarded_state(ARRAY(SELECT relation FROM psp.captured_relations))) m;
     IF missing = 0 THEN
         PERFORM psp.note_guarded_objects();
     END IF;
@@ -31,31 +30,38 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
       LEFT JOIN pg_event_trigger t ON t.evtname = n.name
      WHERE t.evtenabled IS DISTINCT FROM 'A'
     UNION ALL
-    SELECT 'PostgreSQL was upgraded, and the schema has changed since: release the database and adopt it again' FROM psp.guarded_by
-     WHERE version <> current_setting('server_version_num')::integer / 10000
+    SELECT 'PostgreSQL was upgraded, and the schema has changed: release the database and adopt it again'
+      FROM psp.guarded_by WHERE version <> psp.major_version()
     UNION ALL
-    SELECT format('%I.%I is gone or is no longer what was adopted', schema_name, relation_name) FROM psp.changed_relations
+    SELECT format('%I.%I is gone, or is not what was adopted', schema_name, relation_name)
+      FROM psp.changed_relations
     UNION ALL
     SELECT format('%s %I of %I.%I has changed', c.kind, c.name, c.schema_name, c.relation_name)
       FROM psp.guarded_by b, psp.changed_objects(ARRAY(
-               SELECT o.oid FROM psp.guarded_objects g JOIN pg_namespace n ON n.nspname = g.schema_name
-                 JOIN pg_class o ON (o.relnamespace, o.relname) = (n.oid, g.relation_name)
-                WHERE g.kind IN ('relation', 'sequence'))) c
-     WHERE b.version = current_setting('server_version_num')::integer / 10000
+               SELECT o.oid FROM psp.guarded_relations g JOIN pg_namespace n ON n.nspname = g.schema_name
+                 JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = g.relation_name
+                WHERE g.kind <> 'left out')) c
+     WHERE b.version = psp.major_version()
     UNION ALL
-    SELECT format('%s exists here only: its rows or numbers are not certified', relation::regclass) FROM psp.unknown_relations
+    SELECT format('%s exists here only: its rows or numbers are not certified', relation::regclass)
+      FROM psp.unknown_relations
     UNION ALL
-    SELECT format('subscription %s may write rows here that no other server gets', s.subname) FROM pg_subscription s
+    SELECT format('%s inherits from %s, here only', child::regclass, parent::regclass) FROM psp.stray_children
+    UNION ALL
+    SELECT format('subscription %s may write rows here that no other server gets', s.subname)
+      FROM pg_subscription s
      WHERE s.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())
     UNION ALL
-    SELECT format('sequence %I.%I: %s numbers are left for this semi-primary', schema_name, sequence_name, left_over)
+    SELECT format('sequence %I.%I: %s numbers are left for this semi-primary',
+                  schema_name, sequence_name, left_over)
       FROM psp.sequences_near_their_end
 $$;
 
--- The first few of them; null: none. (Numbers left over: only their order of magnitude, or it would be news each time.)
+-- The first few of them; null: none. (Of numbers that are left only the first digit, or it would be news each time.)
 CREATE FUNCTION psp.guard_warnings() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT string_agg(regexp_replace(p.problem, '(: \d)(\d*)( numbers)', '\1…\3'), '; ' ORDER BY p.n) FILTER (WHERE p.n <= 5)
+    SELECT string_agg(regexp_replace(p.problem, '(: \d)(\d*)( numbers)', '\1…\3'), '; ' ORDER BY p.n)
+               FILTER (WHERE p.n <= 5)
            || CASE WHEN count(*) > 5 THEN format('; and %s more', count(*) - 5) ELSE '' END
       FROM psp.guard_problems() WITH ORDINALITY p(problem, n)
 $$;

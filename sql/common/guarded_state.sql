@@ -1,9 +1,18 @@
--- What must stay as it was at adoption, and how to see whether it has. Everything is told by names and definitions, not by
--- OIDs: REINDEX CONCURRENTLY and pg_upgrade give new ones. ddl_guard.sql compares after each schema change.
--- Each mode says what is captured: view psp.captured_relations (captured_relations.sql).
+-- What must stay as it was at adoption, and how to see whether it has. Everything is told by names and
+-- definitions, not by OIDs: REINDEX CONCURRENTLY and pg_upgrade give new ones. ddl_guard.sql compares after each
+-- schema change. Each mode says what is captured: view psp.captured_relations (captured_relations.sql).
 
--- kind 'relation', 'column', …: an object of a captured relation. 'sequence': a strided one. 'left out': a permanent table
--- or sequence that an extension had at adoption and that stays local.
+-- kind 'relation': a captured one. 'sequence': a strided one. 'left out': a permanent table or sequence that an
+-- extension had at adoption and that stays local.
+CREATE TABLE psp.guarded_relations (
+    schema_name   name NOT NULL,
+    relation_name name NOT NULL,
+    kind          text NOT NULL,
+    definition    text NOT NULL,
+    PRIMARY KEY (schema_name, relation_name)
+);
+
+-- What captured relations consist of.
 CREATE TABLE psp.guarded_objects (
     schema_name   name NOT NULL,
     relation_name name NOT NULL,
@@ -12,12 +21,18 @@ CREATE TABLE psp.guarded_objects (
     definition    text NOT NULL,
     PRIMARY KEY (schema_name, relation_name, kind, name)
 );
+CREATE INDEX ON psp.guarded_objects (name) WHERE kind = 'unique index';
 
 -- Which major version of PostgreSQL wrote the definitions: another one may write them otherwise.
 CREATE TABLE psp.guarded_by (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     version  integer NOT NULL
 );
+
+CREATE FUNCTION psp.major_version() RETURNS integer
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT current_setting('server_version_num')::integer / 10000
+$$;
 
 -- The part of a relation's definition that is cheap to read for all relations at once. (No SET clause, so that
 -- PostgreSQL can inline it.)
@@ -27,119 +42,149 @@ LANGUAGE sql STABLE AS $$
                                 CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'v' THEN c.reloptions END)
 $$;
 
--- The state of captured relations, as it is now. Settings that definitions depend on are fixed. Invalid unique indexes are
--- left out: REINDEX CONCURRENTLY makes them for a moment.
+-- What these captured relations consist of now. Settings that definitions depend on are fixed. Invalid unique
+-- indexes are left out: REINDEX CONCURRENTLY makes them for a moment.
 CREATE FUNCTION psp.guarded_state(relations oid[])
 RETURNS TABLE (schema_name name, relation_name name, kind text, name name, definition text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET quote_all_identifiers = off
 SET timezone = 'UTC' SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET extra_float_digits = 1
 SET bytea_output = 'hex' SET lc_monetary = 'C' AS $$
-    WITH r AS (
-        SELECT n.nspname, c.* FROM unnest(relations) u(relation)
-          JOIN pg_class c ON c.oid = u.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-         WHERE c.relkind IN ('r', 'p', 'v')
+    WITH r AS MATERIALIZED (
+        SELECT n.nspname, c.oid, c.relname, c.relkind, c.relowner, c.relpartbound
+          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE c.oid = ANY (relations) AND c.relkind IN ('r', 'p', 'v')
     )
-    SELECT r.nspname, r.relname, 'relation', r.relname, psp.relation_definition(c)
-      FROM r JOIN pg_class c ON c.oid = r.oid
-    UNION ALL  -- (REASSIGN OWNED fires no event trigger: this one may change)
-    SELECT r.nspname, r.relname, 'owner', pg_get_userbyid(r.relowner), '' FROM r
+    -- (REASSIGN OWNED fires no event trigger: this one may change)
+    SELECT r.nspname, r.relname, 'owner', r.relname, r.relowner::text FROM r
     UNION ALL
-    SELECT r.nspname, r.relname, 'partition key', r.relname, pg_get_partkeydef(r.oid) FROM r WHERE r.relkind = 'p'
+    SELECT r.nspname, r.relname, 'partition key', r.relname, pg_get_partkeydef(r.oid)
+      FROM r WHERE r.relkind = 'p'
     UNION ALL
     SELECT r.nspname, r.relname, 'parent', p.relname,
            concat_ws(' ', p.relnamespace::regnamespace, i.inhdetachpending, pg_get_expr(r.relpartbound, r.oid))
-      FROM r JOIN pg_inherits i ON i.inhrelid = r.oid JOIN pg_class p ON p.oid = i.inhparent
+      FROM pg_inherits i JOIN r ON r.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent
+     WHERE i.inhrelid = ANY (relations)
     UNION ALL
-    SELECT r.nspname, r.relname, 'children', r.relname, string_agg(i.inhrelid::regclass::text, ', ' ORDER BY i.inhrelid::regclass::text)
-      FROM r JOIN pg_inherits i ON i.inhparent = r.oid GROUP BY r.nspname, r.relname
+    SELECT r.nspname, r.relname, 'children', r.relname,
+           string_agg(i.inhrelid::regclass::text, ', ' ORDER BY i.inhrelid::regclass::text)
+      FROM pg_inherits i JOIN r ON r.oid = i.inhparent
+     WHERE i.inhparent = ANY (relations) GROUP BY r.nspname, r.relname
     UNION ALL
     SELECT r.nspname, r.relname, 'column', a.attname,
-           concat_ws(' ', a.attnum, format_type(a.atttypid, a.atttypmod), nullif(a.attcollation, 0)::regcollation,
+           concat_ws(' ', a.attnum, format_type(a.atttypid, a.atttypmod),
+                     CASE WHEN a.attcollation NOT IN (0, 100) THEN a.attcollation::regcollation END,
                      a.attnotnull, a.attidentity, a.attgenerated, pg_get_expr(d.adbin, d.adrelid))
-      FROM r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
-      LEFT JOIN pg_attrdef d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
+      FROM pg_attribute a JOIN r ON r.oid = a.attrelid
+      LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.atthasdef
+     WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped
     UNION ALL
     SELECT r.nspname, r.relname, 'constraint', k.conname, pg_get_constraintdef(k.oid)
-      FROM r JOIN pg_constraint k ON k.conrelid = r.oid
+      FROM pg_constraint k JOIN r ON r.oid = k.conrelid WHERE k.conrelid = ANY (relations)
     UNION ALL
     SELECT r.nspname, r.relname, 'unique index', x.relname, concat_ws(' ', pg_get_indexdef(x.oid), i.indimmediate)
-      FROM r JOIN pg_index i ON i.indrelid = r.oid AND (i.indisunique OR i.indisexclusion) AND i.indisvalid
-      JOIN pg_class x ON x.oid = i.indexrelid
+      FROM pg_index i JOIN r ON r.oid = i.indrelid JOIN pg_class x ON x.oid = i.indexrelid
+     WHERE i.indrelid = ANY (relations) AND (i.indisunique OR i.indisexclusion) AND i.indisvalid
     UNION ALL
     SELECT r.nspname, r.relname, 'trigger', t.tgname, concat_ws(' ', t.tgenabled, md5(pg_get_triggerdef(t.oid)))
-      FROM r JOIN pg_trigger t ON t.tgrelid = r.oid AND NOT t.tgisinternal
+      FROM pg_trigger t JOIN r ON r.oid = t.tgrelid WHERE t.tgrelid = ANY (relations) AND NOT t.tgisinternal
     UNION ALL  -- those of foreign keys have numbers for names
     SELECT r.nspname, r.relname, 'constraint triggers', r.relname,
-           string_agg(concat_ws(' ', k.conname, t.tgtype, t.tgenabled), ', ' ORDER BY k.conname, t.tgtype, t.tgenabled)
-      FROM r JOIN pg_trigger t ON t.tgrelid = r.oid AND t.tgisinternal LEFT JOIN pg_constraint k ON k.oid = t.tgconstraint
+           string_agg(concat_ws(' ', k.conname, t.tgtype, t.tgenabled), ', '
+                      ORDER BY k.conname, t.tgtype, t.tgenabled)
+      FROM pg_trigger t JOIN r ON r.oid = t.tgrelid LEFT JOIN pg_constraint k ON k.oid = t.tgconstraint
+     WHERE t.tgrelid = ANY (relations) AND t.tgisinternal
      GROUP BY r.nspname, r.relname
     UNION ALL
     SELECT r.nspname, r.relname, 'rule', w.rulename, concat_ws(' ', w.ev_enabled, md5(pg_get_ruledef(w.oid)))
-      FROM r JOIN pg_rewrite w ON w.ev_class = r.oid
+      FROM pg_rewrite w JOIN r ON r.oid = w.ev_class WHERE w.ev_class = ANY (relations)
 $$;
 
--- The same of sequences. What they have drawn is no part of it.
-CREATE FUNCTION psp.sequence_state(sequences oid[])
-RETURNS TABLE (schema_name name, relation_name name, kind text, name name, definition text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET quote_all_identifiers = off AS $$
-    SELECT n.nspname, c.relname, 'sequence', c.relname,
-           concat_ws(' ', c.relpersistence, s.seqtypid::regtype, s.seqincrement, s.seqmin, s.seqmax, s.seqcycle,
+-- What a sequence is. What it has drawn is no part of it.
+CREATE FUNCTION psp.sequence_definition(sequence oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT concat_ws(' ', c.relpersistence, s.seqtypid::regtype, s.seqincrement, s.seqmin, s.seqmax, s.seqcycle,
                      (SELECT format('%s.%I', d.refobjid::regclass, a.attname)
-                        FROM pg_depend d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.refobjid, d.refobjsubid)
+                        FROM pg_depend d JOIN pg_attribute a
+                          ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
                        WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
                          AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')))
-      FROM unnest(sequences) u(sequence) JOIN pg_class c ON c.oid = u.sequence
-      JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_sequence s ON s.seqrelid = c.oid
+      FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid
+     WHERE c.oid = sequence
 $$;
 
 -- Permanent tables and sequences that are neither captured nor psp's nor PostgreSQL's.
 CREATE VIEW psp.unknown_relations AS
 SELECT c.oid AS relation, n.nspname AS schema_name, c.relname AS relation_name, c.relkind AS kind
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN psp.guarded_relations g ON g.schema_name = n.nspname AND g.relation_name = c.relname
  WHERE c.relkind IN ('r', 'p', 'S') AND c.relpersistence = 'p'
    AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'psp')
-   AND NOT EXISTS (
-       SELECT FROM psp.guarded_objects g
-        WHERE (g.schema_name, g.relation_name) = (n.nspname, c.relname)
-          AND (g.kind IN ('relation', 'sequence')
-               OR g.kind = 'left out' AND EXISTS (
-                      SELECT FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')));
+   AND CASE g.kind WHEN 'relation' THEN false WHEN 'sequence' THEN false
+            WHEN 'left out' THEN NOT EXISTS (
+                SELECT FROM pg_depend e
+                 WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+            ELSE true END;
 
--- Writes down the state as it is now; at adoption, and after an upgrade of PostgreSQL.
-CREATE FUNCTION psp.note_guarded_objects() RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM psp.guarded_objects WHERE kind <> 'left out';
-    INSERT INTO psp.guarded_objects
-    SELECT s.* FROM psp.guarded_state(ARRAY(SELECT relation FROM psp.captured_relations)) s;
-    INSERT INTO psp.guarded_objects
-    SELECT s.* FROM psp.sequence_state(ARRAY(
-        SELECT to_regclass(format('%I.%I', q.schema_name, q.sequence_name))::oid FROM psp.sequences q)) s;
-    INSERT INTO psp.guarded_by (version) VALUES (current_setting('server_version_num')::integer / 10000)
-    ON CONFLICT (only_row) DO UPDATE SET version = EXCLUDED.version;
-$$;
+-- Captured relations and sequences that are gone, or not what they were: a quick look at all of them.
+CREATE VIEW psp.changed_relations AS
+SELECT g.schema_name, g.relation_name
+  FROM psp.guarded_relations g
+  LEFT JOIN (pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid)
+    ON n.nspname = g.schema_name AND c.relname = g.relation_name
+ WHERE g.kind = 'relation' AND psp.relation_definition(c) <> g.definition
+    OR g.kind = 'sequence' AND c.relkind IS DISTINCT FROM 'S';
+
+-- Tables of another kind that inherit from captured ones.
+CREATE VIEW psp.stray_children AS
+WITH captured AS MATERIALIZED (
+    SELECT c.oid FROM psp.guarded_relations g
+      JOIN pg_namespace n ON n.nspname = g.schema_name
+      JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = g.relation_name
+     WHERE g.kind = 'relation')
+SELECT i.inhrelid AS child, i.inhparent AS parent
+  FROM pg_inherits i JOIN captured p ON p.oid = i.inhparent JOIN pg_class c ON c.oid = i.inhrelid
+ WHERE c.relkind IN ('r', 'p', 'f') AND NOT EXISTS (SELECT FROM captured o WHERE o.oid = i.inhrelid);
 
 -- What is not as it was, of these relations and sequences.
 CREATE FUNCTION psp.changed_objects(relations oid[])
 RETURNS TABLE (schema_name name, relation_name name, kind text, name name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-    WITH now AS (
-        SELECT * FROM psp.guarded_state(relations)
-        UNION ALL
-        SELECT s.* FROM psp.sequence_state(relations) s JOIN psp.guarded_objects g USING (schema_name, relation_name, kind)
-    ), noted AS (
-        SELECT g.* FROM psp.guarded_objects g
-          JOIN (SELECT DISTINCT n.schema_name, n.relation_name FROM now n) r USING (schema_name, relation_name)
-         WHERE g.kind <> 'left out'
+    WITH named AS MATERIALIZED (
+        SELECT n.nspname AS schema_name, c.relname AS relation_name, c.oid, c.relkind, g.kind, g.definition
+          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+          LEFT JOIN psp.guarded_relations g ON g.schema_name = n.nspname AND g.relation_name = c.relname
+         WHERE c.oid = ANY (relations)
     )
-    SELECT schema_name, relation_name, kind, name FROM now FULL JOIN noted USING (schema_name, relation_name, kind, name)
-     WHERE now.definition IS DISTINCT FROM noted.definition
+    SELECT schema_name, relation_name, kind, name
+      FROM psp.guarded_state(relations) s
+      FULL JOIN (SELECT o.* FROM named JOIN psp.guarded_objects o USING (schema_name, relation_name)) o
+     USING (schema_name, relation_name, kind, name)
+     WHERE s.definition IS DISTINCT FROM o.definition
+    UNION ALL
+    SELECT n.schema_name, n.relation_name, 'sequence', n.relation_name FROM named n
+     WHERE n.kind = 'sequence' AND psp.sequence_definition(n.oid) IS DISTINCT FROM n.definition
+    UNION ALL
+    SELECT n.schema_name, n.relation_name, 'definition', n.relation_name FROM named n JOIN pg_class c USING (oid)
+     WHERE c.relkind <> 'S' AND (n.kind = 'relation') IS TRUE
+       AND psp.relation_definition(c) IS DISTINCT FROM n.definition
 $$;
 
--- Captured relations that are gone, or whose own definition has changed: a quick look at all of them.
-CREATE VIEW psp.changed_relations AS
-SELECT g.schema_name, g.relation_name, c.oid IS NULL AS is_gone
-  FROM psp.guarded_objects g
-  LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace)
-    ON (n.nspname, c.relname) = (g.schema_name, g.relation_name)
- WHERE g.kind = 'relation' AND psp.relation_definition(c) IS DISTINCT FROM g.definition
-    OR g.kind = 'sequence' AND c.relkind IS DISTINCT FROM 'S';
+-- Writes down the state as it is now; at adoption, and after an upgrade of PostgreSQL.
+CREATE FUNCTION psp.note_guarded_objects() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    DELETE FROM psp.guarded_relations WHERE kind <> 'left out';
+    INSERT INTO psp.guarded_relations
+    SELECT n.nspname, c.relname, 'relation', psp.relation_definition(c)
+      FROM psp.captured_relations r
+      JOIN pg_class c ON c.oid = r.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+    UNION ALL
+    SELECT q.schema_name, q.sequence_name, 'sequence',
+           psp.sequence_definition(to_regclass(format('%I.%I', q.schema_name, q.sequence_name)))
+      FROM psp.sequences q;
+    DELETE FROM psp.guarded_objects;
+    INSERT INTO psp.guarded_objects
+    SELECT s.* FROM psp.guarded_state(ARRAY(SELECT relation FROM psp.captured_relations)) s;
+    INSERT INTO psp.guarded_by (version) VALUES (psp.major_version())
+    ON CONFLICT (only_row) DO UPDATE SET version = EXCLUDED.version;
+$$;

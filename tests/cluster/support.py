@@ -290,6 +290,6 @@ def forge(admin: psycopg.Connection[Any], statement: LiteralString) -> None:
     admin.execute("SET LOCAL session_replication_role = replica")
     admin.execute(statement)
     admin.execute(
-        "UPDATE psp.apply_session SET (pid, backend_start) = (SELECT pid, backend_start FROM worker)"
+        "UPDATE psp.apply_session SET (pid, server_start) = (SELECT pid, server_start FROM worker)"
     )
     admin.commit()

@@ -34,10 +34,13 @@ def test_rows_of_the_adopted_database_are_everywhere(make_cluster: MakeCluster) 
     schema = """
         CREATE TABLE pair (a integer, b text, v numeric, PRIMARY KEY (a, b));
         INSERT INTO pair SELECT n, 'b' || n, n / 7.0 FROM generate_series(1, 1000) n;
+        CREATE MATERIALIZED VIEW summed AS SELECT sum(a) AS total FROM pair;
+        CREATE MATERIALIZED VIEW twice AS SELECT total * 2 AS total FROM summed;
     """
     cluster = make_cluster([Zone("one"), Zone("two", rtt_ms=10)], schema, None)
     for sp in cluster.sps:
         assert execute(sp, "SELECT count(*), sum(a) FROM pair") == [(1000, 500500)]
+        assert execute(sp, "SELECT total FROM twice") == [(1001000,)]
     assert verify.verify(cluster).consistent
 
 

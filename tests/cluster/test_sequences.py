@@ -3,10 +3,14 @@
 import psycopg
 from conftest import SCHEMA, MakeCluster
 from psp.cluster import verify
-from psp.cluster.local import Zone
+from psp.cluster.local import LocalCluster, Zone
 from psp.waiting import wait_until
 from support import WAIT_S, execute, wait_streaming
 
+OUT_OF_CLASS = (
+    "SELECT (d.last_value - q.base - q.increment * i.sp_id) % q.stride <> 0 "
+    "FROM document_id_seq d, psp.sequences q, psp.identity i WHERE q.sequence_name = 'document_id_seq'"
+)
 INSERT = "INSERT INTO document (note) VALUES ('x') RETURNING id"
 
 
@@ -34,3 +38,20 @@ def test_numbers_that_a_crash_gave_back_are_not_drawn_again(make_cluster: MakeCl
     assert len(again) == 40
     assert not again & drawn
     assert verify.verify(cluster).consistent
+
+
+def test_the_daemon_sets_right_what_setval_has_done(cluster: LocalCluster) -> None:
+    """As an application does after a bulk load: the number belongs to another SP."""
+    one, two, _ = cluster.sps
+    drawn = {execute(sp, INSERT)[0][0] for sp in (one, two)}
+    with psycopg.connect(one.admin_dsn, autocommit=True) as admin:
+        verify.wait_drained(cluster)
+        admin.execute("SELECT setval('document_id_seq', (SELECT max(id) + 1 FROM document))")
+        wait_until(
+            "the sequence to be set right",
+            lambda: admin.execute(OUT_OF_CLASS).fetchall() == [(False,)],
+            WAIT_S,
+        )
+    again = {execute(sp, INSERT)[0][0] for _ in range(100) for sp in (one, two)}
+    assert len(again) == 200
+    assert not again & drawn

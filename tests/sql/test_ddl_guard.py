@@ -179,6 +179,8 @@ SUPERUSERS = [
     "ALTER TABLE psp.tables ADD COLUMN x int",
     "DROP TABLE psp.write_set",
     "SET LOCAL session_replication_role = replica;\nCREATE TABLE x (a int)",
+    "DROP EXTENSION dblink CASCADE",
+    "ALTER EXTENSION dblink SET SCHEMA other",
     "CREATE SUBSCRIPTION x CONNECTION 'host=127.0.0.1 port=1' PUBLICATION p WITH (connect = false)",
 ]
 
@@ -297,6 +299,25 @@ def test_plain_indexes_may_be_made_concurrently(app: Pair, statement: str) -> No
     assert relations(app) == before
 
 
+ELSEWHERE = [
+    "CREATE UNIQUE INDEX CONCURRENTLY ON summed (sum)",
+    'CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS x ON public."summed"(sum)',
+    "CREATE UNIQUE INDEX CONCURRENTLY x ON ONLY scratch ((100 / t)) WHERE positive(t)",
+]
+
+
+@pytest.mark.parametrize("statement", ELSEWHERE)
+def test_indexes_of_what_is_not_captured_may_be_made_concurrently(app: Pair, statement: str) -> None:
+    before = relations(app)
+    with app.connect_as_application(autocommit=True) as connection:
+        connection.execute(statement.encode())
+        (made,) = set(relations(app)) - set(before)
+        if "summed" in statement:
+            connection.execute("REFRESH MATERIALIZED VIEW CONCURRENTLY summed")
+        connection.execute(f"DROP INDEX CONCURRENTLY {made[0]}".encode())
+    assert relations(app) == before
+
+
 def test_the_word_concurrently_does_no_harm(app: Pair) -> None:
     with app.connect_as_application() as connection:
         connection.execute("DO $$ BEGIN /* not concurrently */ CREATE INDEX ON t ((v IS NULL)); END $$")
@@ -327,3 +348,37 @@ TEMPORARY_REFERENCES = [
 def test_no_foreign_keys_between_temporary_tables(app: Pair, script: str) -> None:
     with app.connect_as_application() as connection, refused("ON COMMIT DELETE ROWS"):
         run_all(connection, script)
+
+
+SETTINGS = [
+    "SET standard_conforming_strings = off; SET quote_all_identifiers = on; SET backslash_quote = off",
+    "SET search_path = other, public; SET DateStyle = German; SET TIME ZONE 'Asia/Tokyo'; SET lc_monetary = 'C'",
+    "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; SET jit_above_cost = 0",
+    "SET default_transaction_read_only = off; SET transform_null_equals = on; SET row_security = off",
+]
+NOT_BLINDED = [
+    "CREATE INDEX ON t ((100 / v))",
+    "DROP INDEX t_s",
+    "ALTER TABLE t DISABLE TRIGGER USER",
+    "CREATE TABLE x (a int)",
+    "ALTER TYPE mood ADD VALUE 'c'",
+    "CREATE TEMP TABLE x () INHERITS (t)",
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_no_setting_blinds_the_guard(app: Pair, settings: str) -> None:
+    with app.connect_as_application(autocommit=True) as connection:
+        connection.execute(settings.encode())
+        for statement in NOT_BLINDED:
+            with refused():
+                connection.execute(statement.encode())
+        for statement in ("CREATE UNIQUE INDEX CONCURRENTLY x ON t (v)", "DROP INDEX CONCURRENTLY public.t_s"):
+            with refused():
+                connection.execute(statement.encode())
+        connection.execute("ALTER TABLE t SET (fillfactor = 70)")  # nothing seems to have changed
+        connection.execute("ALTER TABLE t RESET (fillfactor)")
+    with app.connect() as connection:
+        connection.execute("SET quote_all_identifiers = on")
+        with refused():
+            connection.execute("DROP EXTENSION dblink CASCADE")

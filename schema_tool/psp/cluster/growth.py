@@ -10,6 +10,7 @@ from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.output import PspError
 from psp.schema.adopt import adopt_database
 from psp.schema.join import prepare_join
+from psp.schema.materialized import refresh
 from psp.schema.primary import mark_released
 from psp.waiting import WaitTimeout, wait_until
 
@@ -82,6 +83,7 @@ def _join(cluster: LocalCluster, sp: SpNode, progress: JoinProgress) -> None:
     try:
         cluster.mark_adopted(sp.name)
         wait_joined(sp, progress)
+        refresh(sp.admin_dsn, cluster.report)
     except BaseException:
         cluster.reset_database(sp.name)
         with psycopg.connect(cluster.primary_dsn) as connection:

@@ -1,4 +1,4 @@
-"""`psp schema`: check, adopt, join, convert, release."""
+"""`psp schema`: check, adopt, join, refresh, convert, release."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from psp.schema import primary
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
 from psp.schema.join import prepare_join
+from psp.schema.materialized import refresh
 from psp.schema.model import Mode
 from psp.schema.modes import check
 from psp.schema.release import release
@@ -148,7 +149,7 @@ def join_command(dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName =
 
     The command restores the schema; roles that it names are created where they are missing, without LOGIN.
     The semi-primary's daemon, once started, copies the rows while the others commit; until the copy is
-    complete, transactions that write here end with 08006.
+    complete, transactions that write here end with 08006. Then psp schema refresh fills materialized views.
 
     [bold]Example[/]
 
@@ -161,6 +162,20 @@ def join_command(dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName =
 
 def _say(text: str) -> None:
     error_console.print(Text(text))
+
+
+@app.command("refresh")
+def refresh_command(dsn: Dsn) -> None:
+    """Fills the materialized views of a semi-primary that has joined, once its copy of the rows is complete.
+
+    Each semi-primary refreshes materialized views for itself. The command takes those that have no rows yet.
+
+    [bold]Example[/]
+
+        psp schema refresh "host=db2 dbname=shop"
+    """
+    with errors_shown():
+        console.print(Text(f"{refresh(dsn, _say)} materialized views refreshed"))
 
 
 @app.command("convert")

@@ -31,12 +31,9 @@ FIRST_FILES = (
     "hook.sql.j2",
 )
 GUARD_FILES = (
-    "captured_relations.sql",
-    "guarded_state.sql",
-    "ddl_guard.sql",
-    "guard_watch.sql",
+    "captured_relations.sql", "guarded_state.sql", "ddl_checks.sql", "ddl_guard.sql", "guard_watch.sql",
     "ddl_start.sql",
-)
+)  # fmt: skip
 LAST_FILES = (
     *GUARD_FILES,
     "grants.sql",

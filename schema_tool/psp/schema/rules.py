@@ -75,7 +75,7 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     for name in facts.materialized_views:
         yield Problem("note", f"materialized view {name}",
                       "each SP refreshes it for itself; one that joins has none of its rows",
-                      "REFRESH MATERIALIZED VIEW at each SP that has joined")  # fmt: skip
+                      "psp schema refresh at each SP that has joined")  # fmt: skip
     tables = database.captured_tables
     rows, size = sum(t.rows_about for t in tables), sum(t.bytes for t in tables)
     yield Problem(

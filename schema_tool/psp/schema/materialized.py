@@ -1,0 +1,24 @@
+"""Materialized views of a semi-primary that has joined: the restored schema has them without rows."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+
+from psp.paths import sql_dir
+from psp.schema.locks import Say
+
+
+def refresh(dsn: str, say: Say) -> int:
+    """Refreshes those that have never been; returns how many. One that fails is told, and left out."""
+    count = 0
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        query = (sql_dir("catalog") / "unpopulated_views.sql").read_bytes()
+        for schema, name in connection.execute(query).fetchall():
+            try:
+                statement = sql.SQL("REFRESH MATERIALIZED VIEW {}").format(sql.Identifier(schema, name))
+                connection.execute(statement)
+                count += 1
+            except psycopg.Error as error:
+                say(f"materialized view {schema}.{name}: {error}")
+    return count

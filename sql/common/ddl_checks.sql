@@ -1,0 +1,210 @@
+-- The single checks of the guard against schema changes (ddl_guard.sql). Each raises 0A000 with what is wrong.
+
+CREATE FUNCTION psp.refuse_ddl(
+    object text, command text,
+    detail text DEFAULT 'The change would reach this semi-primary only.',
+    hint text DEFAULT 'Release the database with "psp schema release", change it and adopt it again.'
+) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING
+        ERRCODE = 'feature_not_supported',
+        MESSAGE = format('psp: %s of %s is not supported while the database is part of a cluster',
+                         command, object),
+        DETAIL = detail,
+        HINT = hint;
+END $$;
+
+CREATE FUNCTION psp.is_captured(relation oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_class c
+          JOIN pg_namespace n ON n.oid = c.relnamespace
+          JOIN psp.guarded_relations g
+            ON g.kind = 'relation' AND (g.schema_name, g.relation_name) = (n.nspname, c.relname)
+         WHERE c.oid = relation)
+$$;
+
+-- The commit hook talks through dblink, wherever the extension is.
+CREATE FUNCTION psp.is_needed_extension(extension text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT extension = 'dblink' AND EXISTS (SELECT FROM psp.identity WHERE mode = 'native')
+$$;
+
+-- Temporary tables. A foreign key between them: PostgreSQL empties tables ON COMMIT DELETE ROWS at the very end
+-- of COMMIT, and fails then if another table refers to one.
+CREATE FUNCTION psp.check_temporary(relation oid, object text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent
+                WHERE i.inhrelid = relation AND p.relpersistence = 'p') THEN
+        PERFORM psp.refuse_ddl(
+            object, command,
+            'The rows of a temporary table would be part of a captured table, and of no other semi-primary''s.',
+            'CREATE TEMPORARY TABLE … (LIKE …) makes a table of the same columns.');
+    ELSIF EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = relation AND k.contype = 'f') THEN
+        PERFORM psp.refuse_ddl(
+            object, command,
+            'It has a foreign key to a temporary table. If that one has ON COMMIT DELETE ROWS, PostgreSQL fails '
+            'at the end of COMMIT, when the primary has committed the transaction already.',
+            'Leave out the foreign key, or use unlogged tables.');
+    END IF;
+END $$;
+
+-- What in an index might refuse a row that another server has taken; null: nothing. The expressions and the
+-- predicate may hold only what cannot fail, whatever the row is.
+CREATE FUNCTION psp.risk_of_index(index oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT min(coalesce('function ' || f.oid::regprocedure, lower(m.found[1])))
+      FROM pg_index i
+     CROSS JOIN LATERAL regexp_matches(concat(i.indexprs::text, i.indpred::text),
+                                       '\{(\w+)|:(?:op)?funcid (\d+)', 'g') m(found)
+      LEFT JOIN pg_proc f ON f.oid = m.found[2]::oid
+     WHERE i.indexrelid = index
+       AND CASE WHEN m.found[1] IS NOT NULL
+                THEN m.found[1] NOT IN (
+                     'VAR', 'CONST', 'FUNCEXPR', 'OPEXPR', 'DISTINCTEXPR', 'NULLIFEXPR', 'SCALARARRAYOPEXPR',
+                     'BOOLEXPR', 'NULLTEST', 'BOOLEANTEST', 'RELABELTYPE', 'COALESCE', 'CASE', 'WHEN')
+                ELSE f.oid IS NULL OR f.oid >= 16384 OR NOT (
+                     f.proleakproof
+                     OR f.proname ~ '^(numeric|enum|uuid|date|timestamp|timestamptz|jsonb)_(eq|ne|lt|le|gt|ge)$'
+                     OR f.proname IN (
+                         'lower', 'upper', 'md5', 'length', 'char_length', 'octet_length', 'btrim', 'ltrim',
+                         'rtrim', 'jsonb_object_field', 'jsonb_object_field_text', 'json_object_field_text',
+                         'jsonb_exists', 'jsonb_contains')) END
+$$;
+
+CREATE FUNCTION psp.check_index(index oid, object text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    risk text := psp.risk_of_index(index);
+BEGIN
+    IF EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = index AND (i.indisunique OR i.indisexclusion)) THEN
+        PERFORM psp.refuse_ddl(object, command,
+                               'A unique index at this semi-primary only could refuse rows that are committed.');
+    ELSIF risk IS NOT NULL THEN
+        PERFORM psp.refuse_ddl(
+            object, command,
+            format('An index is local to this semi-primary. This one uses %s, which could fail for a row that '
+                   'is committed.', risk),
+            'Index plain columns, or release the database, make the index and adopt the database again.');
+    END IF;
+END $$;
+
+-- Which captured relation the object is part of the definition of: a type, or a function of a CHECK, an index or
+-- a generated column, at any depth. Null: of none. A column's default, triggers and policies may change: they
+-- decide what is written, not what becomes of rows that are committed.
+CREATE FUNCTION psp.relied_on_by(class oid, object oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    WITH RECURSIVE users(classid, objid) AS (
+        SELECT class, object
+        UNION
+        SELECT n.classid, n.objid FROM users u
+         CROSS JOIN LATERAL (
+            SELECT d.classid, d.objid FROM pg_depend d
+             WHERE d.refclassid = u.classid AND d.refobjid = u.objid AND d.deptype IN ('n', 'a', 'i')
+               AND d.classid NOT IN (
+                   'pg_rewrite'::regclass, 'pg_trigger'::regclass, 'pg_policy'::regclass, 'pg_cast'::regclass,
+                   'pg_publication_rel'::regclass, 'pg_statistic_ext'::regclass)
+            UNION ALL  -- a domain's CHECK
+            SELECT 'pg_type'::regclass, k.contypid FROM pg_constraint k
+             WHERE u.classid = 'pg_constraint'::regclass AND k.oid = u.objid AND k.contypid <> 0
+            UNION ALL  -- the type of a composite type's relation
+            SELECT 'pg_type'::regclass, c.reltype FROM pg_class c
+             WHERE u.classid = 'pg_class'::regclass AND c.oid = u.objid AND c.relkind = 'c'
+            UNION ALL  -- members of an operator family
+            SELECT d.refclassid, d.refobjid FROM pg_depend d
+             WHERE u.classid IN ('pg_amproc'::regclass, 'pg_amop'::regclass)
+               AND d.classid = u.classid AND d.objid = u.objid
+               AND d.refclassid IN ('pg_opclass'::regclass, 'pg_opfamily'::regclass)
+         ) n
+         WHERE u.classid <> 'pg_class'::regclass
+            OR EXISTS (SELECT FROM pg_class c WHERE c.oid = u.objid AND c.relkind IN ('c', 'v', 'm'))
+    ), relations AS (
+        SELECT coalesce(i.indrelid, k.conrelid, f.adrelid,
+                        CASE WHEN u.classid = 'pg_class'::regclass THEN u.objid END) AS relation
+          FROM users u
+          LEFT JOIN pg_index i ON u.classid = 'pg_class'::regclass AND i.indexrelid = u.objid
+          LEFT JOIN pg_constraint k
+            ON u.classid = 'pg_constraint'::regclass AND k.oid = u.objid AND k.conrelid <> 0
+          LEFT JOIN (pg_attrdef f JOIN pg_attribute a
+                     ON (a.attrelid, a.attnum) = (f.adrelid, f.adnum) AND a.attgenerated <> '')
+            ON u.classid = 'pg_attrdef'::regclass AND f.oid = u.objid
+         WHERE (u.classid, u.objid) <> (class, object)
+    )
+    SELECT min(relation::regclass::text) FROM relations WHERE relation <> 0 AND psp.is_captured(relation)
+$$;
+
+-- Permanent tables and sequences that are not known, and captured ones that are gone or changed, wherever they
+-- are: a command need not tell all that it has changed.
+CREATE FUNCTION psp.check_all(command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    r record;
+BEGIN
+    FOR r IN SELECT * FROM psp.changed_relations LOOP
+        PERFORM psp.refuse_ddl(format('%I.%I', r.schema_name, r.relation_name), command);
+    END LOOP;
+    FOR r IN SELECT u.kind, u.relation::regclass::text AS label, c.relispartition
+               FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation LOOP
+        IF r.relispartition THEN
+            PERFORM psp.refuse_ddl(
+                r.label, command,
+                'The partition would exist at this semi-primary only, and others have no place for its rows.',
+                'Make partitions for the time to come, and a DEFAULT partition, before adoption. For a new one '
+                'release the database with "psp schema release", create it and adopt the database again.');
+        END IF;
+        PERFORM psp.refuse_ddl(
+            r.label, command,
+            CASE r.kind WHEN 'S' THEN 'Every semi-primary would draw the same numbers from it.'
+                        ELSE 'The table would exist here only, and its rows would not be certified.' END,
+            'Make it temporary or unlogged, if it may stay local. Otherwise release the database with '
+            '"psp schema release", create it and adopt the database again.');
+    END LOOP;
+    FOR r IN SELECT s.child::regclass::text AS child, s.parent::regclass AS parent FROM psp.stray_children s LOOP
+        PERFORM psp.refuse_ddl(r.child, command,
+                               format('Its rows would be part of %s, and of no other semi-primary''s.', r.parent));
+    END LOOP;
+END $$;
+
+-- A relation that a command has touched: an ordinary one, a sequence, or the table of an index or a trigger.
+CREATE FUNCTION psp.check_touched(relation oid, object text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequences oid[] := ARRAY(SELECT d.objid FROM pg_depend d JOIN pg_class c ON c.oid = d.objid
+                              WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                                AND d.refobjid = relation AND d.deptype IN ('a', 'i') AND c.relkind = 'S');
+    sequence  regclass;
+    changed   record;
+BEGIN
+    IF EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind = 'S') THEN
+        sequences := ARRAY[relation];
+    ELSIF NOT psp.is_captured(relation) THEN
+        IF EXISTS (SELECT FROM pg_constraint k
+                    WHERE k.conrelid = relation AND k.contype = 'f' AND psp.is_captured(k.confrelid)) THEN
+            PERFORM psp.refuse_ddl(
+                object, command,
+                'Its foreign key would be checked at this semi-primary only: rows of the captured table that '
+                'another one deletes would leave their references behind.');
+        END IF;
+        RETURN;
+    ELSIF (SELECT version FROM psp.guarded_by) <> psp.major_version() THEN
+        PERFORM psp.refuse_ddl(object, command,
+                               'PostgreSQL has been upgraded, and the guard has not been renewed yet.',
+                               'Start psp-semi-primary.');
+    END IF;
+    SELECT * INTO changed FROM psp.changed_objects(sequences || relation) LIMIT 1;
+    IF FOUND THEN
+        PERFORM psp.refuse_ddl(
+            object, command,
+            format('It would change the %s %I of %I.%I at this semi-primary only.',
+                   changed.kind, changed.name, changed.schema_name, changed.relation_name));
+    END IF;
+    FOREACH sequence IN ARRAY sequences LOOP
+        IF psp.is_out_of_class(sequence) THEN
+            PERFORM psp.refuse_ddl(
+                object, command,
+                format('Sequence %s would draw numbers that belong to other semi-primaries.', sequence));
+        END IF;
+    END LOOP;
+END $$;
