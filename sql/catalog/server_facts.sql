@@ -23,4 +23,10 @@ SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_ta
              WHERE c.relkind = 'm' ORDER BY 1) AS materialized_views,
        ARRAY(SELECT s.subname::text FROM pg_subscription s
              WHERE s.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())) AS subscriptions,
+       ARRAY(SELECT k.conrelid::regclass::text FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+             WHERE k.contype = 'f' AND c.relpersistence = 't'
+             UNION
+             SELECT i.inhrelid::regclass::text FROM pg_inherits i
+             JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent
+             WHERE c.relpersistence = 't' AND p.relpersistence = 'p') AS temporary_tables,
        to_regclass('psp.guarded_objects') IS NOT NULL AS guarded

@@ -135,6 +135,20 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT min(relation::regclass::text) FROM relations WHERE relation <> 0 AND psp.is_captured(relation)
 $$;
 
+CREATE FUNCTION psp.check_owners(command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    r record;
+BEGIN
+    FOR r IN SELECT p.relation::regclass::text AS label, p.owner::regrole AS owner FROM psp.powerless_owners p LOOP
+        PERFORM psp.refuse_ddl(
+            r.label, command,
+            format('Rows of other servers are written as the owner of the table, %s. The owner needs SELECT, INSERT, '
+                   'UPDATE and DELETE on it, and USAGE of its schema.', r.owner),
+            'Grant them to the owner.');
+    END LOOP;
+END $$;
+
 -- Permanent tables and sequences that are not known, and captured ones that are gone or changed, wherever they
 -- are: a command need not tell all that it has changed.
 CREATE FUNCTION psp.check_all(command text) RETURNS void

@@ -66,6 +66,9 @@ BEGIN
     IF NOT is_local OR tg_tag = 'DROP OWNED' THEN
         PERFORM psp.check_all(tg_tag);
     END IF;
+    IF tg_tag IN ('REVOKE', 'DROP OWNED', 'ALTER SCHEMA') THEN
+        PERFORM psp.check_owners(tg_tag);
+    END IF;
 END $$;
 
 -- Whether something that was dropped is psp's, a captured relation, or a part of one. By names: it is gone.

@@ -146,6 +146,21 @@ SELECT i.inhrelid AS child, i.inhparent AS parent
   FROM pg_inherits i JOIN captured p ON p.oid = i.inhparent JOIN pg_class c ON c.oid = i.inhrelid
  WHERE c.relkind IN ('r', 'p', 'f') AND NOT EXISTS (SELECT FROM captured o WHERE o.oid = i.inhrelid);
 
+-- Captured tables whose owner may not write them any more: rows of other servers come in as the owner.
+CREATE VIEW psp.powerless_owners AS
+WITH captured AS MATERIALIZED (
+    SELECT c.oid, c.relowner, c.relacl, n.oid AS namespace FROM psp.guarded_relations g
+      JOIN pg_namespace n ON n.nspname = g.schema_name
+      JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = g.relation_name
+     WHERE g.kind = 'relation' AND c.relkind IN ('r', 'p'))
+SELECT c.oid AS relation, c.relowner AS owner FROM captured c
+ WHERE c.relacl IS NOT NULL
+   AND NOT (has_table_privilege(c.relowner, c.oid, 'SELECT') AND has_table_privilege(c.relowner, c.oid, 'INSERT')
+            AND has_table_privilege(c.relowner, c.oid, 'UPDATE') AND has_table_privilege(c.relowner, c.oid, 'DELETE'))
+UNION
+SELECT min(c.oid::bigint)::oid, c.relowner FROM captured c GROUP BY c.relowner, c.namespace
+HAVING NOT has_schema_privilege(c.relowner, c.namespace, 'USAGE');
+
 -- What is not as it was, of these relations and sequences.
 CREATE FUNCTION psp.changed_objects(relations oid[])
 RETURNS TABLE (schema_name name, relation_name name, kind text, name name)

@@ -289,7 +289,5 @@ def forge(admin: psycopg.Connection[Any], statement: LiteralString) -> None:
     admin.execute((paths.sql_dir("native") / "apply_claim.sql").read_bytes())
     admin.execute("SET LOCAL session_replication_role = replica")
     admin.execute(statement)
-    admin.execute(
-        "UPDATE psp.apply_session SET (pid, server_start) = (SELECT pid, server_start FROM worker)"
-    )
+    admin.execute("UPDATE psp.apply_session SET (pid, server_start) = (SELECT pid, server_start FROM worker)")
     admin.commit()

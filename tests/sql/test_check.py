@@ -70,6 +70,8 @@ CASES = [
      "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE UNIQUE INDEX ON t (b) WHERE b ==== 1"),
     ("error", "dblink", "CREATE EXTENSION dblink"),
     ("note", "unlogged", "CREATE UNLOGGED TABLE t (a int)"),
+    ("warning", "leave their references",
+     "CREATE TABLE t (a int PRIMARY KEY); CREATE UNLOGGED TABLE u (a int REFERENCES t)"),
     ("note", "none of its rows", "CREATE MATERIALIZED VIEW m AS SELECT 1"),
     ("error", "no other server would get",
      "CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1' PUBLICATION p "
@@ -122,6 +124,17 @@ def test_prepared_transaction(pair: Pair) -> None:
         found = problems(pair)
         connection.execute("ROLLBACK PREPARED 'left'")
     assert any("left" in p.object and p.severity == "error" for p in found)
+
+
+@pytest.mark.parametrize("script", [
+    "CREATE TEMP TABLE p (a int PRIMARY KEY); CREATE TEMP TABLE c (a int REFERENCES p)",
+    "CREATE TEMP TABLE c () INHERITS (t)",
+])  # fmt: skip
+def test_temporary_tables_that_are_there_already(pair: Pair, script: str) -> None:
+    pair.run("CREATE TABLE t (a int PRIMARY KEY)")
+    with pair.connect(autocommit=True) as connection:
+        connection.execute(script.encode())
+        assert any(p.severity == "error" and p.object.startswith("temporary table") for p in problems(pair))
 
 
 def test_database_setting(pair: Pair) -> None:

@@ -1,4 +1,4 @@
-"""pg_dump by the owner of an adopted database, who is no superuser, and what a restore of it gives (docs/operating.md)."""
+"""pg_dump by the owner of an adopted database, who is no superuser, and its restore (docs/operating.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def test_the_owner_dumps_and_restores_a_plain_database(pair: Pair, tmp_path: Pat
     target = make_conninfo(pair.server.dsn(restored), user=APPLICATION)
     run("pg_restore", "--exit-on-error", f"--use-list={listing}", f"--dbname={target}", str(dump))
     with psycopg.connect(target) as connection:
-        assert connection.execute("SELECT id, s FROM own.t JOIN own.shown USING (id) ORDER BY 1").fetchall() == [
+        assert connection.execute(
+            "SELECT id, s FROM own.t JOIN own.shown USING (id) ORDER BY 1"
+        ).fetchall() == [
             (1, "a"),
             (2, "b"),
         ]

@@ -229,6 +229,10 @@ class Database:
     def captured_tables(self) -> tuple[Table, ...]:
         return tuple(table for table in self.tables if table.is_captured)
 
+    def is_captured(self, oid: int) -> bool:
+        """Whether it is a captured table, or a partition of one."""
+        return any(oid == relation.oid for table in self.captured_tables for relation in table.relations)
+
     def encoding(self, type_oid: int) -> Encoding:
         """How values travel. As text if the image would hold OIDs that another database does not share.
 

@@ -55,6 +55,10 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     for name in facts.subscriptions:
         yield Problem("error", f"subscription {name}", "it writes rows here that no other server would get",
                       "DROP SUBSCRIPTION; subscribe in another database, and write as a client")  # fmt: skip
+    for name in facts.temporary_tables:
+        yield Problem("error", f"temporary table {name}",
+                      "it has a foreign key, or inherits from a permanent table: psp refuses both",
+                      "end the session that has made it")  # fmt: skip
     if not facts.superuser:
         yield not_superuser(facts)
     if facts.default_isolation == "serializable":
@@ -103,6 +107,11 @@ def _table(database: Database, table: Table, add_keys: bool) -> Iterator[Problem
     if not table.is_captured:
         what = "a foreign table" if table.kind == "f" else "unlogged"
         yield Problem("note", f"table {table.label}", f"it is {what}: it stays local to this server")
+        for key in table.foreign_keys:
+            if key.table_oid == table.oid and database.is_captured(key.parent_oid):
+                yield Problem("warning", f"foreign key {key.name} on {table.label}",
+                              "rows that other servers delete leave their references in this local table",
+                              "drop it, or make the table permanent")  # fmt: skip
         return
     yield from certification(database, table, add_keys)
     yield from _behaviour(table)

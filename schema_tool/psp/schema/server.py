@@ -46,6 +46,7 @@ class ServerFacts:
     event_triggers: list[str]
     materialized_views: list[str]
     subscriptions: list[str]
+    temporary_tables: list[str]  # with foreign keys, or inheriting from permanent ones
     guard_problems: list[str]  # of a database that is under psp: what its guard finds
 
 
