@@ -15,6 +15,15 @@ BEGIN
         HINT = hint;
 END $$;
 
+CREATE FUNCTION psp.refuse_partition(object text, command text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT psp.refuse_ddl(
+        object, command,
+        'The partition would exist at this semi-primary only, and others have no place for its rows.',
+        'Make partitions for the time to come, and a DEFAULT partition, before adoption. For a new one release the '
+        'database with "psp schema release", create it and adopt the database again.')
+$$;
+
 CREATE FUNCTION psp.is_captured(relation oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
@@ -162,11 +171,7 @@ BEGIN
     FOR r IN SELECT u.kind, u.relation::regclass::text AS label, c.relispartition
                FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation LOOP
         IF r.relispartition THEN
-            PERFORM psp.refuse_ddl(
-                r.label, command,
-                'The partition would exist at this semi-primary only, and others have no place for its rows.',
-                'Make partitions for the time to come, and a DEFAULT partition, before adoption. For a new one '
-                'release the database with "psp schema release", create it and adopt the database again.');
+            PERFORM psp.refuse_partition(r.label, command);
         END IF;
         PERFORM psp.refuse_ddl(
             r.label, command,

@@ -71,6 +71,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conformin
                'i'))[1]) i(name)
 $$;
 
+-- Whether it adds a partition to a captured table, or to one of that name. PostgreSQL would say only that psp's row
+-- triggers cannot be put on the partition.
+CREATE FUNCTION psp.adds_partition(statement text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT EXISTS (
+        SELECT FROM regexp_matches(statement, btrim(psp.statement_pattern(
+                   '(?: PARTITION OF|ALTER TABLE(?: IF EXISTS)?(?: ONLY)?) (NAME(?:\.NAME)?)'
+                   '(?= FOR| DEFAULT| ATTACH|_\()'), '^$'), 'gi') m(found)
+          JOIN psp.guarded_relations g
+            ON g.relation_name = psp.bare_name(m.found[1]) AND g.kind = 'relation' AND g.definition LIKE 'p %')
+$$;
+
 CREATE FUNCTION psp.on_ddl_start() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -82,6 +94,8 @@ BEGIN
             'a subscription', tg_tag,
             'Its rows would be written here without being certified, and reach no other server.',
             'Subscribe in another database, and write the rows from there through an application.');
+    ELSIF tg_tag IN ('CREATE TABLE', 'ALTER TABLE') AND statement ~* 'partition' AND psp.adds_partition(statement) THEN
+        PERFORM psp.refuse_partition('a partition', tg_tag);
     ELSIF statement !~* 'concurrently' THEN
         RETURN;
     END IF;
@@ -110,7 +124,7 @@ ANALYZE psp.guarded_relations, psp.guarded_objects;
 
 -- ENABLE ALWAYS: in a session with session_replication_role = replica, too.
 CREATE EVENT TRIGGER psp_on_ddl_start ON ddl_command_start
-    WHEN TAG IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE', 'CREATE SUBSCRIPTION')
+    WHEN TAG IN ('CREATE INDEX', 'DROP INDEX', 'CREATE TABLE', 'ALTER TABLE', 'CREATE SUBSCRIPTION')
     EXECUTE FUNCTION psp.on_ddl_start();
 CREATE EVENT TRIGGER psp_on_ddl ON ddl_command_end EXECUTE FUNCTION psp.on_ddl();
 CREATE EVENT TRIGGER psp_on_drop ON sql_drop EXECUTE FUNCTION psp.on_drop();
