@@ -11,7 +11,7 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
   settings.Text({.name = "database",
                  .description = "the primary's PostgreSQL database, a libpq connection string",
                  .required = true,
-                 .example = "host=127.0.0.1 port=5432 dbname=psp user=psp"},
+                 .example = "host=127.0.0.1 port=5432 dbname=psp user=psp_primary"},
                 &into->database);
   settings.Text({.name = "listen",
                  .description = "where semi-primaries connect, a ZeroMQ endpoint",

@@ -57,7 +57,7 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
   declared.Text({.name = "database",
                  .description = "the local PostgreSQL database, a libpq connection string",
                  .required = true,
-                 .example = "host=/var/run/postgresql dbname=app"},
+                 .example = "host=/var/run/postgresql dbname=app user=psp_semi_primary"},
                 &settings->database);
   declared.Text({.name = "primary",
                  .description = "where the primary listens, a ZeroMQ endpoint",

@@ -46,6 +46,18 @@ BEGIN
     END IF;
 END $$;
 
+-- A deferred trigger runs at COMMIT as the session's role, not as who caused it. Where it is enabled in the replica role, that
+-- is the daemon's, whose rights its owner does not have.
+CREATE FUNCTION psp.check_late_triggers(relation oid, object text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = relation AND t.tgdeferrable AND NOT t.tgisinternal
+                  AND t.tgenabled IN ('A', 'R')) THEN
+        PERFORM psp.refuse_ddl(object, command, 'A deferrable trigger that is ENABLE ALWAYS or REPLICA would run as the daemon''s role.',
+                               'Let the trigger be enabled as usual, or make it one that is not deferrable.');
+    END IF;
+END $$;
+
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -53,6 +65,9 @@ DECLARE
     is_local boolean := true;  -- nothing but temporary objects, rights and comments
 BEGIN
     FOR c IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
+        IF c.command_tag = 'ALTER TABLE' THEN
+            PERFORM psp.check_late_triggers(c.objid, c.object_identity, c.command_tag);
+        END IF;
         IF c.schema_name = 'pg_temp' THEN
             IF c.classid = 'pg_class'::regclass THEN
                 PERFORM psp.check_temporary(c.objid, c.object_identity, c.command_tag);

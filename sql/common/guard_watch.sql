@@ -5,7 +5,7 @@
 -- that was noted is still there by name, it is noted again. Until then the guard refuses each change of a captured
 -- relation.
 CREATE FUNCTION psp.refresh_guards() RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     missing bigint;
 BEGIN
@@ -59,7 +59,7 @@ $$;
 
 -- The first few of them; null: none. (Of numbers that are left only the first digit, or it would be news each time.)
 CREATE FUNCTION psp.guard_warnings() RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
     SELECT string_agg(regexp_replace(p.problem, '(: \d)(\d*)( numbers)', '\1…\3'), '; ' ORDER BY p.n)
                FILTER (WHERE p.n <= 5)
            || CASE WHEN count(*) > 5 THEN format('; and %s more', count(*) - 5) ELSE '' END

@@ -77,8 +77,9 @@ $$;
 -- primary has kept. The daemon calls it when it has caught up. Returns how many had to move.
 -- Values at the sequence's very end do not count: past them it could not go. To move, it keeps others from drawing
 -- for a moment; when it cannot have that soon it fails with lock_not_available, has moved nothing and is called again.
+-- (SECURITY DEFINER, as others that look at the application's tables and sequences, on which the daemon has no right.)
 CREATE FUNCTION psp.advance_sequences() RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     s       record;
     first   numeric;  -- this SP's first value

@@ -57,7 +57,7 @@ END $$;
 -- The daemon calls this every few seconds, and now and then for sequences too that nothing has been drawn from:
 -- these cost a query each. Returns how many had left their class.
 CREATE FUNCTION psp.align_sequences(undrawn boolean) RETURNS integer
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT count(*) FILTER (WHERE psp.align_sequence(s.sequence, s.first, s.stride))::integer
       FROM (SELECT c.oid AS sequence, q.stride, q.base + q.increment * i.sp_id::numeric AS first,
                    pg_sequence_last_value(c.oid) AS drawn

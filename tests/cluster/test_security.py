@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster
+from psp.cluster.pgserver import PRIMARY_ROLE, SP_ROLE
 from psp.waiting import wait_until
 from support import WAIT_S, adopted_pair, connect, execute
 
@@ -223,3 +224,13 @@ def test_nothing_lasts_in_the_session_of_the_apply_worker(attacked: LocalCluster
     with psycopg.connect(south.admin_dsn) as connection:
         rows = connection.execute("SELECT xid FROM psp.write_set").fetchall()
         assert rows == []
+
+
+def test_the_daemons_are_no_superusers(attacked: LocalCluster) -> None:
+    for dsn, role in ((attacked.primary_dsn, PRIMARY_ROLE), (attacked.sps[0].admin_dsn, SP_ROLE)):
+        with psycopg.connect(dsn) as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT a.usename::text, r.rolsuper FROM pg_stat_activity a "
+                "JOIN pg_roles r ON r.rolname = a.usename WHERE a.application_name ~ '^psp[ -]'"
+            ).fetchall()
+        assert rows == [(role, False)]

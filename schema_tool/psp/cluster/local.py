@@ -20,7 +20,15 @@ import psycopg
 from psycopg import sql
 
 from psp.cluster import daemons, processes, state
-from psp.cluster.pgserver import APP_ROLE, PgServer, StopMode, give_to_server
+from psp.cluster.pgserver import (
+    APP_ROLE,
+    PRIMARY_ROLE,
+    SP_ROLE,
+    SUPERUSER,
+    PgServer,
+    StopMode,
+    give_to_server,
+)
 from psp.cluster.ports import PortAllocator
 from psp.cluster.state import ClusterState, NodeState
 from psp.cluster.temporary import TemporaryFolder, remove_tree
@@ -304,7 +312,7 @@ class LocalCluster:
     def primary_config(self) -> dict[str, object]:
         """The configuration of the primary's daemon."""
         return {
-            "database": self.server(PRIMARY).socket_dsn(PRIMARY_DATABASE),
+            "database": self.server(PRIMARY).socket_dsn(PRIMARY_DATABASE, PRIMARY_ROLE),
             "listen": f"tcp://127.0.0.1:{self.state.node(PRIMARY).daemon_port}",
             **self.state.primary_options,
         }
@@ -315,11 +323,15 @@ class LocalCluster:
         port = node.relay_port or self.state.node(PRIMARY).daemon_port
         return {
             "name": name,
-            "database": self.server(name).socket_dsn(self.state.database),
+            "database": self.server(name).socket_dsn(self.state.database, self._daemon_role()),
             "primary": f"tcp://127.0.0.1:{port}",
             **self._by_mode(node),
             **self.state.sp_options,
         }
+
+    def _daemon_role(self) -> str:
+        """In views mode the daemon's workers still need a superuser (docs/security.md)."""
+        return SP_ROLE if self.state.mode == "native" else SUPERUSER
 
     def _by_mode(self, node: NodeState) -> dict[str, object]:
         """Where commits arrive: from PostgreSQL's hook, or from clients."""

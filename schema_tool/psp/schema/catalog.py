@@ -83,7 +83,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
             columns=tuple(Column(**_without(c, "table_oid")) for c in columns[row["oid"]]),
             indexes=tuple(indexes[row["oid"]]),
             partition_indexes=tuple(i for oid in tree if oid != row["oid"] for i in indexes[oid]),
-            triggers=tuple(Trigger(t["name"], t["enabled"]) for oid in tree for t in triggers[oid]),
+            triggers=tuple(Trigger(**_without(t, "table_oid")) for oid in tree for t in triggers[oid]),
             foreign_keys=tuple(
                 ForeignKey(**f) for f in foreign_keys if {f["table_oid"], f["parent_oid"]} & set(tree)
             ),

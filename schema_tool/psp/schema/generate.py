@@ -37,6 +37,7 @@ GUARD_FILES = (
 LAST_FILES = (
     *GUARD_FILES,
     "grants.sql",
+    "daemon_role.sql",
 )  # after everything else: schema changes are refused then
 
 TEXT_SETTINGS = """

@@ -113,6 +113,7 @@ class Index:
 class Trigger:
     name: str
     enabled: str  # O origin, D disabled, R replica, A always
+    deferrable: bool
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from psp.schema.server import refuse_encoding
 
 SLOTS = 64  # by default, as in sql/primary/schema.sql
 SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
+ROLE_FILE = "daemon_role.sql"  # the rights of the daemon's role, again after each upgrade
 SCHEMA_VERSION = 5  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
 DAEMON_LOCK = (7369584, 1)  # primary/startup.cc
 
@@ -37,6 +38,7 @@ def init_primary(dsn: str) -> None:
         if row is not None and row[0]:
             raise PspError("the database has a schema psp already", "use an empty database for the primary")
         run_script(connection, (sql_dir("primary") / SCHEMA_FILE).read_text())
+        run_script(connection, (sql_dir("primary") / ROLE_FILE).read_text())
 
 
 def upgrade_primary(dsn: str) -> int:
@@ -53,6 +55,7 @@ def upgrade_primary(dsn: str) -> int:
             raise PspError("psp-primary is serving this database", "stop it first")
         for version in range(found + 1, SCHEMA_VERSION + 1):
             run_script(connection, (sql_dir("primary") / "upgrades" / f"{version}.sql").read_text())
+        run_script(connection, (sql_dir("primary") / ROLE_FILE).read_text())
         return found
 
 

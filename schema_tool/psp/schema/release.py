@@ -11,6 +11,7 @@ from psycopg import sql
 
 from psp.mrv.ring import forget_part
 from psp.output import PspError
+from psp.paths import sql_dir
 from psp.schema import locks, primary
 from psp.schema.catalog import read_database
 from psp.schema.farewell import Farewell, Self, ask_primary, read_self, without_primary
@@ -104,6 +105,7 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
         _unstride(connection, database, sequence)
     forget_part(connection)
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
+    connection.execute((sql_dir("common") / "drop_daemon_role.sql").read_bytes())
     if drop_keys:
         for table in database.captured_tables:
             _drop_key(connection, table)

@@ -104,6 +104,11 @@ def _dblink(database: Database, facts: ServerFacts) -> Iterator[Problem]:
 
 
 def _table(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:
+    for trigger in table.triggers:
+        if trigger.enabled in "AR" and trigger.deferrable:
+            yield Problem("error", f"trigger {trigger.name} on {table.label}",
+                          "deferrable, and ENABLE ALWAYS or REPLICA: it would run as the daemon's role",
+                          f"ALTER TABLE … ENABLE TRIGGER {trigger.name}")  # fmt: skip
     if not table.is_captured:
         what = "a foreign table" if table.kind == "f" else "unlogged"
         yield Problem("note", f"table {table.label}", f"it is {what}: it stays local to this server")

@@ -1,0 +1,32 @@
+-- The role as which psp-semi-primary logs in, and its rights (docs/security.md): on psp's tables and functions, to write rows
+-- without capturing them again, to see which sessions are in the way of those, and to end them. It has no right on the
+-- application's tables: the functions that belong to the tables' owners write there. Run by a superuser after grants.sql.
+DO $$
+DECLARE
+    psp_function regprocedure;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'psp_semi_primary') THEN
+        CREATE ROLE psp_semi_primary LOGIN;
+    END IF;
+    GRANT pg_monitor, pg_signal_backend TO psp_semi_primary;
+    GRANT SET ON PARAMETER session_replication_role, deadlock_timeout TO psp_semi_primary;
+    EXECUTE pg_catalog.format('GRANT CONNECT ON DATABASE %I TO psp_semi_primary', pg_catalog.current_database());
+    GRANT USAGE ON SCHEMA psp TO psp_semi_primary;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA psp TO psp_semi_primary;
+    -- Not dblink's, with which it could reach other servers.
+    FOR psp_function IN
+        SELECT f.oid FROM pg_catalog.pg_proc f
+         WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace
+           AND f.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
+                            WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = f.oid AND d.deptype = 'e')
+    LOOP
+        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO psp_semi_primary', psp_function);
+    END LOOP;
+    -- Multi-Record Values: what their transactions met is told there.
+    IF pg_catalog.to_regclass('psp_mrv.outcomes') IS NOT NULL THEN
+        GRANT USAGE ON SCHEMA psp_mrv TO psp_semi_primary;
+        GRANT SELECT ON psp_mrv.columns TO psp_semi_primary;
+        GRANT INSERT ON psp_mrv.outcomes TO psp_semi_primary;
+    END IF;
+END $$;
