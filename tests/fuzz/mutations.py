@@ -81,31 +81,6 @@ MUTATIONS = (
         "values as text depend on the session's settings",
         ((CAPTURE, "{%- if has_text %} SET xmloption", "{%- if false %} SET xmloption"),),
     ),
-    Mutation(
-        "numbers of equal value are different keys",
-        (
-            (
-                "schema_tool/psp/schema/keys.py",
-                'f"pg_catalog.trim_scale({value}::pg_catalog.numeric)"',
-                "value",
-            ),
-        ),
-    ),
-    Mutation("unique values are not certified", ((CAPTURE, "{%- for g in guards %}", "{%- for g in [] %}"),)),
-    Mutation(
-        "the second of two writers of a row wins",
-        (
-            (
-                "sql/primary/certify_batch.sql",
-                "WHERE f.last_t > coalesce",
-                "WHERE false AND f.last_t > coalesce",
-            ),
-        ),
-    ),
-    Mutation(
-        "unique values that change hands meet on the way",
-        (("semi_primary/apply/batch.cc", "replace_all || entry.has_guards ||", "replace_all ||"),),
-    ),
 )
 
 
