@@ -1,6 +1,7 @@
 """A COMMIT that is cancelled while the primary decides ends in doubt; psp.outcome tells what became of it."""
 
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,41 @@ def test_a_statement_timeout_does_not_reach_it(far: LocalCluster) -> None:
         connection.commit()
     wait_for_row(far.sp("near"), "SELECT note FROM document")
     assert verify.verify(far).consistent
+
+
+def test_many_cancels_and_the_next_commit(far: LocalCluster) -> None:
+    """However many cancels arrive, COMMIT says "unknown", or that it is done; the session's next one is sound."""
+    sp = far.sp("far")
+    told: list[str | None] = []
+
+    def commit(connection: psycopg.Connection[Any]) -> None:
+        try:
+            connection.commit()
+            told.append(None)
+        except psycopg.Error as error:
+            told.append(error.sqlstate)
+
+    with connect(sp) as connection, psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
+        pid = connection.info.backend_pid
+        for attempt in range(6):
+            connection.execute("INSERT INTO counter VALUES (%s, 0)", (f"cancelled {attempt}",))
+            row = connection.execute("SELECT psp.transaction_id()").fetchone()
+            committer = threading.Thread(target=commit, args=(connection,))
+            committer.start()
+            if attempt > 0:  # the hook holds its lock while it connects for the first time, too
+                wait_until("the hook to wait", partial(waits_in_hook, admin, pid), WAIT_S)
+                for _ in range(3):
+                    admin.execute("SELECT pg_cancel_backend(%s)", (pid,))
+            committer.join(WAIT_S)
+            if told[-1] is not None:
+                connection.rollback()
+            outcome = connection.execute("SELECT psp.outcome(%s)", row).fetchone()
+            assert outcome == ("committed",) or (outcome == ("aborted",) and told[-1] is not None), told
+            connection.commit()
+            connection.execute("INSERT INTO counter VALUES (%s, 0)", (f"after {attempt}",))
+            connection.commit()
+            if outcome == ("committed",):
+                wait_for_row(sp, "SELECT 1 FROM counter WHERE name = %s", (f"cancelled {attempt}",))
+    assert set(told) <= {None, OUTCOME_UNKNOWN}, told
+    assert OUTCOME_UNKNOWN in told
+    assert verify.verify(far, WAIT_S).consistent
