@@ -113,3 +113,19 @@ def test_many_cancels_and_the_next_commit(far: LocalCluster) -> None:
     assert set(told) <= {None, OUTCOME_UNKNOWN}, told
     assert OUTCOME_UNKNOWN in told
     assert verify.verify(far, WAIT_S).consistent
+
+
+def test_a_statement_timeout_in_a_procedures_commit(far: LocalCluster) -> None:
+    """There the time for the CALL goes on, so it ends in doubt, and says so."""
+    sp = far.sp("far")
+    with connect(sp, autocommit=True) as connection:
+        connection.execute("INSERT INTO document (note) VALUES ('kept')")
+        connection.execute("SET statement_timeout = 300")
+        with raises(OUTCOME_UNKNOWN) as caught:
+            connection.execute("DO $$ BEGIN UPDATE document SET note = 'again'; COMMIT; END $$")
+        connection.execute("SET statement_timeout = 0")
+        outcome = connection.execute("SELECT psp.outcome(%s)", (tx_id_of(caught[0]),)).fetchone()
+    assert outcome == ("committed",)
+    for name in ("far", "near"):
+        wait_for_row(far.sp(name), "SELECT 1 FROM document WHERE note = 'again'")
+    assert verify.verify(far, WAIT_S).consistent
