@@ -204,8 +204,10 @@ Settings::Outcome Settings::Load(int argc, const char* const* argv, std::ostream
   app.set_help_flag();
   bool help = false;
   bool sample = false;
+  bool version = false;
   std::string path;
   app.add_flag("--help,-h", help);
+  app.add_flag("--version", version);
   app.add_flag("--print-sample-config", sample);
   app.add_option("--config", path);
   std::vector<std::vector<std::string>> overrides(entries_.size());
@@ -222,6 +224,10 @@ Settings::Outcome Settings::Load(int argc, const char* const* argv, std::ostream
   }
   if (help) {
     PrintHelp(out);
+    return Outcome::kExitSuccess;
+  }
+  if (version) {
+    out << program_ << " " << PSP_VERSION << "\n";
     return Outcome::kExitSuccess;
   }
   if (sample) {
@@ -258,6 +264,7 @@ void Settings::PrintHelp(std::ostream& out) const {
       << " --config FILE [--key value ...]\n\n"
          "  --config FILE            flat YAML file of the settings below; the command line goes over it\n"
          "  --print-sample-config    write a commented sample file and exit\n"
+         "  --version                print the version and exit\n"
          "  --help                   this text\n\nSettings:\n";
   for (const Entry& entry : entries_) {
     out << "  --" << entry.name << " (" << entry.type << "; "

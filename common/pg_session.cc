@@ -51,9 +51,12 @@ void PgSession::SetUp() {
   connection_ = std::make_unique<pqxx::connection>(WithSettings(options_.conninfo, options_.startup));
   ForbidSilentReconnect(*connection_);
   pqxx::nontransaction tx(*connection_);
+  if (options_.startup.empty()) {
+    tx.exec("SET ROLE NONE");
+    tx.exec("SET search_path = pg_catalog");  // before any name is looked up
+    tx.exec(std::string(sql::kSessionSettings));
+  }
   tx.exec_params("SELECT set_config('application_name', $1, false)", options_.application_name);
-  // Statements count on seeing what has been committed before them, whatever the database gives applications.
-  tx.exec("SET default_transaction_isolation = 'read committed'");
   for (const std::string& sql : options_.settings) tx.exec(sql);
   const pqxx::row row = tx.exec1(std::string(sql::kBackendOfSession));
   backend_pid_ = row[0].as<int>();

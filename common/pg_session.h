@@ -15,22 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/pg_errors.h"
 #include "common/result.h"
 
 namespace psp {
-
-enum class PgReaction {
-  kRetry,      // serialization failure or deadlock: run the same again
-  kAbort,      // the statement's own error: running it again gives it again
-  kReconnect,  // the connection is gone and the transaction with it: nothing happened
-  kInDoubt,    // the connection went while committing: it happened or it did not
-};
-
-struct PgError {
-  PgReaction reaction = PgReaction::kAbort;
-  std::string sqlstate;  // empty when the error did not come from the server
-  std::string message;   // one line, without a trailing newline
-};
 
 template <class T>
 using PgResult = Result<T, PgError>;

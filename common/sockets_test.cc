@@ -1,6 +1,9 @@
 #include "common/sockets.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "proto/psp.pb.h"
 
@@ -45,6 +48,45 @@ bool Connects(DealerSocket* dealer, int timeout_ms) {
   zmq::pollitem_t writable = dealer->poll_item();
   writable.events = ZMQ_POLLOUT;
   return zmq::poll(&writable, 1, std::chrono::milliseconds(timeout_ms)) == 1;
+}
+
+// A listener whose queue is full: the kernel drops further SYNs, as a cut line does.
+class BlackHole {
+ public:
+  BlackHole() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);  // NOLINT: how sockets are used
+    EXPECT_EQ(bind(listener_, any, size), 0);
+    EXPECT_EQ(listen(listener_, 0), 0);
+    EXPECT_EQ(getsockname(listener_, any, &size), 0);
+    EXPECT_EQ(connect(filler_, any, size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~BlackHole() {
+    close(filler_);
+    close(listener_);
+  }
+  std::string endpoint() const { return "tcp://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  const int listener_ = socket(AF_INET, SOCK_STREAM, 0);
+  const int filler_ = socket(AF_INET, SOCK_STREAM, 0);
+  int port_ = 0;
+};
+
+// The kernel itself would try with growing pauses for two minutes, and not notice that the line is back.
+TEST_F(SocketsTest, AConnectionThatNobodyAnswersIsTriedAnew) {
+  constexpr int kPatienceMs = 20'000;
+  const BlackHole nobody;
+  DealerSocket dealer(context_, nobody.endpoint(), {});
+  ASSERT_EQ(zmq_socket_monitor(dealer.poll_item().socket, "inproc://events", ZMQ_EVENT_CONNECT_RETRIED), 0);
+  zmq::socket_t events(context_, zmq::socket_type::pair);
+  events.connect("inproc://events");
+  zmq::pollitem_t event{events.handle(), 0, ZMQ_POLLIN, 0};
+  EXPECT_EQ(zmq::poll(&event, 1, std::chrono::milliseconds(kPatienceMs)), 1);
 }
 
 TEST_F(SocketsTest, OnlyWhoHasTheKeyIsHeard) {

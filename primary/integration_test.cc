@@ -412,7 +412,8 @@ TEST_F(PrimaryTest, LostSessionsInTheMiddleLoseNothing) {
 TEST_F(PrimaryTest, OneDaemonForEachDatabase) {
   const auto second = TakeOver(settings_.database);
   ASSERT_FALSE(second.ok());
-  EXPECT_NE(second.error().find("another psp-primary"), std::string::npos);
+  EXPECT_NE(second.error().what.find("another psp-primary"), std::string::npos);
+  EXPECT_EQ(second.error().kind, StartProblem::Kind::kTaken);
   FakeSp a = Sp(1);
   Enter(a, 0);
   EXPECT_GT(Decide(a, 1, 0, Rows({{"k", "1"}})).global_t(), 0);
@@ -423,11 +424,12 @@ TEST_F(PrimaryTest, SchemaOfAnotherVersionIsRefusedWithWhatToDo) {
   Sql("UPDATE psp.cluster SET schema_version = 1");
   const auto older = TakeOver(settings_.database);
   ASSERT_FALSE(older.ok());
-  EXPECT_EQ(older.error(), "schema psp has version 1, this daemon needs 5: run psp primary upgrade");
+  EXPECT_EQ(older.error().what, "schema psp has version 1, this daemon needs 5: run psp primary upgrade");
   Sql("UPDATE psp.cluster SET schema_version = 99");
   const auto newer = TakeOver(settings_.database);
   ASSERT_FALSE(newer.ok());
-  EXPECT_EQ(newer.error().find("upgrade"), std::string::npos) << newer.error();
+  EXPECT_EQ(newer.error().what.find("upgrade"), std::string::npos) << newer.error().what;
+  EXPECT_EQ(newer.error().kind, StartProblem::Kind::kConfiguration);
   EXPECT_EQ(Sql("SELECT epoch FROM psp.cluster")[0][0].as<Epoch>(), epoch_) << "nothing was begun";
 }
 

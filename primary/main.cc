@@ -10,8 +10,9 @@
 namespace {
 
 int Serve(const psp::PrimarySettings& settings, psp::StopSignals& signals) {
-  auto state = psp::TakeOver(settings.database);
-  if (!state.ok()) return psp::BadConfiguration("database: " + state.error());
+  psp::StartAttempts attempts(signals);
+  auto state = attempts.Run([&] { return psp::TakeOver(settings.database); });
+  if (!state) return attempts.exit_code();
   const psp::Epoch epoch = state->epoch;
   const psp::GlobalT closed_t = state->closed_t;
   std::unique_ptr<psp::Server> server;

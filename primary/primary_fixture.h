@@ -90,7 +90,7 @@ class PrimaryTest : public testing::Test {
 
   void Start() {
     auto state = TakeOver(settings_.database);
-    ASSERT_TRUE(state.ok()) << state.error();
+    ASSERT_TRUE(state.ok()) << state.error().what;
     epoch_ = state->epoch;
     cluster_id_ = state->cluster_id;
     server_ = std::make_unique<Server>(settings_, std::move(*state), signals_);

@@ -19,7 +19,7 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
                  .check = [](std::string_view value) -> std::string {
                    return value.ends_with(":*") ? "" : CheckEndpoint(value);  // *: any free port
                  },
-                 .example = "tcp://127.0.0.1:5999"},
+                 .example = "tcp://127.0.0.1:5610"},
                 &into->listen);
   settings.Text({.name = "key_file",
                  .description = "the cluster's key, made by psp primary key; without one, connections of "

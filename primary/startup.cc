@@ -81,32 +81,38 @@ void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
 
 }  // namespace
 
-Result<PrimaryState, std::string> TakeOver(const std::string& database) {
-  using Out = Result<PrimaryState, std::string>;
+Result<PrimaryState, StartProblem> TakeOver(const std::string& database) {
+  using Kind = StartProblem::Kind;
+  using Out = Result<PrimaryState, StartProblem>;
   PrimaryState state;
   state.session = std::make_unique<PgSession>(
       PgSession::Options{.conninfo = database,
                          .application_name = "psp-primary",
                          .settings = {"SET synchronous_commit = on", "SET datestyle = 'ISO'"}});
   PgSession& session = *state.session;
-  if (const auto connected = session.Connect(); !connected.ok()) return Out(connected.error().message);
+  if (const auto connected = session.Connect(); !connected.ok())
+    return Out(CannotConnect(database, connected.error()));
   const auto objection = session.Autocommit([](pqxx::nontransaction& tx) { return Objection(tx); });
-  if (!objection.ok()) return Out(objection.error().message);
-  if (!objection->empty()) return Out(*objection);
-  if (const auto locked = WaitForLock(session); !locked.ok()) return Out(locked.error().message);
+  if (!objection.ok()) return Out(CannotStart("", objection.error()));
+  if (*objection == kStandby) return Out(StartProblem{Kind::kPasses, *objection});
+  if (!objection->empty()) return Out(StartProblem{Kind::kConfiguration, *objection});
+  if (const auto locked = WaitForLock(session); !locked.ok()) {
+    if (locked.error().message == kTaken) return Out(StartProblem{Kind::kTaken, kTaken});
+    return Out(CannotStart("", locked.error()));
+  }
 
   const auto epoch = session.Transaction([](pqxx::work& tx) {
     return tx.exec1("UPDATE psp.cluster SET epoch = epoch + 1 RETURNING epoch")[0].as<Epoch>();
   });
-  if (!epoch.ok()) return Out("cannot begin a new epoch: " + epoch.error().message);
+  if (!epoch.ok()) return Out(CannotStart("cannot begin a new epoch: ", epoch.error()));
   state.epoch = *epoch;
-  if (const auto fenced = RaiseFence(session); !fenced.ok()) return Out(fenced.error().message);
+  if (const auto fenced = RaiseFence(session); !fenced.ok()) return Out(CannotStart("", fenced.error()));
   const auto read = session.Transaction([&state](pqxx::work& tx) {
     ReadState(tx, &state);
     state.server = tx.exec1(std::string(sql::kThisServer))[0].as<std::string>();
     BeginHistory(tx, &state);
   });
-  if (!read.ok()) return Out(read.error().message);
+  if (!read.ok()) return Out(CannotStart("", read.error()));
   return Out(std::move(state));
 }
 

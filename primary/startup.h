@@ -10,6 +10,7 @@
 #include "common/ids.h"
 #include "common/pg_session.h"
 #include "common/result.h"
+#include "common/start.h"
 #include "primary/publish/housekeeper.h"
 
 namespace psp {
@@ -27,9 +28,9 @@ struct PrimaryState {
   std::string server;  // for IsSameServer
 };
 
-// The error is a text for the operator. Nothing is changed when the database is refused. Afterwards no
+// Nothing is changed when the database is refused. Afterwards no
 // session of an older daemon can decide anything (primary/certify/fence.h).
-Result<PrimaryState, std::string> TakeOver(const std::string& database);
+Result<PrimaryState, StartProblem> TakeOver(const std::string& database);
 
 // For every session that is connected anew: false when another server answers at the address, such as a
 // promoted standby, which may not have all that this daemon has told. An error from a standby.

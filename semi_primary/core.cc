@@ -28,7 +28,10 @@ SemiPrimaryCore::SemiPrimaryCore(const Options& options)
                                          const RowKey* lost) { mrv_outcomes_.Add(write_set, lost); }}),
       epochs_(options.epochs),
       saved_epochs_(options.epochs),
-      watermark_(options.watermark) {}
+      watermark_(options.watermark) {
+  joining_ = options.joining;
+  unsure_of_own_ = options.may_lack_own;
+}
 
 SemiPrimaryCore::Actions SemiPrimaryCore::TakeActions() {
   MoveTo(&actions_.replies, submissions_.TakeReplies());
@@ -37,11 +40,18 @@ SemiPrimaryCore::Actions SemiPrimaryCore::TakeActions() {
 }
 
 void SemiPrimaryCore::Submit(const Submission& submission, std::int64_t now_us) {
-  if (!joining_ && failure_.empty() && generation_ != 0) return submissions_.Submit(submission, now_us);
-  const std::string why = joining_ ? "psp: this semi-primary is joining: its copy is not complete yet"
-                          : failure_.empty() ? "psp: this semi-primary is starting"
-                                             : "psp: this semi-primary has stopped applying: " + failure_;
-  actions_.replies.push_back({submission.ticket, UserError{"08006", why, "", "Nothing was sent."}});
+  if (!joining_ && !stopped_applying()) {
+    if (submission.snapshot.watermark >= own_back_t_) return submissions_.Submit(submission, now_us);
+    return actions_.replies.push_back({submission.ticket, LacksOwnError()});
+  }
+  const UserError why =
+      joining_ ? UserError{"08006", "psp: this semi-primary is joining: its copy is not complete yet", "",
+                           "Nothing was sent."}
+               : UserError{"08006", "psp: this semi-primary has stopped applying what others commit",
+                           "Nothing was sent.",
+                           "last_error in psp.status tells members of pg_monitor why. It goes on by itself "
+                           "when the cause is removed."};
+  actions_.replies.push_back({submission.ticket, why});
 }
 
 void SemiPrimaryCore::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us) {
@@ -58,15 +68,22 @@ void SemiPrimaryCore::OnApplyEvent(const ApplyEvent& event, std::int64_t now_us)
   } else if (const auto* saved = std::get_if<EpochsSaved>(&event)) {
     saved_epochs_ = saved->epochs;
     if (!going_on_) GoOn(now_us);
+  } else if (const auto* trouble = std::get_if<ApplyTrouble>(&event)) {
+    trouble_ = *trouble;
   } else {
-    const auto& failed = std::get<ApplyFailed>(event);
-    failure_ = last_error_ = failed.message;
-    if (failed.ends_daemon) exit_code_ = 2;
+    last_error_ = std::get<ApplyFailed>(event).message;
+    exit_code_ = 2;
   }
 }
 
 void SemiPrimaryCore::OnApplyStarted(const ApplyStarted& started, std::int64_t now_us) {
   generation_ = started.generation;
+  // What this daemon knew to be in, and is not.
+  GlobalT lost_t = started.watermark < watermark_ ? watermark_ : 0;
+  for (auto own = own_.upper_bound(started.watermark); own != own_.end(); ++own) {
+    if (!started.own.contains(own->first)) lost_t = std::max(lost_t, own->first);
+  }
+  ExpectOwnBack(lost_t);
   watermark_ = started.watermark;
   joining_ = started.joining;
   catch_up_t_ = std::max(catch_up_t_, closed_t_);
@@ -78,6 +95,11 @@ void SemiPrimaryCore::OnApplyStarted(const ApplyStarted& started, std::int64_t n
   if (joining_) own_.clear();  // the new copy will replace everything
   own_.insert(started.own.begin(), started.own.end());
   GoOn(now_us);
+}
+
+void SemiPrimaryCore::ExpectOwnBack(GlobalT own_back_t) {
+  own_back_t_ = std::max(own_back_t_, own_back_t);
+  submissions_.RefuseUnsentBefore(own_back_t_);
 }
 
 void SemiPrimaryCore::SetCatalog(TableCatalogPtr catalog) {
@@ -106,6 +128,7 @@ void SemiPrimaryCore::OnTime(std::int64_t now_us) {
     SayHello(now_us);
   }
   if (connected() && now_us - heartbeat_us_ >= heartbeat_interval_us_) SendHeartbeat(now_us);
+  if (!stream_failure_.empty() && now_us - recover_us_ > kRecoverAgainUs) Recover(now_us);
   Acknowledge();
   if (watermark_ >= closed_t_) behind_since_us_ = 0;
 }
@@ -160,11 +183,12 @@ std::string SemiPrimaryCore::NameOf(SpId sp_id) const {
 }
 
 std::string SemiPrimaryCore::StateName() const {
-  if (!failure_.empty()) return "failed";
+  if (exit_code_ != 0 || stopped_applying()) return "failed";
   if (stopping_) return "stopped";
+  if (!trouble_.message.empty()) return "retrying";
   if (!connected()) return "disconnected";
   if (joining_) return "joining";
-  return !going_on_ || recovering_ || watermark_ < catch_up_t_ ? "recovering" : "streaming";
+  return !going_on_ || recovering_ || lacks_own() || watermark_ < catch_up_t_ ? "recovering" : "streaming";
 }
 
 DaemonStatus SemiPrimaryCore::Status(std::int64_t now_us) const {
@@ -180,7 +204,11 @@ DaemonStatus SemiPrimaryCore::Status(std::int64_t now_us) const {
   status.waiting = submissions_.waiting();
   status.join_rows_done = copied_rows_;
   status.join_rows_total = copy_rows_total_;
-  status.last_error = last_error_;
+  status.generation = generation_;
+  status.lacks_own = lacks_own();
+  status.last_error = !trouble_.message.empty()  ? trouble_.message
+                      : !stream_failure_.empty() ? stream_failure_
+                                                 : last_error_;
   return status;
 }
 

@@ -12,6 +12,10 @@
 // may come to be. Hello tells of them: a primary that does not have them (common/epochs.h) gets nothing from
 // here, and nothing of it is applied. None is added between the connection's loss and the next Welcome.
 //
+// Own commits: a crash of PostgreSQL may take back those that were not on its disk. Until W has come past
+// them, a transaction whose snapshot may lack one is told 40001: nobody commits on top of a past in which the
+// application's own writes have vanished.
+//
 // Copy: whatever it is interrupted by, it is taken from its first row to its last or begun anew, never put
 // together from parts of two.
 #pragma once
@@ -41,7 +45,9 @@ class SemiPrimaryCore {
     std::string name;
     std::uint64_t incarnation = 0;  // drawn at each start of the daemon
     GlobalT watermark = 0;          // of the database, at the start
+    bool joining = false;           // its copy was not complete then
     EpochStarts epochs{};           // saved in the database
+    bool may_lack_own = false;      // PostgreSQL may have crashed while no daemon looked
     std::int64_t heartbeat_timeout_us = 3'000'000;
     std::int64_t commit_timeout_us = 10'000'000;
     std::int64_t disconnected_grace_us = 1'000'000;
@@ -94,6 +100,9 @@ class SemiPrimaryCore {
   DaemonStatus Status(std::int64_t now_us) const;
 
  private:
+  // How soon the stream is asked for again when it does not come.
+  static constexpr std::int64_t kRecoverAgainUs = 5'000'000;
+
   void OnApplyStarted(const ApplyStarted& started, std::int64_t now_us);
   void OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us);
 
@@ -119,6 +128,11 @@ class SemiPrimaryCore {
   void Acknowledge();
   // All that is committed up to here is in this database or on its way into it.
   GlobalT newest_t() const { return MayCopyAnew() ? 0 : position_.position(); }
+  // COMMITs are refused: nothing can be applied until somebody has removed the cause.
+  bool stopped_applying() const { return trouble_.stops || !stream_failure_.empty(); }
+  // A crash has taken own commits, or may have, and they are not all back.
+  bool lacks_own() const { return unsure_of_own_ || watermark_ < own_back_t_; }
+  void ExpectOwnBack(GlobalT own_back_t);
   // Nothing in this database counts: the copy is not complete, nor will what was received make it so.
   bool MayCopyAnew() const { return joining_ && (!copy_received_ || position_.position() < complete_t_); }
   KeyNames NamesOf(std::uint32_t table_id) const;
@@ -150,6 +164,8 @@ class SemiPrimaryCore {
   EpochStarts epochs_;           // as the primary told last
   EpochStarts saved_epochs_;     // of these or older ones, on the disk
   Commits own_;                  // own transactions above W
+  bool unsure_of_own_ = false;   // until the next Welcome tells how far the primary is
+  GlobalT own_back_t_ = 0;       // own commits that a crash took are back when W has come here
   GlobalT watermark_ = 0;
   GlobalT durable_ = 0;
   GlobalT acked_ = -1;
@@ -166,7 +182,8 @@ class SemiPrimaryCore {
   double rtt_ms_ = 0;
   std::int64_t copied_rows_ = 0;
   std::int64_t copy_rows_total_ = 0;
-  std::string failure_;  // of the apply worker
+  ApplyTrouble trouble_;        // the apply worker's
+  std::string stream_failure_;  // what the stream brought and cannot be taken
   std::string last_error_;
   Actions actions_;
 };

@@ -10,8 +10,6 @@
 namespace psp {
 namespace {
 
-constexpr std::int64_t kRecoverAgainUs = 5'000'000;
-
 WriteSetPtr ParseWriteSet(const std::string& bytes) {
   auto write_set = std::make_shared<proto::WriteSet>();
   return write_set->ParseFromString(bytes) ? write_set : nullptr;
@@ -67,7 +65,8 @@ void SemiPrimaryCore::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std:
   if (welcome.heartbeat_interval_ms() > 0)
     heartbeat_interval_us_ = welcome.heartbeat_interval_ms() * std::int64_t{1000};
   primary_remembers_ms_ = welcome.tx_log_retention_s() * 1000;
-  last_error_ = failure_;
+  last_error_.clear();
+  if (std::exchange(unsure_of_own_, false)) ExpectOwnBack(welcome.closed_t());
   going_on_ = false;
   GoOn(now_us);
 }
@@ -139,10 +138,13 @@ void SemiPrimaryCore::OnReplicate(const proto::Replicate& replicate, std::int64_
   step.closed_t = replicate.closed_t();
   for (const proto::Transaction& transaction : replicate.transactions()) {
     if (Take(transaction, &step)) continue;
-    failure_ = last_error_ =
+    stream_failure_ =
         "the stream has a malformed transaction, global_t " + std::to_string(transaction.global_t());
-    return Say(Note::Level::kCritical, failure_);
+    actions_.notes.push_back({Note::Level::kCritical, stream_failure_, true});
+    position_.Reset(replicate.from_t());  // it is asked for again
+    return;
   }
+  stream_failure_.clear();
   if (behind_since_us_ == 0) behind_since_us_ = now_us;
   actions_.steps.push_back(std::move(step));
 }
@@ -263,7 +265,6 @@ void SemiPrimaryCore::Disconnect(const char* why) {
 }
 
 void SemiPrimaryCore::Recover(std::int64_t now_us) {
-  if (!failure_.empty()) return;
   recovering_ = true;
   recover_us_ = now_us;
   proto::ToPrimary message;

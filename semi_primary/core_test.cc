@@ -7,9 +7,11 @@ namespace psp {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -355,18 +357,24 @@ TEST_F(SemiPrimaryCoreTest, OnlySomeRefusalsAreForGood) {
 // An 08006 without `psp: ` would be libpq's own, and the hook would tell the application that the outcome is
 // unknown.
 TEST_F(SemiPrimaryCoreTest, CommitIsRefusedBeforeAnythingIsSentWhileItCannotBeServed) {
-  Submit(1, Rows("k"));
-  auto actions = Now();
-  ASSERT_THAT(actions.replies, SizeIs(1));
-  EXPECT_EQ(SqlState(actions.replies[0]), "08006");
-  EXPECT_THAT(Message(actions.replies[0]), AllOf(StartsWith("psp: "), HasSubstr("starting")));
   Enter(0, true);
   Submit(2, Rows("k"));
-  actions = Now();
+  const auto actions = Now();
   ASSERT_THAT(actions.replies, SizeIs(1));
   EXPECT_EQ(SqlState(actions.replies[0]), "08006");
   EXPECT_THAT(Message(actions.replies[0]), AllOf(StartsWith("psp: "), HasSubstr("joining")));
   EXPECT_THAT(actions.messages, IsEmpty());
+}
+
+TEST_F(SemiPrimaryCoreTest, CommitOfTheFirstMomentWaitsForTheConnection) {
+  Submit(1, Rows("k"));
+  EXPECT_THAT(Now().replies, IsEmpty());
+  Started(0);
+  core_.OnTime(now_us_);
+  Welcome();
+  const auto actions = Now();
+  EXPECT_THAT(actions.replies, IsEmpty());
+  EXPECT_THAT(Kinds(actions), Contains(proto::ToPrimary::kCertify));
 }
 
 // T (own, 5) and then a remote transaction that had T in its snapshot and wrote the same key: had it been
@@ -519,11 +527,126 @@ TEST_F(SemiPrimaryCoreTest, SecondCopyBeginsAnew) {
 
 TEST_F(SemiPrimaryCoreTest, ItEndsWhenItsDatabaseIsAnotherOne) {
   Enter();
-  core_.OnApplyEvent(ApplyFailed{"a row is malformed", false}, now_us_);
-  EXPECT_FALSE(core_.fatal()) << "status and outcomes can still be told";
-  core_.OnApplyEvent(ApplyFailed{"another database", true}, now_us_);
+  core_.OnApplyEvent(ApplyFailed{"another database"}, now_us_);
   EXPECT_EQ(core_.exit_code(), 2);
   EXPECT_EQ(core_.Status(now_us_).last_error, "another database");
+}
+
+TEST_F(SemiPrimaryCoreTest, WhatMayPassIsShownAndRefusesNobody) {
+  Enter();
+  Hear(Replicate(0, 0));
+  core_.OnApplyEvent(ApplyTrouble{"disk full", false}, now_us_);
+  EXPECT_EQ(core_.Status(now_us_).state, "retrying");
+  EXPECT_EQ(core_.Status(now_us_).last_error, "disk full");
+  Submit(1, Rows("k"));
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
+  core_.OnApplyEvent(ApplyTrouble{}, now_us_);
+  EXPECT_EQ(core_.Status(now_us_).state, "streaming");
+  EXPECT_EQ(core_.Status(now_us_).last_error, "");
+}
+
+TEST_F(SemiPrimaryCoreTest, StoppedApplyingRefusesCommitsWithoutSayingWhatIsInTheRows) {
+  Enter();
+  core_.OnApplyEvent(ApplyTrouble{"a row is (4711, secret)", true}, now_us_);
+  Submit(1, Rows("k"));
+  const auto actions = Now();
+  EXPECT_EQ(SqlState(actions.replies.at(0)), "08006");
+  EXPECT_THAT(Message(actions.replies[0]), Not(HasSubstr("secret")));
+  EXPECT_FALSE(core_.fatal()) << "status and outcomes can still be told";
+  // The worker tries again in a new session: the stream comes again, and nothing else changes.
+  Started(0);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kRecover));
+  EXPECT_EQ(core_.Status(now_us_).state, "failed");
+  core_.OnApplyEvent(ApplyTrouble{}, now_us_);
+  Submit(2, Rows("k"));
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
+}
+
+// What a crash of PostgreSQL takes comes back before anybody commits on top of it.
+TEST_F(SemiPrimaryCoreTest, AfterACrashNobodyCommitsBeforeOwnCommitsAreBack) {
+  Enter();
+  Submit(1, Rows("k"));
+  proto::ToSemiPrimary decision;
+  decision.mutable_decision()->set_tx_id(Id(1).ToBytes());
+  decision.mutable_decision()->set_global_t(5);
+  Hear(decision);
+  Now();
+  Started(0, false, {{5, Id(1)}});  // the worker's session was lost, and nothing else
+  EXPECT_FALSE(core_.Status(now_us_).lacks_own);
+  Started(0);  // own commit 5 is gone
+  EXPECT_TRUE(core_.Status(now_us_).lacks_own);
+  Now();
+  Submit(2, Rows("l"), 4);
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "40001");
+  core_.OnApplyEvent(ApplyProgress{generation_, 5, 5, 0, false}, now_us_);
+  EXPECT_FALSE(core_.Status(now_us_).lacks_own);
+  Submit(3, Rows("l"), 4);
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "40001") << "it began before";
+  Submit(4, Rows("l"), 5);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
+}
+
+// W itself has gone back: own commits below it were forgotten already.
+TEST_F(SemiPrimaryCoreTest, AfterACrashThatTookWBackOwnCommitsBelowItAreWaitedFor) {
+  Enter(7);
+  Started(3);
+  Now();
+  Submit(1, Rows("k"), 6);
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "40001");
+  Submit(2, Rows("k"), 7);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
+}
+
+TEST_F(SemiPrimaryCoreTest, ADaemonThatDoesNotKnowWhatIsLackingWaitsForWhereThePrimaryIs) {
+  SemiPrimaryCore core({.cluster_id = std::string(16, 'c'),
+                        .sp_id = kMe,
+                        .name = "sp1",
+                        .epochs = kEpochs,
+                        .may_lack_own = true});
+  const auto submit = [&](Ticket ticket, GlobalT watermark) {
+    core.Submit({ticket, Id(static_cast<char>(ticket)), {watermark, {}}, Rows("k"), 1}, now_us_);
+  };
+  core.OnApplyEvent(ApplyStarted{1, 3, false, nullptr, {}}, now_us_);
+  submit(1, 3);
+  EXPECT_THAT(core.TakeActions().replies, IsEmpty()) << "it waits for the connection";
+  proto::ToSemiPrimary message;
+  message.set_epoch(kEpoch);
+  message.mutable_welcome()->set_closed_t(9);
+  for (const EpochStart& one : kEpochs) {
+    proto::EpochStart* start = message.mutable_welcome()->add_epochs();
+    start->set_history(one.history);
+    start->set_start_t(one.start_t);
+  }
+  core.OnMessage(message, now_us_);
+  EXPECT_EQ(SqlState(core.TakeActions().replies.at(0)), "40001");
+  submit(2, 9);
+  EXPECT_THAT(Kinds(core.TakeActions()), ElementsAre(proto::ToPrimary::kCertify));
+}
+
+// Whoever has sent it may send it right the next time.
+TEST_F(SemiPrimaryCoreTest, AMalformedTransactionIsAskedForAgain) {
+  Enter();
+  proto::ToSemiPrimary message = Replicate(0, 1);
+  Add(&message, 1, kOther, 'x', nullptr);
+  Hear(message);
+  EXPECT_EQ(core_.Status(now_us_).state, "failed");
+  EXPECT_THAT(Now().steps, IsEmpty());
+  now_us_ += 1'000'000;
+  core_.OnTime(now_us_);
+  EXPECT_THAT(Kinds(Now()), Not(Contains(proto::ToPrimary::kRecover)));
+  for (int seconds = 0; seconds < 5; ++seconds) {
+    now_us_ += 1'000'001;
+    proto::ToSemiPrimary alive;
+    alive.mutable_heartbeat_reply();
+    Hear(alive);
+    core_.OnTime(now_us_);
+  }
+  EXPECT_THAT(Kinds(Now()), Contains(proto::ToPrimary::kRecover));
+  message = Replicate(0, 1);
+  Add(&message, 1, kOther, 'x', Rows("k"));
+  Hear(message);
+  EXPECT_THAT(Now().steps, SizeIs(1));
+  EXPECT_NE(core_.Status(now_us_).state, "failed");
 }
 
 TEST_F(SemiPrimaryCoreTest, StoppingAnswersEverybody) {

@@ -20,7 +20,9 @@ struct DaemonStatus {
   std::uint64_t waiting = 0;
   std::int64_t join_rows_done = 0;
   std::int64_t join_rows_total = 0;
-  std::string last_error;  // empty: none
+  std::uint64_t generation = 0;  // of the stream
+  bool lacks_own = true;         // own commits that a crash took may not be back
+  std::string last_error;        // empty: none
 };
 
 }  // namespace psp

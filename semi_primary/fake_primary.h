@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -27,18 +28,19 @@ class FakePrimary {
   explicit FakePrimary(Epoch epoch) : epoch_(epoch) { Bind("tcp://127.0.0.1:*"); }
 
   // The next message of that kind; others before it are dropped.
-  proto::ToPrimary Await(Kind kind) {
+  proto::ToPrimary Await(Kind kind) { return AwaitOneOf({kind}); }
+  proto::ToPrimary AwaitOneOf(const std::vector<Kind>& kinds) {
     const std::int64_t until_us = MonotonicUs() + kPatienceMs * 1000;
     proto::ToPrimary message;
     while (MonotonicUs() < until_us && !testing::Test::HasFailure()) {
       while (socket_->Receive(&route_, &message)) {
         if (message.has_heartbeat() && answers_heartbeats_) AnswerHeartbeat(message.heartbeat().sent_us());
-        if (message.body_case() == kind) return message;
+        if (std::ranges::find(kinds, message.body_case()) != kinds.end()) return message;
       }
       zmq::pollitem_t item = socket_->poll_item();
       zmq::poll(&item, 1, std::chrono::milliseconds(200));
     }
-    EXPECT_TRUE(testing::Test::HasFailure()) << "the semi-primary has not sent message " << kind;
+    EXPECT_TRUE(testing::Test::HasFailure()) << "the semi-primary has not sent message " << kinds[0];
     return {};
   }
   proto::Certify AwaitCertify() { return Await(Kind::kCertify).certify(); }
@@ -46,6 +48,20 @@ class FakePrimary {
   void AwaitAck(GlobalT watermark) {
     while (Await(Kind::kAck).ack().watermark() < watermark && !testing::Test::HasFailure())
       ;
+  }
+
+  // Sends what the semi-primary asks for, as often as it does, until it has acknowledged all of it.
+  void PublishUntilAck(const std::vector<proto::Transaction>& transactions) {
+    Publish(transactions);
+    while (!testing::Test::HasFailure()) {
+      const proto::ToPrimary message = AwaitOneOf({Kind::kAck, Kind::kRecover});
+      if (message.has_recover()) {
+        std::vector<proto::Transaction> rest = transactions;
+        std::erase_if(rest, [&](const auto& one) { return one.global_t() <= message.recover().from(); });
+        PublishAt(message.recover().from(), rest);
+      }
+      if (message.has_ack() && message.ack().watermark() >= closed_t_) return;
+    }
   }
 
   proto::Hello AwaitHello() {

@@ -326,7 +326,7 @@ TEST_F(SemiPrimaryTest, CopyThatNobodyAskedForIsDropped) {
 TEST_F(SemiPrimaryTest, DatabaseThatIsNotItsOwnIsRefusedWithWhatToDo) {
   const auto open = [this](const std::string& database, const std::string& name) {
     const auto opened = StatusWriter(database, false).Open(name, "");
-    return opened.ok() ? std::string() : opened.error();
+    return opened.ok() ? std::string() : opened.error().what;
   };
   EXPECT_THAT(open(database_, "one"), HasSubstr("another psp-semi-primary serves this database"));
   Stop();

@@ -25,8 +25,9 @@ int Serve(const psp::SemiPrimarySettings& settings, psp::StopSignals& stop) {
   if (const std::string problem = FindPlace(settings, &served_at); !problem.empty())
     return psp::BadConfiguration(problem);
   psp::StatusWriter status(settings.database, settings.views_mode);
-  const auto identity = status.Open(settings.name, served_at);
-  if (!identity) return psp::BadConfiguration("database: " + identity.error());
+  psp::StartAttempts attempts(stop);
+  const auto identity = attempts.Run([&] { return status.Open(settings.name, served_at); });
+  if (!identity) return attempts.exit_code();
   std::unique_ptr<psp::Server> server;
   try {
     server = std::make_unique<psp::Server>(settings, *identity, &status);
@@ -37,8 +38,7 @@ int Serve(const psp::SemiPrimarySettings& settings, psp::StopSignals& stop) {
   if (!started)
     return psp::BadConfiguration((settings.views_mode ? "client_listen: " : "hook_listen: ") +
                                  started.error());
-  std::cout << "ready" << std::endl;
-  return server->Run(stop);
+  return server->Run(stop, [] { std::cout << "ready" << std::endl; });
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ class SemiPrimaryTest : public testing::Test {
     ASSERT_TRUE(address.ok()) << address.error();
     status_ = std::make_unique<StatusWriter>(database_, false);
     const auto identity = status_->Open("one", address->Conninfo());
-    ASSERT_TRUE(identity.ok()) << identity.error();
+    ASSERT_TRUE(identity.ok()) << identity.error().what;
     server_ = std::make_unique<Server>(settings, *identity, status_.get());
     const auto started = server_->Start();
     ASSERT_TRUE(started.ok()) << started.error();

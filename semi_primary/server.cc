@@ -38,6 +38,8 @@ SemiPrimaryCore::Options ToCoreOptions(const SemiPrimarySettings& settings, cons
   options.name = settings.name;
   options.incarnation = DrawIncarnation();
   options.watermark = identity.watermark;
+  options.joining = identity.joining;
+  options.may_lack_own = identity.may_lack_own;
   options.epochs = identity.epochs;
   options.heartbeat_timeout_us = settings.heartbeat_timeout_ms * 1000;
   options.commit_timeout_us = settings.commit_timeout_ms * 1000;
@@ -83,7 +85,8 @@ Result<Done, std::string> Server::Start() {
   return started;
 }
 
-int Server::Run(StopSignals& stop) {
+int Server::Run(StopSignals& stop, std::function<void()> on_ready) {
+  on_ready_ = std::move(on_ready);
   while (!stopping_ && !core_.fatal()) Step(kTickMs, &stop);
   ShutDown();
   return core_.exit_code();
@@ -131,7 +134,9 @@ void Server::ShutDown() {
 void Server::TakeApplyEvents() {
   for (const ApplyEvent& event : apply_events_.TakeAll()) {
     core_.OnApplyEvent(event, MonotonicUs());
-    if (std::holds_alternative<ApplyStarted>(event)) front_->OnApplyStarted(&core_);
+    if (!std::holds_alternative<ApplyStarted>(event)) continue;
+    front_->OnApplyStarted(&core_);
+    if (on_ready_) std::exchange(on_ready_, nullptr)();
   }
   Carry();
 }

@@ -29,8 +29,10 @@ class Server {
 
   // Starts the threads. The error says what is wrong with the front's address.
   Result<Done, std::string> Start();
-  // Serves until a signal comes. Returns the exit code.
-  int Run(StopSignals& stop);
+  // Serves until a signal comes. `on_ready` is called once, when the apply worker has begun. Returns the exit
+  // code.
+  int Run(
+      StopSignals& stop, std::function<void()> on_ready = [] {});
 
  private:
   void Step(int timeout_ms, StopSignals* stop);
@@ -51,6 +53,7 @@ class Server {
   SemiPrimaryCore core_;
   LogOnce logged_;
   bool stopping_ = false;
+  std::function<void()> on_ready_;  // not called yet, or empty
   std::int64_t status_us_ = 0;
   std::int64_t mrv_report_us_ = 0;
 

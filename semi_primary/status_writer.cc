@@ -16,6 +16,7 @@ constexpr std::int64_t kTroubleWaitMs = 500;
 constexpr std::int64_t kAlignUs = 5'000'000;
 constexpr std::int64_t kWatchGuardUs = 600'000'000;
 constexpr int kSchemaVersion = 6;  // sql/common/semi_primary.sql
+constexpr const char* kTaken = "PSP01";  // sql/native/claim_database.sql
 
 std::string JsonText(const std::string& text) {
   std::string out = "\"";
@@ -41,16 +42,18 @@ std::string ToJson(const DaemonStatus& now, double commits_per_s, double aborts_
   return fmt::format(
       R"({{"state":{},"watermark":{},"closed_t":{},"lag_transactions":{},"lag_ms":{},"commits_total":{},)"
       R"("aborts_total":{},"commits_per_s":{:.1f},"aborts_per_s":{:.1f},"rtt_ms":{:.2f},"epoch":{},"waiting":{},)"
-      R"("join_rows_done":{},"join_rows_total":{},"last_error":{},"warnings":{}}})",
+      R"("join_rows_done":{},"join_rows_total":{},"lacks_own":{},"last_error":{},"warnings":{}}})",
       JsonText(now.state), now.watermark, now.closed_t, std::max<GlobalT>(now.closed_t - now.watermark, 0),
       now.lag_ms, now.commits_total, now.aborts_total, commits_per_s, aborts_per_s, now.rtt_ms, now.epoch,
-      now.waiting, now.join_rows_done, now.join_rows_total, TextOrNull(now.last_error), TextOrNull(warnings));
+      now.waiting, now.join_rows_done, now.join_rows_total, now.lacks_own, TextOrNull(now.last_error),
+      TextOrNull(warnings));
 }
 
 }  // namespace
 
 StatusWriter::StatusWriter(const std::string& conninfo, bool views_mode)
-    : views_mode_(views_mode),
+    : conninfo_(conninfo),
+      views_mode_(views_mode),
       session_({.conninfo = conninfo,
                 .application_name = "psp semi-primary",
                 .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog",
@@ -62,10 +65,14 @@ StatusWriter::StatusWriter(const std::string& conninfo, bool views_mode)
   session_.Prepare("guard_warnings", "SELECT psp.guard_warnings()");
 }
 
-Result<Identity, std::string> StatusWriter::Open(const std::string& name, const std::string& served_at) {
+Result<Identity, StartProblem> StatusWriter::Open(const std::string& name, const std::string& served_at) {
+  using Kind = StartProblem::Kind;
   const std::string mode = views_mode_ ? "views" : "native";
   const auto connected = session_.Connect();
-  if (!connected) return connected.error().message;
+  if (!connected) {
+    if (connected.error().sqlstate == kTaken) return StartProblem{Kind::kTaken, connected.error().message};
+    return CannotConnect(conninfo_, connected.error());
+  }
   Identity identity;
   std::string problem;
   const auto read = session_.Transaction([&](pqxx::work& tx) {
@@ -85,6 +92,8 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
     identity.database = row["database"].as<std::string>();
     database_ = identity.database;
     identity.watermark = row["watermark"].as<GlobalT>();
+    identity.joining = row["joining"].as<bool>();
+    identity.may_lack_own = row["may_lack_own"].as<bool>();
     if (problem.empty()) {
       identity.epochs = ReadEpochs(tx);
       tx.exec1("SELECT psp.refresh_guards()");
@@ -92,11 +101,14 @@ Result<Identity, std::string> StatusWriter::Open(const std::string& name, const 
     }
   });
   if (!read) {
-    const bool is_plain = read.error().sqlstate == "42P01";
-    return is_plain ? "this is no semi-primary's database: psp schema adopt or psp schema join makes it one"
-                    : "psp.identity cannot be read: " + read.error().message;
+    if (read.error().sqlstate == "42P01") {
+      return StartProblem{
+          Kind::kConfiguration,
+          "this is no semi-primary's database: psp schema adopt or psp schema join makes it one"};
+    }
+    return CannotStart("psp.identity cannot be read: ", read.error());
   }
-  if (!problem.empty()) return problem;
+  if (!problem.empty()) return StartProblem{Kind::kConfiguration, problem};
   return identity;
 }
 
@@ -143,6 +155,7 @@ void StatusWriter::Run(std::stop_token stop) {
     }
     if (!session_.connected()) {
       sequences_due_ = true;  // PostgreSQL may have crashed
+      sure_from_generation_ = last_written_.generation + 1;
       if (!ConnectToDatabase(session_, database_, stop)) return;
     }
     if (unsaved && !Save(*unsaved)) WaitOrStop(stop, kTroubleWaitMs);
@@ -183,6 +196,7 @@ void StatusWriter::Write(double seconds) {
     const std::lock_guard lock(mutex_);
     now = status_;
   }
+  if (now.generation < sure_from_generation_) now.lacks_own = true;
   const double elapsed_s = std::max(seconds, 0.001);
   const std::string json =
       ToJson(now, static_cast<double>(now.commits_total - last_written_.commits_total) / elapsed_s,

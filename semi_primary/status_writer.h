@@ -15,6 +15,7 @@
 #include "common/ids.h"
 #include "common/log.h"
 #include "common/pg_session.h"
+#include "common/start.h"
 #include "semi_primary/daemon_status.h"
 
 namespace psp {
@@ -25,6 +26,8 @@ struct Identity {
   std::string token;
   std::string database;  // psp.this_database()
   GlobalT watermark = 0;
+  bool joining = false;
+  bool may_lack_own = true;  // PostgreSQL may have crashed while no daemon looked
   EpochStarts epochs{};
 };
 
@@ -37,7 +40,7 @@ class StatusWriter {
   // Connects, takes the lock that only one daemon can have, and writes down where the daemon is served: its
   // hook server's conninfo, or the endpoint for clients. In views mode transactions that were under way when
   // the last daemon ended become pending. The error says why this database cannot be served.
-  Result<Identity, std::string> Open(const std::string& name, const std::string& served_at);
+  Result<Identity, StartProblem> Open(const std::string& name, const std::string& served_at);
   // `on_saved` is called on the writer's thread, when epochs are on the disk.
   void Start(std::function<void(const EpochStarts&)> on_saved);
   // Writes the last status and joins the thread.
@@ -55,6 +58,7 @@ class StatusWriter {
 
   void WriteServedAt(pqxx::work& tx, const std::string& served_at) const;
 
+  const std::string conninfo_;
   const bool views_mode_;
   PgSession session_;
   std::string database_;  // the one that Open has found
@@ -69,6 +73,9 @@ class StatusWriter {
   std::int64_t align_at_us_ = 0;
   std::int64_t watch_guard_at_us_ = 0;
   std::string warnings_;  // of psp.guard_warnings
+  // After a lost session: until the apply worker, too, has begun again in what may have crashed, nobody knows
+  // whether own commits are lacking.
+  std::uint64_t sure_from_generation_ = 0;
   LogOnce logged_;
   std::jthread thread_;
 };

@@ -62,7 +62,8 @@ bool Housekeeper::EnsureConnected(std::stop_token stop) {
     const PgResult<Done> locked = connect_(*session_);
     if (locked.ok()) break;
     session_->Close();
-    if (locked.error().reaction == PgReaction::kAbort) {
+    // With an SQLSTATE it is PostgreSQL's error, such as a cancel: then nobody knows yet who has the lock.
+    if (locked.error().reaction == PgReaction::kAbort && locked.error().sqlstate.empty()) {
       spdlog::error("{}", locked.error().message);
       on_usurped_();
       return false;

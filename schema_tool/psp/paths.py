@@ -33,15 +33,20 @@ def sql_dir(part: str) -> Path:
 
 
 def binary(name: str) -> Path:
-    """A daemon's executable: in PSP_BIN, or in the build folder or PATH. PspError if it is missing."""
+    """A daemon's executable: in PSP_BIN, or in the build folder, beside the installed psp or in PATH.
+
+    PspError if it is missing.
+    """
     configured = os.environ.get("PSP_BIN")
-    folder = Path(configured) if configured else home() / "build" / "bin"
-    if os.access(folder / name, os.X_OK):
-        return folder / name
+    # `make install` puts the daemons into PREFIX/bin and what home() finds into PREFIX/lib/psp.
+    folders = [Path(configured)] if configured else [home() / "build" / "bin", home().parents[1] / "bin"]
+    for folder in folders:
+        if os.access(folder / name, os.X_OK):
+            return folder / name
     found = None if configured else shutil.which(name)
     if found is None:
         raise PspError(
-            f"{folder / name} is not there", f"make build, or set PSP_BIN to the folder that has {name}"
+            f"{folders[0] / name} is not there", f"make build, or set PSP_BIN to the folder that has {name}"
         )
     return Path(found)
 

@@ -1,6 +1,7 @@
 #include "semi_primary/apply/apply_worker.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -8,11 +9,11 @@
 #include "common/this_database.h"
 #include "embedded/apply_sql.h"
 #include "semi_primary/apply/load_catalog.h"
+#include "semi_primary/apply/reaction.h"
 
 namespace psp {
 namespace {
 
-constexpr std::int64_t kTroubleWaitMs = 500;
 // PostgreSQL has crashed since the daemon started, and took the temporary rows of views mode.
 constexpr const char* kRecoverIfLost = "SELECT psp.recover() WHERE NOT EXISTS (SELECT FROM psp.temp_alive)";
 // What follows after the rows, whose owners' code has run by then: sql/common/apply_functions.sql.
@@ -37,6 +38,16 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {"deadlock_timeout", "10ms"},
     {"idle_in_transaction_session_timeout", "0"},
     {"idle_session_timeout", "0"},
+    {"exit_on_error", "off"},
+    {"default_transaction_deferrable", "off"},
+    // How values are read.
+    {"array_nulls", "on"},
+    {"datestyle", "ISO, MDY"},
+    {"intervalstyle", "postgres"},
+    {"lc_monetary", "C"},
+    {"xmloption", "content"},
+    {"standard_conforming_strings", "on"},
+    {"client_min_messages", "warning"},
     {"plan_cache_mode", "force_generic_plan"},
 };
 
@@ -50,7 +61,8 @@ ApplyWorker::ApplyWorker(Options options, std::function<void(ApplyEvent)> report
                 .application_name = "psp apply worker",
                 .settings = {},
                 .startup = kSettings}),
-      own_(&session_, &activity_, options_.views_mode) {}
+      own_(&session_, &activity_, options_.views_mode),
+      trouble_(report_) {}
 
 void ApplyWorker::Start() {
   thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
@@ -68,7 +80,7 @@ void ApplyWorker::Run(std::stop_token stop) {
     if (after == After::kGoOn) after = Serve(stop);
     if (after == After::kFailed) return;
   }
-  if (session_.connected()) MakeDurable();
+  if (session_.connected()) MakeDurable(stop);
 }
 
 // Reads where this database stands, if it is the one to apply to. Without kGoOn the connection is closed.
@@ -76,20 +88,22 @@ ApplyWorker::After ApplyWorker::Begin(std::stop_token stop) {
   const PgResult<bool> is_it = IsDatabase(session_, options_.database);
   if (is_it.ok() && !*is_it) return FoundAnotherDatabase();
   const PgResult<Done> began = is_it.ok() ? ReadPosition() : PgResult<Done>(is_it.error());
-  if (began.ok()) return After::kGoOn;
-  spdlog::error("apply: cannot read the psp schema, trying again: {}", began.error().message);
+  if (began.ok()) {
+    trouble_.Began();
+    return After::kGoOn;
+  }
+  const After after = Overcome(began.error(), stop);
   session_.Close();
-  WaitOrStop(stop, kTroubleWaitMs);
-  return After::kBeginAnew;
+  return after == After::kGoOn ? After::kBegin : after;
 }
 
 ApplyWorker::After ApplyWorker::FoundAnotherDatabase() {
   session_.Close();
   const std::string message =
       "`database` leads to another database than when this daemon started: nothing is written there. Let it "
-      "lead to the same one again, or start the daemon anew if this one is to be served now";
+      "lead to the same one again, or restart the daemon if this one is to be served now";
   spdlog::critical("{}", message);
-  report_(ApplyFailed{message, true});
+  report_(ApplyFailed{message});
   return After::kFailed;
 }
 
@@ -134,28 +148,61 @@ ApplyWorker::After ApplyWorker::Serve(std::stop_token stop) {
     std::erase_if(steps, [&](const ApplyStep& step) { return step.generation != generation_; });
     if (!steps.empty()) {
       after = steps[0].copied_rows ? ApplyCopy(steps[0], stop) : ApplySteps(steps, stop);
-      if (after == After::kGoOn && catalog_is_early_ && !joining_) after = LoadCatalogAgain();
+      if (after == After::kGoOn && catalog_is_early_ && !joining_) after = LoadCatalogAgain(stop);
     } else if (DurableIsDue()) {
-      after = MakeDurable();
+      after = MakeDurable(stop);
     } else if (!stop.stop_requested()) {
-      after = LookAlive();
+      after = LookAlive(stop);
     }
   }
   return after;
 }
 
-ApplyWorker::After ApplyWorker::LoadCatalogAgain() {
+ApplyWorker::After ApplyWorker::LoadCatalogAgain(std::stop_token stop) {
   auto catalog = LoadCatalog(session_);
-  if (!catalog) return After::kBeginAnew;
+  while (!catalog) {
+    const After after = Overcome(catalog.error(), stop);
+    if (after != After::kGoOn) return after;
+    catalog = LoadCatalog(session_);
+  }
   catalog_ = *catalog;
   catalog_is_early_ = joining_;
   report_(ApplyCatalog{catalog_});
   return After::kGoOn;
 }
 
-ApplyWorker::After ApplyWorker::LookAlive() {
+ApplyWorker::After ApplyWorker::LookAlive(std::stop_token stop) {
   const auto answer = session_.Autocommit([](pqxx::nontransaction& tx) { tx.exec("SELECT 1"); });
-  return answer ? After::kGoOn : After::kBeginAnew;
+  if (!answer) return Overcome(answer.error(), stop);
+  trouble_.Succeeded(watermark_);
+  return After::kGoOn;
+}
+
+ApplyWorker::After ApplyWorker::Overcome(const PgError& error, std::stop_token stop, GlobalT blocked_at) {
+  switch (ReactionTo(error)) {
+    case ApplyReaction::kAtOnce:
+      return stop.stop_requested() ? After::kBegin : After::kGoOn;
+    case ApplyReaction::kWait:
+      trouble_.Waits(error);
+      return trouble_.Pause(stop) ? After::kBegin : After::kGoOn;
+    case ApplyReaction::kStop:
+      return Stopped(error.sqlstate, error.message, stop, blocked_at);
+    case ApplyReaction::kBegin:
+      break;
+  }
+  if (!stop.stop_requested()) spdlog::warn("apply: {} {}", error.sqlstate, error.message);
+  session_.Close();
+  trouble_.Pause(stop);
+  return After::kBegin;
+}
+
+// In a new session: the cause may have been a setting of the database or a right.
+ApplyWorker::After ApplyWorker::Stopped(const std::string& sqlstate, const std::string& what,
+                                        std::stop_token stop, GlobalT blocked_at) {
+  trouble_.Stops(blocked_at, sqlstate, what);
+  session_.Close();
+  trouble_.Pause(stop);
+  return After::kBegin;
 }
 
 ApplyWorker::After ApplyWorker::ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop) {
@@ -163,7 +210,12 @@ ApplyWorker::After ApplyWorker::ApplySteps(const std::vector<ApplyStep>& steps, 
   for (const ApplyStep& step : steps) {
     transactions.insert(transactions.end(), step.transactions.begin(), step.transactions.end());
   }
-  if (!own_.Prove(&transactions, stop)) return After::kBeginAnew;
+  auto proven = own_.Prove(&transactions, stop);
+  while (!proven) {
+    const After after = Overcome(proven.error(), stop, watermark_);
+    if (after != After::kGoOn) return after;
+    proven = own_.Prove(&transactions, stop);
+  }
   return ApplyInParts(transactions, steps.back().closed_t, stop);
 }
 
@@ -189,13 +241,13 @@ ApplyWorker::After ApplyWorker::ApplyInParts(const Transactions& transactions, G
     const Transactions alone = {transactions[i]};
     after = apply(alone, upto_t, false, &failed_itself);
     if (failed_itself) after = apply(alone, upto_t, true, &failed_itself);
-    if (failed_itself) return After::kFailed;
+    if (failed_itself) return after;
   }
   return after;
 }
 
-// Retries what PostgreSQL asks to retry. `*failed_itself` when the same would fail again; the reason is
-// reported when nothing else is left to try.
+// Tries again what may pass. `*failed_itself` when it cannot; with replace_all nothing else is left to try,
+// and the stream has stopped.
 ApplyWorker::After ApplyWorker::ApplyOnce(
     const std::vector<WrittenRows>& written,
     const std::function<PgResult<Done>(const std::vector<TableChange>&)>& apply, bool replace_all,
@@ -203,22 +255,36 @@ ApplyWorker::After ApplyWorker::ApplyOnce(
   *failed_itself = false;
   auto changes = BuildBatch(*catalog_, written, replace_all);
   if (!changes && changes.error().unknown_table) {
-    if (LoadCatalogAgain() != After::kGoOn) return After::kBeginAnew;
+    const After after = LoadCatalogAgain(stop);
+    if (after != After::kGoOn) return after;
     changes = BuildBatch(*catalog_, written, replace_all);
   }
-  if (!changes) return Failed(changes.error().message);
-  const LockWanting wanting(&activity_);
+  if (!changes) {
+    *failed_itself = true;
+    return replace_all ? Stopped("", changes.error().message, stop, watermark_) : After::kGoOn;
+  }
+  std::optional<LockWanting> wanting(std::in_place, &activity_);
   while (!stop.stop_requested()) {
     const auto applied = apply(*changes);
-    if (applied) return After::kGoOn;
-    if (applied.error().reaction == PgReaction::kRetry) continue;
-    spdlog::warn("apply: {} {}", applied.error().sqlstate, applied.error().message);
-    if (applied.error().reaction != PgReaction::kAbort) return After::kBeginAnew;
-    *failed_itself = true;
-    if (replace_all) return Failed(applied.error().sqlstate + " " + applied.error().message);
-    return After::kGoOn;
+    if (applied) {
+      trouble_.Succeeded(watermark_);
+      return After::kGoOn;
+    }
+    const PgError& error = applied.error();
+    const ApplyReaction reaction = ReactionTo(error);
+    if (reaction == ApplyReaction::kAtOnce) continue;
+    wanting.reset();
+    if (reaction == ApplyReaction::kStop) {
+      *failed_itself = true;
+      if (replace_all) return Stopped(error.sqlstate, error.message, stop, watermark_);
+      spdlog::warn("apply: {} {}; trying in smaller parts", error.sqlstate, error.message);
+      return After::kGoOn;
+    }
+    const After after = Overcome(error, stop);
+    if (after != After::kGoOn) return after;
+    wanting.emplace(&activity_);
   }
-  return After::kBeginAnew;
+  return After::kBegin;
 }
 
 // Giving way in each deadlock could go on for ever, where one local transaction after the other locks the
@@ -300,24 +366,16 @@ bool ApplyWorker::DurableIsDue() const {
          MonotonicUs() - durable_at_us_ >= options_.ack_interval_ms * 1000;
 }
 
-ApplyWorker::After ApplyWorker::MakeDurable() {
+ApplyWorker::After ApplyWorker::MakeDurable(std::stop_token stop) {
   if (joining_ || durable_ >= watermark_) return After::kGoOn;
   const auto flushed = session_.Transaction(
       [&](pqxx::work& tx) { tx.exec_params1(kEndBatch, watermark_, watermark_, true, false); });
-  if (!flushed) {
-    spdlog::warn("apply: {}", flushed.error().message);
-    return After::kBeginAnew;
-  }
+  if (!flushed) return Overcome(flushed.error(), stop);
   durable_ = watermark_;
   durable_at_us_ = MonotonicUs();
+  trouble_.Succeeded(watermark_);
   Report();
   return After::kGoOn;
-}
-
-ApplyWorker::After ApplyWorker::Failed(const std::string& message) {
-  spdlog::critical("applying has stopped at global_t {}: {}", watermark_, message);
-  report_(ApplyFailed{message, false});
-  return After::kFailed;
 }
 
 void ApplyWorker::Report() {

@@ -9,7 +9,9 @@
 // - Only what a synchronous commit has put on the disk is reported as durable.
 // - After a lost connection nothing is done before it is sure that this is the same database; in another one
 //   applying stops for good. W is read again (PostgreSQL may have crashed and gone back) and the stream
-//   begins anew with the next generation; steps of older generations are dropped.
+//   begins again with the next generation; steps of older generations are dropped.
+// - No error of PostgreSQL is final (reaction.h). What may pass is tried again in its place. Anything else is
+//   told, and tried again in a new session, from where the database stands.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +25,7 @@
 #include "semi_primary/apply/blocker_watch.h"
 #include "semi_primary/apply/inbox.h"
 #include "semi_primary/apply/own_commits.h"
+#include "semi_primary/apply/trouble.h"
 #include "semi_primary/apply/types.h"
 
 namespace psp {
@@ -50,7 +53,7 @@ class ApplyWorker {
   const ApplyActivity& activity() const { return activity_; }
 
  private:
-  enum class After { kGoOn, kBeginAnew, kFailed };
+  enum class After { kGoOn, kBegin, kFailed };
   using Transactions = std::vector<ApplyTransaction>;
 
   void Run(std::stop_token stop);
@@ -58,7 +61,7 @@ class ApplyWorker {
   After FoundAnotherDatabase();
   PgResult<Done> ReadPosition();
   After Serve(std::stop_token stop);
-  After LoadCatalogAgain();
+  After LoadCatalogAgain(std::stop_token stop);
   After ApplySteps(const std::vector<ApplyStep>& steps, std::stop_token stop);
   After ApplyCopy(const ApplyStep& step, std::stop_token stop);
   After ApplyInParts(const Transactions& transactions, GlobalT closed_t, std::stop_token stop);
@@ -69,10 +72,14 @@ class ApplyWorker {
   PgResult<Done> ApplyBatch(const std::vector<TableChange>& changes, const Transactions& transactions,
                             GlobalT closed_t);
   void RunStatements(pqxx::work& tx, const std::vector<TableChange>& changes);
+  // After an error; has paused. kGoOn: do the same again. `blocked_at`: see Trouble::Stops.
+  After Overcome(const PgError& error, std::stop_token stop, GlobalT blocked_at = -1);
+  // Somebody must remove the cause.
+  After Stopped(const std::string& sqlstate, const std::string& what, std::stop_token stop,
+                GlobalT blocked_at);
   // An idle session hears of PostgreSQL's crash only when it asks; what the crash took must be fetched again.
-  After LookAlive();
-  After MakeDurable();
-  After Failed(const std::string& message);
+  After LookAlive(std::stop_token stop);
+  After MakeDurable(std::stop_token stop);
   bool DurableIsDue() const;
   void Report();
 
@@ -82,6 +89,7 @@ class ApplyWorker {
   ApplyActivity activity_;
   PgSession session_;
   OwnCommits own_;
+  Trouble trouble_;
   // Owned by the thread:
   TableCatalogPtr catalog_;
   std::uint64_t generation_ = 0;

@@ -20,6 +20,8 @@ struct Blocker {
   std::string state;            // pg_stat_activity's
   bool is_root = false;         // waits for nobody, but for the worker perhaps, and is not at COMMIT
   bool is_in_deadlock = false;  // waits for the worker
+  std::string rollback{};       // of a prepared transaction, which has no backend: the statement that ends it
+  bool again = false;           // Look: it was to be ended before, and is still there
 };
 
 // Owned and used by one thread.
@@ -45,7 +47,11 @@ class BlockerClocks {
   const std::int64_t look_every_us_;
   std::int64_t batch_ = 0;
   std::int64_t looked_us_ = 0;
-  std::map<Name, std::int64_t> root_since_us_;
+  struct Root {
+    std::int64_t since_us = 0;
+    bool was_over = false;
+  };
+  std::map<Name, Root> roots_;
 };
 
 }  // namespace psp

@@ -35,6 +35,19 @@ class BlockerClocksTest : public ::testing::Test {
   BlockerClocks clocks_{kGraceMs * kMs, kLookEveryMs* kMs};
 };
 
+TEST_F(BlockerClocksTest, WhoIsStillThereIsToldApart) {
+  const auto look = [&] { return clocks_.Look(now_ms_ * kMs, kBatch, {kRoot}); };
+  LookUntil(900, {kRoot});
+  const auto first = look();
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_FALSE(first[0].again);
+  now_ms_ += kLookEveryMs;
+  LookUntil(1900, {kRoot});
+  const auto second = look();
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_TRUE(second[0].again);
+}
+
 TEST_F(BlockerClocksTest, ARootIsEndedAfterTheGraceAndAfterTheNext) {
   EXPECT_EQ(LookUntil(2500, {kRoot}), (Times{1000, 2000}));
 }

@@ -46,24 +46,37 @@ void BlockerWatch::Run(std::stop_token stop) {
 void BlockerWatch::Look(std::int64_t batch) {
   const auto found = session_.Autocommit(
       [&](pqxx::nontransaction& tx) { return tx.exec_prepared("blockers", activity_.backend_pid.load()); });
-  if (!found) return spdlog::warn("blocker watch: {}", found.error().message);
+  if (!found) return Failed(found.error());
+  logged_.Forget(failed_);
   std::vector<Blocker> blockers;
   for (const pqxx::row& row : *found) {
     blockers.push_back({.pid = row[0].as<int>(),
                         .xact_start = row[1].as<std::string>(),
                         .state = row[2].as<std::string>(""),
                         .is_root = row[3].as<bool>(),
-                        .is_in_deadlock = row[4].as<bool>()});
+                        .is_in_deadlock = row[4].as<bool>(),
+                        .rollback = row[5].as<std::string>("")});
   }
   for (const Blocker& blocker : clocks_.Look(MonotonicUs(), batch, blockers)) End(blocker);
 }
 
+// It looks again in a moment: one that fails each time is told once.
+void BlockerWatch::Failed(const PgError& error) {
+  failed_ = error.sqlstate + " " + error.message;
+  if (logged_.First(failed_)) spdlog::warn("blocker watch: {}", failed_);
+}
+
 void BlockerWatch::End(const Blocker& blocker) {
   const auto ended = session_.Autocommit([&](pqxx::nontransaction& tx) {
-    return tx.exec_prepared("end_blocker", blocker.pid, blocker.xact_start);
+    if (!blocker.rollback.empty()) return tx.exec(blocker.rollback).affected_rows() == 0;
+    return !tx.exec_prepared("end_blocker", blocker.pid, blocker.xact_start, blocker.again).empty();
   });
-  if (!ended) return spdlog::warn("blocker watch: {}", ended.error().message);
-  if (ended->empty()) return;
+  if (!ended) return Failed(ended.error());
+  if (!*ended) return;
+  if (!blocker.rollback.empty()) {
+    return spdlog::warn("{}: the prepared transaction blocked remote ones for longer than conflict_grace_ms",
+                        blocker.rollback);
+  }
   spdlog::info(
       "ended the transaction of backend {} ({}): it blocked remote transactions for longer than "
       "conflict_grace_ms",

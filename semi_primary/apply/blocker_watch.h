@@ -2,7 +2,8 @@
 // PostgreSQL session of its own.
 //
 // A backend in the commit hook is left alone: the conflict check will abort it, or it will commit, within
-// commit_timeout_ms. blocker_clocks.h decides which backend is ended, and when.
+// commit_timeout_ms. blocker_clocks.h decides which backend is ended, and when: a statement is cancelled
+// first, and its session terminated if it has caught that. A prepared transaction is rolled back.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <thread>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/pg_session.h"
 #include "semi_primary/apply/blocker_clocks.h"
 
@@ -51,11 +53,14 @@ class BlockerWatch {
   void Run(std::stop_token stop);
   void Look(std::int64_t batch);
   void End(const Blocker& blocker);
+  void Failed(const PgError& error);
 
   const std::string database_;
   const ApplyActivity& activity_;
   PgSession session_;
   BlockerClocks clocks_;
+  LogOnce logged_;
+  std::string failed_;
   std::jthread thread_;
 };
 

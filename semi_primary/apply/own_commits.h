@@ -22,17 +22,17 @@ class OwnCommits {
   OwnCommits(PgSession* session, ApplyActivity* activity, bool views_mode);
 
   // Afterwards only what is to be applied has a write-set: remote transactions, and own ones that are not in.
-  // False when the stream must begin anew: the connection was lost, stop was requested, or rows are needed
-  // that are not known here.
-  bool Prove(std::vector<ApplyTransaction>* transactions, std::stop_token stop);
+  // An error of PostgreSQL may pass, and then this is called again; kReconnect also when stop was requested,
+  // or when rows are needed that are not known here: the stream, begun again, brings them.
+  PgResult<Done> Prove(std::vector<ApplyTransaction>* transactions, std::stop_token stop);
 
   // In the batch's transaction: own transactions that the batch applies are committed (views mode's log).
   void Resolve(pqxx::work& tx, const std::vector<ApplyTransaction>& transactions) const;
 
  private:
   PgResult<std::vector<GlobalT>> Missing(const std::vector<ApplyTransaction>& transactions);
-  bool WaitForBackend(const ApplyTransaction& transaction, std::stop_token stop);
-  bool ApplyHere(const ApplyTransaction& transaction, std::stop_token stop);
+  PgResult<Done> WaitForBackend(const ApplyTransaction& transaction, std::stop_token stop);
+  PgResult<Done> ApplyHere(const ApplyTransaction& transaction, std::stop_token stop);
 
   PgSession& session_;
   ApplyActivity& activity_;

@@ -54,14 +54,18 @@ struct ApplyProgress {
 struct ApplyCatalog {
   TableCatalogPtr catalog;
 };
-struct ApplyFailed {  // applying has stopped for good
+struct ApplyTrouble {   // it is tried again and again
+  std::string message;  // empty: over
+  bool stops = false;   // until somebody has removed the cause
+};
+struct ApplyFailed {  // for good: nothing may be done in this database any more, and the daemon ends
   std::string message;
-  bool ends_daemon = false;  // nothing else may be done in this database either
 };
 // By the daemon's own session, since the worker may be waiting for a transaction that waits for the primary.
 struct EpochsSaved {
   EpochStarts epochs;  // on the disk now
 };
-using ApplyEvent = std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyFailed, EpochsSaved>;
+using ApplyEvent =
+    std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyTrouble, ApplyFailed, EpochsSaved>;
 
 }  // namespace psp

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "common/growing_pause.h"
 #include "common/log.h"
 #include "common/pg_binary.h"
 #include "common/this_database.h"
@@ -116,12 +117,17 @@ class Worker {
     while (true) {
       if (!session_.connected() && !ConnectToDatabase(session_, database_, stop)) return std::nullopt;
       auto done = std::visit([this](const auto& what) { return Try(what); }, job);
-      if (done) return std::move(*done);
+      if (done) {
+        pause_.Reset();
+        return std::move(*done);
+      }
       const PgError& error = done.error();
       if (error.reaction == PgReaction::kRetry) continue;
       if (error.sqlstate == kLockNotAvailable && !stop.stop_requested()) continue;
-      if (error.reaction == PgReaction::kAbort) return Failed(job, error);
-      spdlog::warn("local worker: {}", error.message);
+      const bool passes = error.reaction != PgReaction::kAbort || (MayPass(error.sqlstate) && !IsAsked(job));
+      if (!passes) return Failed(job, error);
+      spdlog::warn("local worker: {} {}", error.sqlstate, error.message);
+      if (WaitOrStop(stop, pause_.NextMs())) return std::nullopt;
     }
   }
 
@@ -182,6 +188,11 @@ class Worker {
     });
   }
 
+  // A client waits for it and is told of every error; all else is done sooner or later.
+  static bool IsAsked(const Job& job) {
+    return std::holds_alternative<TakeCommitRequest>(job) || std::holds_alternative<Look>(job);
+  }
+
   // The database refuses it.
   static JobResult Failed(const Job& job, const PgError& error) {
     if (const auto* take = std::get_if<TakeCommitRequest>(&job)) {
@@ -200,6 +211,7 @@ class Worker {
 
   const std::string database_;
   PgSession session_;
+  GrowingPause pause_{50, 5'000};
 };
 
 }  // namespace

@@ -196,6 +196,11 @@ UserError NotConnectedError() {
           "Nothing was sent, so the transaction can be retried safely."};
 }
 
+UserError LacksOwnError() {
+  return {"40001", "psp: this semi-primary does not have all of its own commits back after a crash",
+          "The transaction may not have seen what was committed here before.", "Retry the transaction."};
+}
+
 UserError UnknownOutcomeError(const TxId& tx_id) {
   return {"08007", "psp: the primary has not answered, it is not known whether the transaction is committed",
           "Transaction " + tx_id.ToText() + " may have been committed or not.",

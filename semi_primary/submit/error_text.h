@@ -29,6 +29,7 @@ UserError ConflictError(const KeyNames& names, std::string_view key, std::string
 
 // 08006: nothing was sent.
 UserError NotConnectedError();
+UserError LacksOwnError();
 // 08007: sent, and no answer.
 UserError UnknownOutcomeError(const TxId& tx_id);
 

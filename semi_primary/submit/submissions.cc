@@ -164,16 +164,26 @@ void Submissions::OnTime(std::int64_t now_us) {
   });
 }
 
+void Submissions::RefuseUnsentBefore(GlobalT watermark) {
+  RefuseUnsent(LacksOwnError(),
+               [watermark](const Submission& one) { return one.snapshot.watermark < watermark; });
+}
+
 void Submissions::Stop() {
   stopped_ = true;
-  std::vector<TxId> unsent;
+  RefuseUnsent({"08006", "psp: the semi-primary daemon is stopping", "", "Nothing was sent."},
+               [](const Submission&) { return true; });
+}
+
+void Submissions::RefuseUnsent(const UserError& why,
+                               const std::function<bool(const Submission&)>& is_refused) {
+  std::vector<TxId> refused;
   for (const auto& [tx_id, entry] : entries_) {
-    if (entry.state == State::kUnsent) unsent.push_back(tx_id);
+    if (entry.state == State::kUnsent && is_refused(entry.submission)) refused.push_back(tx_id);
   }
-  for (const TxId& tx_id : unsent) {
+  for (const TxId& tx_id : refused) {
     const auto found = entries_.find(tx_id);
-    Answer(found->second,
-           UserError{"08006", "psp: the semi-primary daemon is stopping", "", "Nothing was sent."});
+    Answer(found->second, why);
     Erase(found);
   }
 }

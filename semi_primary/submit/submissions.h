@@ -93,6 +93,8 @@ class Submissions {
 
   // Answers what has waited too long. Call it several times a second.
   void OnTime(std::int64_t now_us);
+  // Refuses what was not sent and has an older snapshot.
+  void RefuseUnsentBefore(GlobalT watermark);
   // Refuses what was not sent; from now on every new submission is refused too.
   void Stop();
 
@@ -121,6 +123,8 @@ class Submissions {
     std::int64_t since_us = 0;
   };
 
+  // Those in kUnsent that `is_refused` names are told so.
+  void RefuseUnsent(const UserError& why, const std::function<bool(const Submission&)>& is_refused);
   void SendCertify(Entry& entry);
   void SendOutcomeRequest(const TxId& tx_id);
   void Answer(Entry& entry, std::variant<Committed, Outcome, UserError> answer);

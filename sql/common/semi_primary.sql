@@ -149,7 +149,10 @@ SELECT i.name,
        (d.status ->> 'commits_total')::bigint                 AS commits_total,
        (d.status ->> 'aborts_total')::bigint                  AS aborts_total,
        (d.status ->> 'waiting')::bigint                       AS waiting,
-       d.status ->> 'last_error'                              AS last_error,
+       -- It may quote rows.
+       CASE WHEN pg_has_role('pg_monitor', 'USAGE') OR has_table_privilege('psp.identity', 'SELECT')
+                 OR d.status ->> 'last_error' IS NULL THEN d.status ->> 'last_error'
+            ELSE 'there is one, which members of pg_monitor can see' END AS last_error,
        d.updated_at,
        d.status ->> 'warnings'                                AS warnings
   FROM psp.identity i

@@ -1,15 +1,24 @@
--- Which backends block the apply worker's backend $1, directly or through others that they wait for: whole transactions,
--- named by pid and start. A root waits for nobody, except perhaps for the worker, and its COMMIT has not reached the hook,
--- which its lock (7369584, …) would show.
+-- Which transactions block the apply worker's backend $1, directly or through others that they wait for, named by pid and
+-- start. A root waits for nobody, except perhaps for the worker, and has not reached the commit hook: only the hook locks
+-- psp.committing, and no application role can. (Advisory locks are open to all.)
+-- A prepared transaction has no backend (pid 0): the last column is the statement that ends it.
 WITH RECURSIVE chain AS (
     SELECT $1::integer AS pid
     UNION  -- not ALL: a deadlock is a circle
     SELECT b.pid FROM chain c CROSS JOIN LATERAL unnest(pg_blocking_pids(c.pid)) AS b(pid)
 ), committing AS (
-    SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 7369584 AND objsubid = 2 AND granted
+    SELECT pid FROM pg_locks WHERE relation = to_regclass('psp.committing') AND locktype = 'relation' AND granted
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 )
 SELECT a.pid, a.xact_start::text AS xact_start, a.state,
        w.blockers <@ ARRAY[$1::integer] AND NOT EXISTS (SELECT FROM committing c WHERE c.pid = a.pid) AS is_root,
-       $1::integer = ANY (w.blockers) AS is_in_deadlock
+       $1::integer = ANY (w.blockers) AS is_in_deadlock, NULL AS rollback
   FROM chain JOIN pg_stat_activity a USING (pid) CROSS JOIN LATERAL (SELECT pg_blocking_pids(a.pid) AS blockers) w
- WHERE a.pid <> $1 AND a.backend_type = 'client backend' AND a.xact_start IS NOT NULL
+ WHERE a.pid <> $1 AND a.backend_type <> 'autovacuum worker' AND a.xact_start IS NOT NULL
+UNION ALL
+SELECT DISTINCT 0, format('%s %s', p.prepared, p.gid), 'prepared', true, false, format('ROLLBACK PREPARED %L', p.gid)
+  FROM chain JOIN pg_locks w ON w.pid = chain.pid AND NOT w.granted
+  JOIN pg_locks h ON h.pid IS NULL AND h.granted
+   AND (h.locktype, h.database, h.relation, h.transactionid) IS NOT DISTINCT FROM (w.locktype, w.database, w.relation, w.transactionid)
+  JOIN pg_locks x ON x.pid IS NULL AND x.virtualtransaction = h.virtualtransaction AND x.locktype = 'transactionid'
+  JOIN pg_prepared_xacts p ON p.transaction = x.transactionid AND p.database = current_database()

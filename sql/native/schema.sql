@@ -12,6 +12,10 @@ CREATE UNLOGGED TABLE psp.commit_intent (
     filler  boolean NOT NULL DEFAULT false   -- see psp.clean
 ) WITH (fillfactor = 50);
 
+-- Empty. The commit hook reads it, and nothing else that an application role can call: the lock that this takes tells
+-- that a transaction is in the hook, and must be neither ended nor mistaken for another.
+CREATE TABLE psp.committing (nothing boolean);
+
 -- What was captured. payload is a concatenation of entries, mostly of one:
 --   op 'i' (row is as in image): n (1 byte), n places (2 bytes each, big endian, from 0) of the key's columns in the
 --                                image, record_send(ROW(columns…)) for each row

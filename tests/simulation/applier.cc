@@ -48,7 +48,11 @@ void Applier::Begin() {
   complete_t_ = INT64_MAX;
   durable_ = -1;
   const SpState& state = *database_.state();
-  Report(ApplyStarted{++generation_, state.watermark, state.joining, SharedCatalog(), state.applied});
+  Commits own = state.applied;
+  if (scenario_.mutation == Mutation::kLostOwnAreThere) {
+    own.insert(database_.applied_before_crash().begin(), database_.applied_before_crash().end());
+  }
+  Report(ApplyStarted{++generation_, state.watermark, state.joining, SharedCatalog(), std::move(own)});
 }
 
 void Applier::OnPostgresCrash() {

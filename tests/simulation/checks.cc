@@ -26,6 +26,17 @@ void CheckReports(Simulator* sim, const History& history, const PrimaryDatabase&
   }
 }
 
+// 4, after a crash: nobody commits on top of a past in which own commits have vanished.
+void CheckOwnCommitsWereBack(Simulator* sim, const History& history, const PrimaryDatabase& primary,
+                             const Lost& lost) {
+  for (const auto& [global_t, tx_id] : primary.committed()) {
+    for (const auto& own : history.at(tx_id).lacks_own) {
+      if (lost.contains(own)) continue;
+      sim->Violation(global_t, " was committed without having ", own.second, ", reported there before");
+    }
+  }
+}
+
 // 2: the tables are the same.
 void CheckTables(Simulator* sim, const PrimaryDatabase& primary, const std::map<SpId, SpStatePtr>& sps) {
   std::map<RowKey, std::string> expected;
@@ -69,6 +80,7 @@ void CheckEverything(Simulator* sim, const Scenario& scenario, const History& hi
                      const PrimaryDatabase& primary, const Lost& lost,
                      const std::map<SpId, SpStatePtr>& semi_primaries) {
   CheckReports(sim, history, primary, lost);
+  CheckOwnCommitsWereBack(sim, history, primary, lost);
   CheckTables(sim, primary, semi_primaries);
   CheckWriters(sim, scenario, history, primary);
 }

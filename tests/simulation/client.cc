@@ -32,6 +32,7 @@ void Client::Begin() {
   open_->tx_id = *TxId::FromBytes(bytes);
   open_->repeatable_read = sim_.Chance(50);
   open_->begin = node_.database().state();
+  open_->own_before = node_.reported.size();
   const std::int64_t operations = sim_.Between(1, 3);
   for (std::int64_t i = 0; i < operations; ++i) open_->operations.push_back(Draw());
   Later(0, 5'000, &Client::Step);
@@ -195,9 +196,14 @@ void Client::Commit() {
   submission.snapshot = open_->repeatable_read ? open_->begin->Snapshot() : database.state()->Snapshot();
   submission.write_set = MakeWriteSet();
   submission.write_set_bytes = submission.write_set->ByteSizeLong();
+  Lost lacks_own;
+  const std::size_t own_before = open_->repeatable_read ? open_->own_before : node_.reported.size();
+  for (std::size_t i = 0; i < own_before; ++i) {
+    if (!submission.snapshot.Has(node_.reported[i].second)) lacks_own.insert(node_.reported[i]);
+  }
   history_[open_->tx_id] = {node_.sp_id(),     submission.snapshot, submission.write_set,
                             open_->increments, Report::kNothing,    0,
-                            std::nullopt};
+                            std::nullopt,      std::move(lacks_own)};
   sim_.Trace("SP ", node_.sp_id(), " client ", number_, ": COMMIT ", open_->tx_id.ToText(), " W ",
              submission.snapshot.watermark);
   open_->ticket = node_.Commit(submission, [this, weak = std::weak_ptr<Open>(open_)](const Done& done) {
@@ -238,6 +244,7 @@ void Client::EndCommitted(GlobalT global_t) {
   last_incarnation_ = database.incarnation();
   last_t_ = global_t;
   history_[open_->tx_id].reported_t = global_t;
+  node_.reported.emplace_back(open_->tx_id, global_t);
   End(Report::kCommitted);
 }
 

@@ -39,6 +39,7 @@ class Client {
     TxId tx_id;
     bool repeatable_read = false;
     SpStatePtr begin;
+    std::size_t own_before = 0;  // how many own commits were reported at this SP
     std::vector<Operation> operations;
     std::size_t next = 0;
     std::int64_t blocked_since_us = 0;

@@ -14,6 +14,10 @@ namespace psp::simulation {
 
 enum class Report { kNothing, kCommitted, kAborted, kUnknown };
 
+// Transactions with their numbers; mostly what restored databases of the primary had committed after their
+// backup.
+using Lost = std::set<std::pair<TxId, GlobalT>>;
+
 // A transaction whose COMMIT was sent to a daemon.
 struct TxRecord {
   SpId sp_id = 0;
@@ -23,11 +27,9 @@ struct TxRecord {
   Report report = Report::kNothing;
   GlobalT reported_t = 0;
   std::optional<bool> outcome;  // psp.outcome: committed or not
+  Lost lacks_own{};             // reported at this SP before the snapshot was taken, and not in it
 };
 
 using History = std::map<TxId, TxRecord>;
-
-// What restored databases of the primary had committed after their backup: (tx_id, global_t).
-using Lost = std::set<std::pair<TxId, GlobalT>>;
 
 }  // namespace psp::simulation

@@ -38,6 +38,7 @@ enum class Mutation {
   kHistoryIsNotDrawn,       // each start of the primary's daemon goes on with the history of the last one
   kGapsAreNotSeen,          // an epoch begins after the newest number, whatever is missing below it
   kEpochsAreNotSaved,       // an SP tells that it has saved the primary's epochs, and has not
+  kLostOwnAreThere,         // own commits that a crash took are told to be in
   kLogIsNotKeptForJoiners,  // the log is truncated to what those that have joined acknowledge
   kCollectedKeysAreNew,     // a key that was collected passes for one that was never written
 };

@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                                            Mutation::kNoWaitForOwnBackend, Mutation::kCopyIsNotCleared,
                                            Mutation::kJoinedBeforeTheLog, Mutation::kLogIsNotKeptForJoiners,
                                            Mutation::kHistoryIsNotDrawn, Mutation::kGapsAreNotSeen,
-                                           Mutation::kEpochsAreNotSaved, Mutation::kCollectedKeysAreNew));
+                                           Mutation::kEpochsAreNotSaved, Mutation::kCollectedKeysAreNew,
+                                           Mutation::kLostOwnAreThere));
 
 }  // namespace
 }  // namespace psp::simulation

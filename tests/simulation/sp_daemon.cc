@@ -9,13 +9,16 @@ namespace {
 
 constexpr std::int64_t kTickUs = 50'000;
 
-SemiPrimaryCore::Options CoreOptions(SpId sp_id, std::uint64_t incarnation, const SpState& state) {
+SemiPrimaryCore::Options CoreOptions(SpId sp_id, std::uint64_t incarnation, const SpDatabase& database) {
+  const SpState& state = *database.state();
   SemiPrimaryCore::Options options;
   options.cluster_id = kClusterId;
   options.sp_id = sp_id;
   options.name = "sp" + std::to_string(sp_id);
   options.incarnation = incarnation;
   options.watermark = state.watermark;
+  options.joining = state.joining;
+  options.may_lack_own = database.MayLackOwn();
   options.epochs = state.epochs;
   options.heartbeat_timeout_us = kHeartbeatTimeoutUs;
   options.commit_timeout_us = 1'500'000;
@@ -33,7 +36,7 @@ SpDaemon::SpDaemon(Simulator* sim, const Scenario& scenario, SpId sp_id, SpDatab
       database_(*database),
       network_(*network),
       hooks_(std::move(hooks)),
-      core_(CoreOptions(sp_id, sim->Number(), *database->state())),
+      core_(CoreOptions(sp_id, sim->Number(), *database)),
       applier_(sim, scenario, database,
                {[this](const ApplyEvent& event) {
                   core_.OnApplyEvent(event, sim_.now_us());
@@ -95,7 +98,16 @@ void SpDaemon::Tick() {
   if (link_ == 0) link_ = network_.Connect(sp_id_);
   core_.OnTime(sim_.now_us());
   Carry();
+  NoteStatus();
   sim_.After(kTickUs, alive_, [this] { Tick(); });
+}
+
+// As the status writer does: what is told from before a crash says nothing of after it.
+void SpDaemon::NoteStatus() {
+  const DaemonStatus status = core_.Status(sim_.now_us());
+  if (!database_.up() || !sim_.Chance(20)) return;
+  database_.NoteStatus(status.lacks_own || status.generation < sure_from_generation_);
+  last_generation_ = status.generation;
 }
 
 // As the status writer does: newer ones take the place of those that wait.

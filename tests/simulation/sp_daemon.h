@@ -30,7 +30,10 @@ class SpDaemon {
   void AskOutcome(Ticket ticket, const TxId& tx_id);
   void BackendGone(Ticket ticket);
 
-  void OnPostgresCrash() { applier_.OnPostgresCrash(); }
+  void OnPostgresCrash() {
+    sure_from_generation_ = last_generation_ + 1;
+    applier_.OnPostgresCrash();
+  }
   void OnPostgresBack() { applier_.Begin(); }
   void SetStalled(bool stalled) { applier_.SetStalled(stalled); }
 
@@ -42,6 +45,7 @@ class SpDaemon {
   void OnMessage(Network::Link link, const std::string& bytes);
   void Tick();
   void SaveEpochs();
+  void NoteStatus();
   void Carry();
 
   Simulator& sim_;
@@ -50,6 +54,8 @@ class SpDaemon {
   SpDatabase& database_;
   Network& network_;
   const Hooks hooks_;
+  std::uint64_t last_generation_ = 0;
+  std::uint64_t sure_from_generation_ = 0;
   SemiPrimaryCore core_;
   Applier applier_;
   Network::Link link_ = 0;

@@ -46,6 +46,8 @@ void SpDatabase::Crash() {
       static_cast<std::size_t>(sim_.Between(0, static_cast<std::int64_t>(not_durable_.size())));
   if (survive > 0) durable_ = not_durable_[survive - 1];
   not_durable_.clear();
+  applied_before_crash_ = state_->applied;
+  lacks_own_.reset();
   state_ = durable_;
   up_ = false;
   incarnation_ = std::make_shared<int>(0);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/epochs.h"
@@ -51,6 +52,11 @@ class SpDatabase {
   // it.
   void NoteBrought(GlobalT global_t, const TxId& tx_id) { brought_[global_t] = tx_id; }
   const Commits& brought() const { return brought_; }
+  // The daemon's status, in an unlogged table: whether own commits were lacking. Nothing after a crash.
+  void NoteStatus(bool lacks_own) { lacks_own_ = lacks_own; }
+  bool MayLackOwn() const { return lacks_own_.value_or(true); }
+  // What the last crash may have taken. Only a mistake asks for it.
+  const Commits& applied_before_crash() const { return applied_before_crash_; }
   void Flush();
   void Crash();
   void Start() { up_ = true; }
@@ -69,6 +75,8 @@ class SpDatabase {
   std::deque<SpStatePtr> not_durable_;
   std::map<RowKey, LockOwner> locks_;
   Commits brought_;
+  std::optional<bool> lacks_own_;
+  Commits applied_before_crash_;
 };
 
 RowKey AdvisoryLock(const TxId& tx_id);

@@ -30,6 +30,9 @@ class SpNode {
   // Set by the world: the daemon was refused for good, for that reason, and ends.
   std::function<void(const std::string&)> on_refused;
 
+  // Own commits that clients were told of, in that order.
+  std::vector<std::pair<TxId, GlobalT>> reported;
+
   void CrashDaemon();
   void StartDaemon();  // as soon as PostgreSQL is up
   void CrashPostgres();

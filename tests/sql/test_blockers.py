@@ -13,8 +13,10 @@ from psp.waiting import wait_until
 WAIT_S = 60
 LOOK = (paths.sql_dir("native") / "apply_blockers.sql").read_text()
 END = (paths.sql_dir("native") / "apply_end_blocker.sql").read_text()
-# Taken by the commit hook.
-COMMITTING = "SELECT pg_advisory_xact_lock(7369584, hashtext('a transaction'))"
+IS_COMMITTING = (paths.sql_dir("native") / "apply_is_committing.sql").read_text()
+# Taken by the commit hook: the first by nobody else, the second by any role that likes.
+COMMITTING = "LOCK TABLE psp.committing IN ACCESS SHARE MODE"
+ADVISORY = "SELECT pg_advisory_xact_lock(7369584, hashtext('a transaction'))"
 
 
 class Sessions:
@@ -24,7 +26,8 @@ class Sessions:
         self._pair = pair
         self._admin = pair.connect(autocommit=True)
         self._admin.execute(f"PREPARE look(integer) AS {LOOK}".encode())
-        self._admin.execute(f"PREPARE finish(integer, text) AS {END}".encode())
+        self._admin.execute(f"PREPARE finish(integer, text, boolean) AS {END}".encode())
+        self._admin.execute(f"PREPARE is_committing(text) AS {IS_COMMITTING}".encode())
         self._connections: list[psycopg.Connection[Any]] = []
         self._threads: list[threading.Thread] = []
 
@@ -51,16 +54,35 @@ class Sessions:
         pid = connection.info.backend_pid
         wait_until("a lock wait", lambda: self._admin.execute(waits, (pid,)).fetchall(), WAIT_S)
 
+    def wait_until_active(self, connection: psycopg.Connection[Any]) -> None:
+        runs = "SELECT FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
+        pid = connection.info.backend_pid
+        wait_until("a statement", lambda: self._admin.execute(runs, (pid,)).fetchall(), WAIT_S)
+
     def look(self, worker: psycopg.Connection[Any]) -> dict[int, tuple[bool, bool]]:
         """pid -> (is_root, is_in_deadlock)."""
         rows = self._admin.execute(f"EXECUTE look({worker.info.backend_pid})".encode()).fetchall()
         return {row[0]: (row[3], row[4]) for row in rows}
 
-    def end(self, worker: psycopg.Connection[Any], pid: int) -> int:
+    def rollbacks(self, worker: psycopg.Connection[Any]) -> list[str]:
+        """What the watch would run to end prepared transactions."""
+        rows = self._admin.execute(f"EXECUTE look({worker.info.backend_pid})".encode()).fetchall()
+        return [row[5] for row in rows if row[5] is not None]
+
+    def run(self, statement: str) -> None:
+        """As the watch's session."""
+        self._admin.execute(statement.encode())
+
+    def is_committing(self) -> bool:
+        row = self._admin.execute("EXECUTE is_committing('a transaction')").fetchone()
+        assert row is not None
+        return bool(row[0])
+
+    def end(self, worker: psycopg.Connection[Any], pid: int, *, again: bool = False) -> int:
         """Ends a blocker as the watch would; how many were told."""
         rows = self._admin.execute(f"EXECUTE look({worker.info.backend_pid})".encode()).fetchall()
         start = next(row[1] for row in rows if row[0] == pid)
-        return self._admin.execute(f"EXECUTE finish({pid}, '{start}')".encode()).rowcount
+        return self._admin.execute(f"EXECUTE finish({pid}, '{start}', {again})".encode()).rowcount
 
     def close(self) -> None:
         self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -75,6 +97,7 @@ class Sessions:
 @pytest.fixture
 def sessions(pair: Pair) -> Iterator[Sessions]:
     pair.run("CREATE TABLE thing AS SELECT id FROM generate_series(1, 9) id")
+    pair.run("CREATE SCHEMA psp; CREATE TABLE psp.committing (nothing boolean)")
     made = Sessions(pair)
     yield made
     made.close()
@@ -118,6 +141,50 @@ def test_who_is_at_commit_is_no_root_and_is_not_ended(sessions: Sessions) -> Non
     assert sessions.look(worker) == {pid(blocker): (False, False)}
     assert sessions.end(worker, pid(blocker)) == 0
     blocker.rollback()
+
+
+def test_who_holds_the_advisory_lock_of_commits_is_a_root_like_others(sessions: Sessions) -> None:
+    """Any role can take it, for as long as it likes."""
+    worker, blocker = sessions.holder(1), sessions.holder(2)
+    blocker.execute(ADVISORY)
+    sessions.want(worker, 2)
+    assert sessions.look(worker) == {pid(blocker): (True, False)}
+    assert not sessions.is_committing()
+    blocker.execute(COMMITTING)
+    assert sessions.is_committing()
+    blocker.rollback()
+    assert not sessions.is_committing()
+
+
+def test_who_catches_the_cancel_is_terminated(sessions: Sessions) -> None:
+    worker, blocker = sessions.holder(1), sessions.holder(2)
+    sessions.want(worker, 2)
+    endless = """DO $$ BEGIN LOOP
+        BEGIN PERFORM pg_sleep(3600); EXCEPTION WHEN query_canceled THEN NULL; END;
+    END LOOP; END $$"""
+
+    def run() -> None:
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            blocker.execute(endless)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    sessions.wait_until_active(blocker)
+    assert sessions.end(worker, pid(blocker)) == 1
+    assert sessions.end(worker, pid(blocker), again=True) == 1
+    thread.join(WAIT_S)
+    assert not thread.is_alive()
+
+
+def test_a_prepared_transaction_is_rolled_back(sessions: Sessions) -> None:
+    """It has no backend, and stays as long as nobody ends it."""
+    worker, blocker = sessions.holder(1), sessions.holder(2)
+    blocker.execute("PREPARE TRANSACTION 'it''s prepared'")
+    sessions.want(worker, 2)
+    (rollback,) = sessions.rollbacks(worker)
+    assert rollback == "ROLLBACK PREPARED 'it''s prepared'"
+    sessions.run(rollback)
+    assert sessions.rollbacks(worker) == []
 
 
 def test_an_idle_transaction_is_terminated(sessions: Sessions) -> None:

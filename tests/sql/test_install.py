@@ -42,6 +42,28 @@ def test_daemons_and_their_units(prefix: Path) -> None:
         assert f"ExecStart={prefix}/bin/{unit.stem} --config" in unit.read_text()
 
 
+def test_one_version(prefix: Path) -> None:
+    command = run(prefix, "psp", "--version").split()
+    assert {run(prefix, daemon, "--version").split()[-1] for daemon in DAEMONS[:3]} == {command[-1]}
+
+
+def test_the_command_finds_the_daemons_beside_it(prefix: Path) -> None:
+    """Where PREFIX/bin is not in PATH."""
+    where = "import sys; from psp import paths; sys.stdout.write(str(paths.binary('psp-semi-primary')))"
+    environment = {"PATH": "/usr/bin:/bin"}
+    python = prefix / "lib" / "psp" / "venv" / "bin" / "python"
+    shown = subprocess.run(
+        [python, "-c", where],
+        cwd="/",
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert shown.stdout == str(prefix / "bin" / "psp-semi-primary")
+
+
 def test_the_command_has_its_sql(prefix: Path, pair: Pair) -> None:
     pair.run("CREATE TABLE t (id int PRIMARY KEY)")
     run(prefix, "psp", "schema", "adopt", pair.dsn, "--primary-dsn", pair.primary_dsn, "--name", "a", "--yes")

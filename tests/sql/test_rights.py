@@ -301,3 +301,19 @@ def test_reads_are_not_certified(app: Pair) -> None:
         connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
         connection.execute("COMMIT")
+
+
+def test_last_error_is_shown_to_members_of_pg_monitor_only(app: Pair) -> None:
+    """It quotes what PostgreSQL says, rows included."""
+    status = '{"state": "failed", "last_error": "Key (id)=(4711) is secret"}'
+    ask = "SELECT last_error FROM psp.status"
+    with app.connect() as connection:
+        connection.execute("INSERT INTO psp.daemon_status VALUES (true, now(), %s)", (status,))
+        assert connection.execute(ask).fetchone() == ("Key (id)=(4711) is secret",)
+        connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+        assert connection.execute(ask).fetchone() == ("there is one, which members of pg_monitor can see",)
+        connection.execute("RESET ROLE")
+        connection.execute(f"GRANT pg_monitor TO {APPLICATION}".encode())
+        connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+        assert connection.execute(ask).fetchone() == ("Key (id)=(4711) is secret",)
+        connection.rollback()

@@ -2,8 +2,9 @@
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -236,17 +237,37 @@ def show_status(
 ) -> None:
     """Shows for each SP: state, watermark, lag, commits and aborts per second, round trip to the primary.
 
-    [bold]States[/]: streaming (all is well), joining, recovering, disconnected, stopped, failed, as the
-    daemon says; plain (not under psp yet), starting, daemon down, postgres down, link cut,
+    [bold]States[/]: streaming (all is well), joining, recovering, retrying, disconnected, stopped,
+    failed, as the daemon says; plain (not under psp yet), starting, daemon down, postgres down, link cut,
     silent (no report comes).
     """
     with _opened(name, directory) as cluster:
-        if watch:
+        if watch and console.is_terminal:
             _watch(lambda: status.render(status.gather(cluster)))
-        elif json:
-            print_json(status.gather(cluster))
+        elif watch:
+            _watch_into_pipe(lambda: _print_status(cluster, json))
         else:
-            console.print(status.render(status.gather(cluster)))
+            _print_status(cluster, json)
+
+
+def _print_status(cluster: LocalCluster, json: bool) -> None:
+    gathered = status.gather(cluster)
+    if json:
+        print_json(gathered)
+    else:
+        console.print(status.render(gathered))
+
+
+def _watch_into_pipe(show: Callable[[], None]) -> None:
+    """One report after the other; ends when nobody reads any more, too."""
+
+    def again() -> bool:
+        show()
+        sys.stdout.flush()
+        return False
+
+    with suppress(KeyboardInterrupt, BrokenPipeError):
+        wait_until("Ctrl-C", again, timeout_s=float("inf"), interval_s=WATCH_INTERVAL_S)
 
 
 def _watch(draw: Callable[[], Any]) -> None:

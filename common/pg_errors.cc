@@ -1,0 +1,28 @@
+#include "common/pg_errors.h"
+
+#include <algorithm>
+#include <array>
+
+namespace psp {
+namespace {
+
+// Lost connections, rolled back for another's sake, too few resources, ended by an operator, the system's.
+constexpr std::array<std::string_view, 5> kClasses = {"08", "40", "53", "57", "58"};
+
+constexpr std::array<std::string_view, 6> kCodes = {
+    "25006",  // read_only_sql_transaction: a standby, or default_transaction_read_only
+    "25P03",  // idle_in_transaction_session_timeout
+    "25P04",  // transaction_timeout
+    "55006",  // object_in_use
+    "55P03",  // lock_not_available
+    "72000",  // snapshot_too_old
+};
+
+}  // namespace
+
+bool MayPass(std::string_view sqlstate) {
+  const auto is_class = [&](std::string_view start) { return sqlstate.starts_with(start); };
+  return std::ranges::any_of(kClasses, is_class) || std::ranges::find(kCodes, sqlstate) != kCodes.end();
+}
+
+}  // namespace psp

@@ -1,0 +1,27 @@
+// PostgreSQL's errors as the daemons look at them. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace psp {
+
+enum class PgReaction {
+  kRetry,      // serialization failure or deadlock: run the same again
+  kAbort,      // the statement's own error: running it again gives it again
+  kReconnect,  // the connection is gone and the transaction with it: nothing happened
+  kInDoubt,    // the connection went while committing: it happened or it did not
+};
+
+struct PgError {
+  PgReaction reaction = PgReaction::kAbort;
+  std::string sqlstate;  // empty when the error did not come from the server
+  std::string message;   // one line, without a trailing newline
+};
+
+// Whether the same statement may succeed later although nobody has changed its data: it was cancelled, the
+// server lacked disk, memory or connections, shut down, gave its locks to somebody else, or was read-only.
+// Every other error comes again until somebody removes its cause.
+bool MayPass(std::string_view sqlstate);
+
+}  // namespace psp

@@ -1,0 +1,29 @@
+#include "semi_primary/apply/reaction.h"
+
+#include <gtest/gtest.h>
+
+namespace psp {
+namespace {
+
+ApplyReaction To(PgReaction reaction, const char* sqlstate) { return ReactionTo({reaction, sqlstate, ""}); }
+
+TEST(ApplyReaction, WhatMayPassIsTriedAgainWithoutLimit) {
+  for (const char* sqlstate : {"57014", "53100", "53200", "53300", "55P03", "25006", "58030"}) {
+    EXPECT_EQ(To(PgReaction::kAbort, sqlstate), ApplyReaction::kWait) << sqlstate;
+  }
+}
+
+TEST(ApplyReaction, AnythingElseStopsTheStream) {
+  for (const char* sqlstate : {"22P03", "23505", "42501", "42883", "P0001", "XX000", ""}) {
+    EXPECT_EQ(To(PgReaction::kAbort, sqlstate), ApplyReaction::kStop) << sqlstate;
+  }
+}
+
+TEST(ApplyReaction, ALostConnectionBeginsAgainAndALostRaceGoesOnAtOnce) {
+  EXPECT_EQ(To(PgReaction::kReconnect, "57P01"), ApplyReaction::kBegin);
+  EXPECT_EQ(To(PgReaction::kInDoubt, ""), ApplyReaction::kBegin);
+  EXPECT_EQ(To(PgReaction::kRetry, "40P01"), ApplyReaction::kAtOnce);
+}
+
+}  // namespace
+}  // namespace psp

@@ -1,0 +1,65 @@
+#include "semi_primary/apply/trouble.h"
+
+#include <fmt/chrono.h>
+
+#include <chrono>
+#include <ctime>
+
+#include "common/log.h"
+#include "common/pg_session.h"
+
+namespace psp {
+namespace {
+
+// How much of PostgreSQL's message goes into psp.status: rows may be large.
+constexpr std::size_t kMessageBytesMax = 1000;
+
+std::string Now() {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}Z", fmt::gmtime(now));
+}
+
+// Cut between two characters: it goes into a JSON text.
+std::string Shortened(const std::string& text) {
+  if (text.size() <= kMessageBytesMax) return text;
+  std::size_t end = kMessageBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + " …";
+}
+
+}  // namespace
+
+void Trouble::Note(bool stops, GlobalT watermark, const std::string& sqlstate, const std::string& message) {
+  const bool is_new = message_.empty();
+  const std::string what = (sqlstate.empty() ? "" : sqlstate + " ") + Shortened(message);
+  stopped_at_ = stops ? watermark : -1;
+  if (what == message_ && stops == stops_) return;
+  message_ = what;
+  stops_ = stops;
+  if (is_new) since_ = Now();
+  const std::string told =
+      fmt::format("applying {} since {}: {}", stops ? "has stopped" : "waits", since_, what);
+  spdlog::log(stops ? spdlog::level::critical : spdlog::level::warn, "{}; it is tried again", told);
+  report_(ApplyTrouble{told, stops});
+}
+
+bool Trouble::Pause(std::stop_token stop) { return WaitOrStop(stop, pause_.NextMs()); }
+
+void Trouble::Began() {
+  if (!message_.empty() && stopped_at_ < 0) Over();
+}
+
+void Trouble::Succeeded(GlobalT watermark) {
+  if (watermark <= stopped_at_) return;
+  pause_.Reset();
+  if (!message_.empty()) Over();
+}
+
+void Trouble::Over() {
+  message_.clear();
+  stopped_at_ = -1;
+  spdlog::info("applying goes on; it had waited or stopped since {}", since_);
+  report_(ApplyTrouble{});
+}
+
+}  // namespace psp

@@ -1,0 +1,145 @@
+// What keeps the apply worker from going on, in a real PostgreSQL: nothing is final, and nothing is skipped.
+#include <functional>
+#include <thread>
+
+#include "semi_primary/semi_primary_fixture.h"
+
+namespace psp {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kWorkerWaits =
+    "SELECT FROM pg_stat_activity WHERE application_name = 'psp apply worker' AND wait_event_type = 'Lock'";
+constexpr const char* kCancelWorker =
+    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'psp apply worker'";
+
+class ApplyTroubleTest : public SemiPrimaryTest {
+ protected:
+  void Await(const std::string& what, const std::function<bool()>& is_so) {
+    const std::int64_t until_us = MonotonicUs() + FakePrimary::kPatienceMs * 1000;
+    while (MonotonicUs() < until_us) {
+      if (is_so()) return;
+    }
+    ADD_FAILURE() << what;
+  }
+  // As somebody who knows how to come past psp's guard.
+  void SqlUnguarded(const std::string& sql) {
+    pqxx::connection connection(database_);
+    pqxx::work tx(connection);
+    const auto switch_guards = [&tx](const std::string& to) {
+      for (const pqxx::row& row : tx.exec("SELECT quote_ident(evtname) FROM pg_event_trigger")) {
+        tx.exec("ALTER EVENT TRIGGER " + row[0].as<std::string>() + " " + to);
+      }
+    };
+    switch_guards("DISABLE");
+    tx.exec(sql);
+    switch_guards("ENABLE ALWAYS");
+    tx.commit();
+  }
+  // An index of this server that refuses a stock of 30.
+  void RefuseThirty(const std::string& sqlstate) {
+    SqlUnguarded(
+        "CREATE FUNCTION public.picky(n integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN "
+        "IF n = 30 THEN RAISE EXCEPTION 'no thirty' USING ERRCODE = '" +
+        sqlstate + "'; END IF; RETURN n; END $$");
+    SqlUnguarded("CREATE INDEX picky ON public.item (public.picky(stock))");
+  }
+  std::string LastError() { return Sql("SELECT last_error FROM psp.status")[0][0].as<std::string>(""); }
+  void ExpectOver() {
+    AwaitState("streaming");
+    EXPECT_EQ(LastError(), "");
+    EXPECT_EQ(Stock(3), 30);
+    EXPECT_EQ(Stock(4), 40);
+    ExpectAllIsWell();
+  }
+};
+
+TEST_F(ApplyTroubleTest, CancelledAgainAndAgainItGoesOn) {
+  Restart({{"conflict_grace_ms", "600000"}});
+  pqxx::connection connection(database_);
+  pqxx::work blocker(connection);
+  blocker.exec("SELECT FROM item WHERE id = 3 FOR UPDATE");
+  const GlobalT next = primary_.closed_t() + 1;
+  primary_.Publish({Remote(next, 3, 30), Remote(next + 1, 4, 40)});
+  for (int i = 0; i < 5; ++i) {
+    Await("the worker waits", [&] { return !Sql(kWorkerWaits).empty(); });
+    Sql(kCancelWorker);
+    Await("the worker is cancelled", [&] { return Sql(kWorkerWaits).empty(); });
+  }
+  AwaitState("retrying");
+  EXPECT_THAT(LastError(), testing::AllOf(HasSubstr("57014"), HasSubstr("since 20")));
+  blocker.abort();
+  primary_.AwaitAck(next + 1);
+  ExpectOver();
+}
+
+TEST_F(ApplyTroubleTest, WhatMayPassIsTriedAgainUntilItHasPassed) {
+  RefuseThirty("53100");
+  const GlobalT next = primary_.closed_t() + 1;
+  primary_.Publish({Remote(next, 3, 30), Remote(next + 1, 4, 40)});
+  AwaitState("retrying");
+  EXPECT_THAT(LastError(), testing::AllOf(HasSubstr("53100"), HasSubstr("no thirty")));
+  Answer answer = Raise(1);  // COMMITs go on
+  const std::string tx_id = primary_.AwaitCertify().tx_id();
+  primary_.Commit(tx_id, next + 2);
+  EXPECT_EQ(answer.get().sqlstate, "");
+  SqlUnguarded("DROP INDEX picky");
+  primary_.Publish({Own(tx_id, next + 2)});
+  primary_.AwaitAck(next + 2);
+  ExpectOver();
+}
+
+TEST_F(ApplyTroubleTest, WhatStopsTheStreamGoesOnWhenItIsRemoved) {
+  RefuseThirty("P0001");
+  const GlobalT next = primary_.closed_t() + 1;
+  const auto transactions = {Remote(next, 5, 50), Remote(next + 1, 3, 30), Remote(next + 2, 4, 40)};
+  std::thread remover([this, next] {
+    AwaitState("failed");
+    EXPECT_THAT(LastError(), testing::AllOf(HasSubstr("has stopped"), HasSubstr("no thirty")));
+    EXPECT_EQ(Sql("SELECT watermark FROM psp.watermark")[0][0].as<GlobalT>(), next) << "all before it is in";
+    EXPECT_EQ(Stock(4), 0) << "nothing is skipped";
+    const Told told = Raise(1).get();
+    EXPECT_EQ(told.sqlstate, "08006") << told.text;
+    EXPECT_THAT(told.text, testing::Not(HasSubstr("thirty"))) << "rows are not shown to everybody";
+    SqlUnguarded("DROP INDEX picky");
+  });
+  primary_.PublishUntilAck(transactions);
+  remover.join();
+  ExpectOver();
+}
+
+// Any role can take the advisory lock by which the commit hook tells that it is at work.
+TEST_F(ApplyTroubleTest, WhoTakesTheLockOfACommitHoldsUpNothing) {
+  Answer answer = Raise(2);
+  const std::string tx_id = primary_.AwaitCertify().tx_id();
+  const std::string key = "hashtext('" + TxId::FromBytes(tx_id)->ToText() + "')";
+  const std::unique_ptr<PGconn, decltype(&PQfinish)> holder(PQconnectdb(database_.c_str()), &PQfinish);
+  ASSERT_EQ(PQsendQuery(holder.get(), ("SELECT pg_advisory_lock(7369584, " + key + ")").c_str()), 1);
+  const std::string waits = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 7369584";
+  Await("it waits", [&] { return Sql(waits + " AND NOT granted").size() == 1; });
+  Sql("SELECT pg_terminate_backend(pid) FROM pg_locks l WHERE relation = 'psp.committing'::regclass "
+      "AND locktype = 'relation' AND pid <> pg_backend_pid()");
+  EXPECT_NE(answer.get().sqlstate, "");
+  Await("it has the lock", [&] { return Sql(waits + " AND granted").size() == 1; });
+  primary_.Commit(tx_id, 1);
+  primary_.Publish({Own(tx_id, 1)});
+  primary_.AwaitAck(1);
+  EXPECT_EQ(Stock(2), 1);
+  ExpectAllIsWell();
+}
+
+// The stream comes from before that transaction each time, in a new session.
+TEST_F(ApplyTroubleTest, ARightThatIsMissingForAWhile) {
+  SqlUnguarded("ALTER TABLE psp.applied RENAME TO lost");
+  Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'psp apply worker'");
+  AwaitState("failed");
+  EXPECT_THAT(LastError(), HasSubstr("42P01"));
+  SqlUnguarded("ALTER TABLE psp.lost RENAME TO applied");
+  const GlobalT next = primary_.closed_t() + 1;
+  primary_.PublishUntilAck({Remote(next, 3, 30), Remote(next + 1, 4, 40)});
+  ExpectOver();
+}
+
+}  // namespace
+}  // namespace psp

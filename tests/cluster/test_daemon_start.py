@@ -1,0 +1,90 @@
+"""Daemons that start before their PostgreSQL, and databases with settings that are not psp's."""
+
+import threading
+
+import psycopg
+import pytest
+from psp.cluster.local import PRIMARY, LocalCluster
+from psp.cluster.processes import ProcessName
+from psp.output import PspError
+from psp.waiting import wait_until
+from support import WAIT_S, connect, execute, start_second, wait_for_row, wait_streaming
+
+# Each of these would end or spoil what psp does, if its sessions took them over.
+SPOILT = {
+    "default_transaction_read_only": "on",
+    "default_transaction_isolation": "repeatable read",
+    "statement_timeout": "5s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "5s",
+    "idle_session_timeout": "5s",
+    "search_path": "public, pg_catalog",
+    "bytea_output": "escape",
+    "array_nulls": "off",
+    "exit_on_error": "on",
+    "datestyle": "German, DMY",
+    "extra_float_digits": "-5",
+}
+
+
+@pytest.mark.parametrize("name", [PRIMARY, "sp1"])
+def test_a_daemon_waits_for_its_postgresql(cluster: LocalCluster, name: str) -> None:
+    cluster.stop(name)
+    starter = threading.Thread(target=cluster.start, args=(name, "daemon"))
+    starter.start()  # until the daemon is ready
+    wait_until("the daemon", lambda: cluster.is_running(name, "daemon"), WAIT_S)
+    assert starter.is_alive()
+    cluster.start(name, "postgres")
+    starter.join(WAIT_S)
+    assert not starter.is_alive()
+    wait_streaming(cluster)
+    execute(cluster.sps[0], "INSERT INTO counter VALUES (%s)", (f"waited for {name}",))
+
+
+def test_a_wrong_database_is_final(cluster: LocalCluster, second_daemon: ProcessName) -> None:
+    config = cluster.sp_config("sp1")
+    config = {**config, "database": str(config["database"]).replace("dbname=app", "dbname=nowhere")}
+    with pytest.raises(PspError, match=r"exit code 2(.|\n)*nowhere"):
+        start_second(cluster, second_daemon, config)
+
+
+def set_all(dsn: str, *, spoilt: bool) -> None:
+    with psycopg.connect(dsn, autocommit=True, options="-c default_transaction_read_only=off") as admin:
+        row = admin.execute("SELECT format('%I', current_database())").fetchone()
+        assert row is not None
+        for setting, value in SPOILT.items():
+            change = (
+                f"SET {setting} = '{value}'" if setting != "search_path" else f"SET search_path = {value}"
+            )
+            admin.execute(f"ALTER DATABASE {row[0]} {change if spoilt else f'RESET {setting}'}".encode())
+
+
+def test_settings_of_the_database_do_not_reach_the_daemons(cluster: LocalCluster) -> None:
+    sp, other = cluster.sps[:2]
+    dsns = [sp.admin_dsn, cluster.primary_dsn]
+    try:
+        for dsn in dsns:
+            set_all(dsn, spoilt=True)
+        for name in (PRIMARY, sp.name):
+            cluster.stop(name, "daemon")
+            cluster.start(name, "daemon")
+        execute(other, "INSERT INTO account VALUES (70, 'from elsewhere', NULL)")
+        mended = " ".join(f"-c {name}={value}" for name, value in {
+            "default_transaction_read_only": "off", "statement_timeout": "0", "lock_timeout": "0",
+            "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0",
+        }.items())  # fmt: skip
+        with connect(sp, options=mended) as connection:
+            wait_until(
+                "the row from elsewhere",
+                lambda: connection.execute("SELECT FROM account WHERE id = 70").fetchall(),
+                WAIT_S,
+            )
+            connection.execute("INSERT INTO account VALUES (71, 'from here', NULL)")
+        wait_for_row(other, "SELECT FROM account WHERE id = 71")
+    finally:
+        for dsn in dsns:
+            set_all(dsn, spoilt=False)
+        for name in (PRIMARY, sp.name):
+            cluster.stop(name, "daemon")
+        cluster.resume()
+    wait_streaming(cluster)
