@@ -244,7 +244,7 @@ def test_rows_are_found_by_keys_of_all_types(cluster: LocalCluster, key: str, da
 
 
 def test_rows_are_found_by_keys_of_other_types(cluster: LocalCluster) -> None:
-    """An enum's label and a domain's base type are known to the daemon, a macaddr is found by its bytes."""
+    """A domain's base type is known to the daemon; an enum and a macaddr are found by their bytes."""
     rows = (
         """('it''s "ok", {fine}', 'c', '08:00:2b:01:02:03')""",
         "('sad', '', '08:00:2b:01:02:04')",

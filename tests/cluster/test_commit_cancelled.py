@@ -78,7 +78,7 @@ def test_a_statement_timeout_does_not_reach_it(far: LocalCluster) -> None:
 
 
 def test_many_cancels_and_the_next_commit(far: LocalCluster) -> None:
-    """However many cancels arrive, COMMIT says "unknown" or that it is done. The session's next one is sound."""
+    """However many cancels arrive, COMMIT says "unknown" or "done". The session's next one is sound."""
     sp = far.sp("far")
     told: list[str | None] = []
 

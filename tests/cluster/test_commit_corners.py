@@ -215,6 +215,19 @@ def test_the_id_is_known_before_the_commit(cluster: LocalCluster) -> None:
         assert connection.execute("SELECT psp.outcome(%s)", first).fetchone() == ("aborted",)
 
 
+def test_the_id_is_the_same_after_a_rollback_to_a_savepoint(cluster: LocalCluster) -> None:
+    with connect(cluster.sps[0]) as connection:
+        connection.execute("SAVEPOINT s")
+        first = connection.execute("SELECT psp.transaction_id()").fetchone()
+        connection.execute("ROLLBACK TO s")
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        assert connection.execute("SELECT psp.transaction_id()").fetchone() == first
+        connection.commit()
+        assert connection.execute("SELECT psp.outcome(%s)", first).fetchone() == ("committed",)
+        connection.execute("UPDATE t SET v = 2")
+        assert connection.execute("SELECT psp.transaction_id()").fetchone() != first
+
+
 def test_a_lost_conflict_of_a_row_that_was_looked_up(cluster: LocalCluster) -> None:
     """The second look changes nothing about who wins."""
     execute(cluster.sps[0], "INSERT INTO t VALUES (1, 0)")

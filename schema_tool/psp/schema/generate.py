@@ -121,7 +121,7 @@ def _context(
         "relations": [{"schema": r.schema, "name": r.name, "kind": r.kind} for r in table.relations],
         "guards": [_guard(database, table, index, guard_ids[index.name]) for index in table.guarded_indexes],
         "key_columns": [
-            {**column, "look": look_type(database, member, column["normalise"], column["type"])}
+            {**column, "look": look_type(database, member, column["type"])}
             for column, member in zip(row["key_columns"], _key(table).columns, strict=True)
         ],
         "partitioned": table.kind == "p",

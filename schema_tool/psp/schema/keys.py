@@ -112,10 +112,12 @@ LOOK_TYPES = frozenset({
 """Types whose values the daemon writes as text (semi_primary/commit_hook/key_text.h knows the same)."""
 
 
-def look_type(database: Database, member: IndexColumn, how: Normalisation, type_name: str) -> str | None:
-    """The type as which a key value's text is read to find its row; None: it is found by its bytes only."""
-    plain = database.plain_type(member.type_oid)
-    return type_name if how == "text" or plain.name in LOOK_TYPES else None
+def look_type(database: Database, member: IndexColumn, type_name: str) -> str | None:
+    """The type as which a key value's text is read to find its row; None: it is found by its bytes only.
+
+    Not a user's type, an enum for example: its owner could make a cast that reads the text otherwise.
+    """
+    return type_name if database.plain_type(member.type_oid).name in LOOK_TYPES else None
 
 
 def guard_expression(database: Database, member: IndexColumn) -> str:
