@@ -266,7 +266,7 @@ def test_the_command_converts_and_releases(pair: Pair) -> None:
     pair.run(f"CREATE TABLE t (id int PRIMARY KEY); ALTER TABLE t OWNER TO {APPLICATION}")
     before = pair.dump()
     for command in ("convert", "release"):
-        done = CliRunner().invoke(cli, ["schema", command, pair.dsn])
+        done = CliRunner().invoke(cli, ["schema", command, pair.dsn], input="y\n")
         assert done.exit_code == 0, done.output
     assert pair.dump() == before
     assert json.loads(CliRunner().invoke(cli, ["schema", "check", "--json", pair.dsn]).stdout)["adoptable"]
