@@ -30,3 +30,12 @@ BEGIN
         GRANT INSERT ON psp_mrv.outcomes TO psp_semi_primary;
     END IF;
 END $$;
+
+-- What the guard keeps (ddl_guard.sql): from here on nobody takes away a function, or the daemon's right to call it.
+INSERT INTO psp.own_functions (name, for_daemon)
+SELECT p.proname, pg_catalog.bool_or(pg_catalog.has_function_privilege('psp_semi_primary', p.oid, 'EXECUTE'))
+  FROM pg_catalog.pg_proc p
+ WHERE p.pronamespace = 'psp'::pg_catalog.regnamespace
+   AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
+                    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e')
+ GROUP BY p.proname;

@@ -58,6 +58,26 @@ BEGIN
     END IF;
 END $$;
 
+-- psp's functions, by name, and whether the daemon's role may call them. Some belong to the owners of tables, who could move
+-- them to another schema or take the daemon's right. Filled when everything is installed (daemon_role.sql).
+CREATE TABLE psp.own_functions (
+    name       name PRIMARY KEY,
+    for_daemon boolean NOT NULL
+);
+
+CREATE FUNCTION psp.check_functions(command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    missing name := (SELECT min(f.name::text) FROM psp.own_functions f
+                      WHERE NOT EXISTS (SELECT FROM pg_proc p
+                                         WHERE p.pronamespace = 'psp'::regnamespace AND p.proname = f.name
+                                           AND (NOT f.for_daemon OR has_function_privilege('psp_semi_primary', p.oid, 'EXECUTE'))));
+BEGIN
+    IF missing IS NOT NULL THEN
+        PERFORM psp.refuse_ddl('psp.' || missing, command);
+    END IF;
+END $$;
+
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -83,6 +103,9 @@ BEGIN
     END IF;
     IF tg_tag IN ('REVOKE', 'DROP OWNED', 'ALTER SCHEMA') THEN
         PERFORM psp.check_owners(tg_tag);
+    END IF;
+    IF tg_tag IN ('REVOKE', 'DROP OWNED', 'ALTER FUNCTION', 'ALTER PROCEDURE', 'ALTER ROUTINE') THEN
+        PERFORM psp.check_functions(tg_tag);
     END IF;
 END $$;
 

@@ -6,6 +6,7 @@ from typing import LiteralString
 from uuid import UUID
 
 import psycopg
+import psycopg.sql
 import pytest
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Options
@@ -226,6 +227,50 @@ def test_the_id_is_the_same_after_a_rollback_to_a_savepoint(cluster: LocalCluste
         assert connection.execute("SELECT psp.outcome(%s)", first).fetchone() == ("committed",)
         connection.execute("UPDATE t SET v = 2")
         assert connection.execute("SELECT psp.transaction_id()").fetchone() != first
+
+
+def test_the_replica_role_keeps_nothing_from_the_others(cluster: LocalCluster) -> None:
+    """It is taken after a write, and before the transaction's first one."""
+    with connect(as_admin(cluster.sps[0])) as connection:
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        connection.execute("SET LOCAL session_replication_role = replica")
+        connection.commit()
+        connection.execute("SET LOCAL session_replication_role = replica")
+        connection.execute("SELECT psp.transaction_id()")
+        connection.execute("SET LOCAL session_replication_role = origin")
+        connection.execute("INSERT INTO t VALUES (2, 2)")
+        connection.commit()
+    for row in (1, 2):
+        wait_for_row(cluster.sps[1], "SELECT 1 FROM t WHERE id = %s", (row,))
+
+
+def test_foreign_tables_commit_too_late(cluster: LocalCluster) -> None:
+    sp = as_admin(cluster.sps[0])
+    place = psycopg.conninfo.conninfo_to_dict(sp.dsn)
+    user = psycopg.sql.Literal(str(place["user"]))
+    with connect(sp, autocommit=True) as admin:
+        admin.execute("CREATE EXTENSION postgres_fdw SCHEMA public")
+        try:
+            admin.execute(
+                psycopg.sql.SQL(
+                    "CREATE SERVER there FOREIGN DATA WRAPPER postgres_fdw"
+                    " OPTIONS (host {}, port {}, dbname 'postgres')"
+                ).format(str(place["host"]), str(place["port"]))
+            )
+            mapping = "CREATE USER MAPPING FOR CURRENT_USER SERVER there OPTIONS (user {})"
+            admin.execute(psycopg.sql.SQL(mapping).format(user))
+            admin.execute(
+                "CREATE FOREIGN TABLE public.far (datname text) SERVER there"
+                " OPTIONS (schema_name 'pg_catalog', table_name 'pg_database')"
+            )
+            admin.execute("INSERT INTO t VALUES (1, 1)")
+            admin.execute("BEGIN; INSERT INTO t VALUES (2, 1); SELECT * FROM public.far")
+            with raises("0A000") as errors:
+                admin.execute("COMMIT")
+            assert "foreign tables" in str(errors[0])
+        finally:
+            admin.execute("DROP EXTENSION postgres_fdw CASCADE")
+    is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 2")
 
 
 def test_a_lost_conflict_of_a_row_that_was_looked_up(cluster: LocalCluster) -> None:

@@ -46,6 +46,9 @@ ATTACKS = [
     "ALTER FUNCTION psp.apply_clear_{id}() RESET ALL",
     "ALTER FUNCTION psp.guard_{guard}(int) SECURITY INVOKER",
     "ALTER FUNCTION psp.look_{id} RENAME TO other",
+    "ALTER FUNCTION psp.look_{id} SET SCHEMA public",
+    "ALTER ROUTINE psp.apply_clear_{id}() SET SCHEMA public",
+    f"REVOKE ALL ON FUNCTION psp.apply_clear_{{id}}() FROM {SP_ROLE}",
     "CREATE OR REPLACE FUNCTION psp.apply_clear_{id}() RETURNS void LANGUAGE sql AS ''",
     "DROP FUNCTION psp.apply_clear_{id}()",
     "SET session_replication_role = replica",
@@ -68,6 +71,22 @@ def test_no_role_of_the_application_reaches_what_writes_rows(app: Pair, role: st
         connection.rollback()
     refused = (errors.InsufficientPrivilege, errors.FeatureNotSupported)
     assert isinstance(caught.value, refused), caught.value
+
+
+def test_a_row_that_a_policy_hides_is_not_taken_for_a_deleted_one(pair: Pair) -> None:
+    """The owner could see all rows at adoption, and then no more. No event trigger sees ALTER ROLE."""
+    pair.run(
+        f"CREATE TABLE hidden (id int PRIMARY KEY); ALTER TABLE hidden OWNER TO {APPLICATION};"
+        "ALTER TABLE hidden FORCE ROW LEVEL SECURITY, ENABLE ROW LEVEL SECURITY;"
+        f"CREATE POLICY low ON hidden USING (id < 100); ALTER ROLE {APPLICATION} BYPASSRLS"
+    )
+    try:
+        pair.adopt()
+        pair.run(f"ALTER ROLE {APPLICATION} NOBYPASSRLS")
+        with pair.connect() as connection, pytest.raises(errors.InsufficientPrivilege, match="policy"):
+            connection.execute("SELECT psp.look_1(ARRAY['x'::bytea], ARRAY[['200']])")
+    finally:
+        pair.run(f"ALTER ROLE {APPLICATION} NOBYPASSRLS")
 
 
 LATE_TRIGGER = """
