@@ -81,13 +81,13 @@ tsan-cluster: venv  ## cluster tests with daemons under the thread sanitizer
 	@tools/sanitized_cluster.sh $(BUILD)-tsan $(VENV) $(TESTS)
 
 # ---- keeping it clean -----------------------------------------------------------------------------
-lint: build venv  ## formats, includes, SQL in C++, ruff, mypy, documents
+lint: build venv  ## formats, includes, SQL in C++, ruff, mypy, documents, words
 	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS)
 
 tidy: build venv  ## clang-tidy on what has changed since it last passed (minutes the first time)
 	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS) --only tidy
 
-format: build venv  ## format C++ and Python, make the documents' tables anew
+format: build venv  ## format C++ and Python, write the documents' tables again
 	@$(PYTHON) tools/lint.py --build $(BUILD) --fix
 
 clean:  ## remove what was made here (results stay)

@@ -25,7 +25,7 @@ struct AdjustParameters {
   // Nothing: response time is not looked at. Without rt_min_ms it is half of the goal.
   std::optional<double> rt_goal_ms{};
   std::optional<double> rt_min_ms{};
-  double min_average_amount_per_record = 0;  // 0: whatever the amount
+  double min_average_amount_per_record = 0;  // 0: any amount
 };
 
 // What the transactions of one value have met in a window.

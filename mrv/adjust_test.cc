@@ -93,7 +93,7 @@ TEST(DecideChange, TheAverageAmountOfARecordIsKept) {
   parameters.min_average_amount_per_record = 10;
   EXPECT_EQ(DecideChange(parameters, Rate(0.9), {.records = 10, .amount = 125}), 2);
   EXPECT_EQ(DecideChange(parameters, Rate(0.9), {.records = 12, .amount = 125}), 0);
-  // The amount has fallen: down to what it is enough for, at once, whatever the aborts.
+  // The amount has fallen: at once down to the number of records that it is enough for, with any rate of aborts.
   EXPECT_EQ(DecideChange(parameters, Rate(0.9), {.records = 12, .amount = 35}), -9);
   EXPECT_EQ(DecideChange(parameters, Rate(0.9), {.records = 12, .amount = 0}), -11);
   EXPECT_TRUE(MayChange(parameters, Rate(0.03), 12)) << "only the amount can tell";

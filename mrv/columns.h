@@ -25,7 +25,7 @@ using Columns = std::map<std::int32_t, Column>;  // by column_id
 // Declares the statements that the functions below use; before the session connects.
 void PrepareColumns(WorkerSession* session);
 
-// Read anew in each round: users change parameters at any time. Nothing when there is no schema psp_mrv, or
+// Read again in each round: users change parameters at any time. Nothing when there is no schema psp_mrv, or
 // no connection.
 std::optional<Columns> ReadColumns(WorkerSession* session);
 

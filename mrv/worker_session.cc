@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kWriteEveryUs = 1'000'000;
 
-// In a deadlock the worker's detector shall come first, and end the worker. Only superusers may set it.
+// In a deadlock the worker's detector must come first, and end the worker. Only superusers may set it.
 constexpr const char* kFirstInDeadlocks = R"(DO $$ BEGIN
   SET deadlock_timeout = '20ms';
 EXCEPTION WHEN insufficient_privilege THEN NULL; END $$)";
@@ -64,7 +64,7 @@ void WorkerSession::Failed(const std::string& name, const PgError& error) {
     last_error_ = name + ": " + error.message;
     if (logged_.First(name + error.sqlstate)) spdlog::warn("{} {}: {}", worker_, runner_, *last_error_);
   }
-  // A column was dropped and made anew with other types: the plan of before does not fit any more.
+  // A column was dropped and created again with other types: the old plan does not fit any more.
   if (error.sqlstate == "0A000") session_.Close();
 }
 

@@ -15,9 +15,9 @@ namespace psp::mrv {
 
 // Owned and used by the worker's thread.
 //
-// All statements are transactions of their own, so that a worker that is killed leaves each done or not done,
-// and holds no lock for longer than one. Nothing that a statement meets is fatal: tables may be dropped or
-// created under a worker, values be locked, PostgreSQL be started anew.
+// Each statement is a transaction of its own. A worker that is killed leaves each done or not done, and no lock
+// lasts longer than one statement. No error is fatal: tables may be dropped or created while a worker runs,
+// values may be locked, PostgreSQL may be restarted.
 class WorkerSession {
  public:
   // `worker`: "adjust", "balance" or "status", as psp_mrv.workers names it; `runner`: from 0.

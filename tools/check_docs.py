@@ -121,7 +121,7 @@ def settings_table(binary: Path) -> str:
 
 
 def with_tables(text: str, build: Path) -> str:
-    """The document with the tables between its `settings of` marks made anew."""
+    """The document with the tables between its `settings of` marks written again."""
     for daemon in DAEMONS:
         begin, end = f"<!-- settings of {daemon} -->\n", "<!-- end -->"
         before, found, rest = text.partition(begin)

@@ -82,6 +82,11 @@ def documents(options: argparse.Namespace) -> bool:
     return run([sys.executable, "tools/check_docs.py", "--build", options.build, *mode])
 
 
+def plain_words(_: argparse.Namespace) -> bool:
+    """Remedy: in each message."""
+    return run([sys.executable, "tools/check_words.py"])
+
+
 def fingerprint(path: Path, common: bytes) -> str:
     return hashlib.sha256(common + (ROOT / path).read_bytes()).hexdigest()
 
@@ -102,7 +107,7 @@ def tidy(options: argparse.Namespace) -> bool:
         commands = (["clang-tidy", "--quiet", "-p", str(build), str(path)] for path in waiting)
         for path, ok in zip(waiting, pool.map(run, commands), strict=True):
             results.append(ok)
-            if ok:  # noted at once: whoever interrupts this goes on from here
+            if ok:  # noted at once, so that an interrupted run continues here
                 passed[str(path)] = fingerprint(path, common)
                 stamp.write_text(json.dumps(passed))
     return all(results)
@@ -116,6 +121,7 @@ CHECKS: dict[str, Callable[[argparse.Namespace], bool]] = {
     "ruff-format": ruff_format,
     "mypy": mypy,
     "documents": documents,
+    "plain-words": plain_words,
     "tidy": tidy,
 }
 SLOW = ("tidy",)

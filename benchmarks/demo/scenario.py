@@ -63,7 +63,7 @@ class Demo:
 
 
 def run(demo: Demo, steps: Steps) -> dict[str, Any]:
-    """Everything, from an empty directory to the result; nothing stays behind, whatever happens."""
+    """Everything, from an empty directory to the result; nothing stays behind, also after an error."""
     reports: dict[str, list[dict[str, Any]]] = {}
     checks: dict[str, dict[str, Any]] = {}
     for system in demo.systems:

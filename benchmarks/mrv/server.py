@@ -28,7 +28,7 @@ def throw_away_server(clients_max: int) -> Iterator[PgServer]:
 
 
 def set_commit_delay(dsn: str, delay_ms: float) -> None:
-    """For sessions that begin later, whatever their driver."""
+    """For all sessions that begin later, with any driver."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         for setting, value in (("commit_delay", round(1000 * delay_ms)), ("commit_siblings", 0)):
             connection.execute(

@@ -1,8 +1,8 @@
 """The simulation behind the thesis's figures 21 and 22 (section 4.3.3), without any database.
 
 All transactions of a second begin at random within 995 ms, last 5 ms, and write one record of the same value,
-chosen at random. The thesis says no more; taken here: whoever meets a record that another transaction has
-written and not yet committed is aborted at once, and leaves no trace.
+chosen at random. The thesis says no more. Here a transaction that meets a record which
+another one has written and not yet committed is aborted at once, and leaves no trace.
 """
 
 from __future__ import annotations

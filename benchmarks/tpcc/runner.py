@@ -100,7 +100,7 @@ def _command(dsn: str, *arguments: str) -> None:
 
 
 class Client:
-    """One running sysbench. Use it as a context: whatever happens, the process is gone afterwards."""
+    """One running sysbench. Use it as a context: the process is gone afterwards, also after an error."""
 
     def __init__(self, dsn: str, load: Runnable, script: Path = SCRIPT) -> None:
         self._folder = TemporaryFolder()

@@ -21,7 +21,7 @@ local function home_warehouse(options)
    return random.uniform(options.home_first, options.home_last)
 end
 
--- Any warehouse but this one, wherever its zone is.
+-- Any warehouse but this one, in any zone.
 local function other_warehouse(w, options)
    local other = random.uniform(1, options.warehouses - 1)
    return other < w and other or other + 1

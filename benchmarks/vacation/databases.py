@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent
 KINDS = ("car", "flight", "room")
 COLUMNS = ("numfree", "numtotal", "price")
 # On every database alike. Rows of one statement are then locked in the order in which it names them. Sessions
-# plan each statement once, not anew for the first five times: all that is asked for is found by its key.
+# plan each statement once, not again for the first five times: all that is asked for is found by its key.
 SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",

@@ -36,7 +36,8 @@ end
 -- ---- Tasks: cars, then flights, then rooms, so that two never wait for each other crosswise ---------------------
 
 -- Looks at the prices of n items, and takes the dearest one of each kind that is left. The customer comes first: under
--- REPEATABLE READ, who meets another one that adds the same customer has to begin anew, and has done nothing yet.
+-- REPEATABLE READ, a transaction that meets another one which adds the same customer must begin again. So far it has done
+-- nothing.
 local function make_reservation(run, input)
    run("add_customer", input.customer)
    local kinds, items, prices = {}, {}, {}

@@ -2,8 +2,9 @@
 -- index expressions, CHECKs, generated columns, domains. So the functions belong to the owner (owners.sql).
 -- docs/security.md tells what else the worker does against that code.
 
--- What is to be done to each captured table, and as whom. The rows come as one record of arrays, one for each column, the
--- keys likewise. (A function can have no more than 100 arguments.) Names and operators are psp's whatever the search_path is.
+-- What is to be done to each captured table, and as which role. The rows come as one record of arrays, one for each column,
+-- and so do the keys. (A function can have no more than 100 arguments.) Names and operators are qualified, so the search_path
+-- does not matter.
 -- Values that travel as text go through a type of psp's own (row_values): there PostgreSQL reads them by the input functions
 -- of their types, where a cast from text might be one that a user has made.
 -- Views mode: rows go into T_persistent with the global_t that wrote them (one more array, the last), a deleted one stays

@@ -34,7 +34,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
          WHERE c.oid = relation)
 $$;
 
--- The commit hook talks through dblink, wherever the extension is.
+-- The commit hook talks through dblink, in any schema.
 CREATE FUNCTION psp.is_needed_extension(extension text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT extension = 'dblink' AND EXISTS (SELECT FROM psp.identity WHERE mode = 'native')
@@ -61,7 +61,7 @@ BEGIN
 END $$;
 
 -- What in an index might refuse a row that another server has taken; null: nothing. The expressions and the
--- predicate may hold only what cannot fail, whatever the row is.
+-- predicate may hold only what cannot fail for any row.
 CREATE FUNCTION psp.risk_of_index(index oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
     SELECT min(coalesce('function ' || f.oid::regprocedure, lower(m.found[1])))
@@ -158,8 +158,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Permanent tables and sequences that are not known, and captured ones that are gone or changed, wherever they
--- are: a command need not tell all that it has changed.
+-- Permanent tables and sequences that are not known, and captured ones that are gone or changed, in all schemas:
+-- a command need not tell all that it has changed.
 CREATE FUNCTION psp.check_all(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE

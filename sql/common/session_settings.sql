@@ -1,6 +1,6 @@
--- The settings that psp's own statements count on, whatever the database, the role or the server gives applications. Those
--- that are right already are left alone, since some may be set by superusers only; one that the server does not have is
--- passed over.
+-- The settings that psp's own statements count on. The database, the role or the server may give applications others.
+-- Settings that are right already are left alone, since some may be set by superusers only. A setting that the server does
+-- not have is passed over.
 SELECT set_config(s.name, v.value, false)
   FROM (VALUES
         -- Statements see what has been committed before them, and may write.

@@ -5,7 +5,7 @@ CREATE SCHEMA psp_mrv;
 
 -- The columns that are MRVs. Names, not OIDs, so that the rows mean the same at every semi-primary, where this table is
 -- replicated as any other. The parameters of adjust and balance may be changed by UPDATE at any time: workers read them
--- anew in each round.
+-- again in each round.
 CREATE TABLE psp_mrv.columns (
     column_id     integer PRIMARY KEY,
     schema_name   text NOT NULL,

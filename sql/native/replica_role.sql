@@ -1,6 +1,6 @@
 -- session_replication_role = replica switches capture off. Only the apply worker may write captured tables in that
 -- role: it writes down which session it is. (No setting and no advisory lock: every role could have those.) A pid
--- may come again after a restart of the server, hence its start.
+-- may come again after a restart of the server, so the server's start is written down, too.
 CREATE UNLOGGED TABLE psp.apply_session (
     only_row     boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     pid          integer NOT NULL,

@@ -1,5 +1,5 @@
--- Forgets decisions older than $1 seconds: a request repeated after that is certified anew. But what was committed stays
--- while the log has it: its semi-primary may not have it yet, and ask what became of it.
+-- Forgets decisions older than $1 seconds: a request repeated after that is certified again. But what was committed stays
+-- while the log has it: its semi-primary may not have it yet, and may ask about it.
 -- Looks at the next $3 of them, from $2 on. Returns how many they were, how many of them went, and where the last one stands.
 WITH next AS MATERIALIZED (
     SELECT ctid AS place, global_t, decided_at

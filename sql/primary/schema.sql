@@ -108,7 +108,7 @@ CREATE TABLE psp.replication_log (
 );
 ALTER TABLE psp.replication_log ALTER COLUMN write_set SET STORAGE EXTERNAL;
 
--- The numbers of each batch that this daemon has decided, whoever won in it: a number above settled_t that no batch has is
+-- The numbers of each batch that this daemon has decided, winners and losers: a number above settled_t that no batch has is
 -- not decided. One row for each batch, soon deleted; no index, since only a start reads it.
 CREATE TABLE psp.decided (
     first_t bigint NOT NULL,

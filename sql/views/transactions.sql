@@ -175,7 +175,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
      WHERE tx_id = tx AND status = 'running'
 $$;
 
--- Whether a committed transaction's rows are in, whoever has applied them.
+-- Whether a committed transaction's rows are in, no matter which daemon or backend has applied them.
 CREATE FUNCTION psp.is_applied(decided_t bigint) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM psp.applied WHERE global_t = decided_t)
@@ -189,7 +189,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
      WHERE tx_id = tx AND status = 'waiting'
 $$;
 
--- Forgets finished transactions, long after their temporary rows are gone. Whoever asks again is answered from the
+-- Forgets finished transactions, long after their temporary rows are gone. A client that asks again is answered from the
 -- primary's log. Returns how many.
 CREATE FUNCTION psp.forget(retention interval) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$

@@ -12,7 +12,7 @@ from benchmarks.tpcc.runner import Scale
 DISTRICTS = 10
 # W_YTD and D_YTD are what the thesis makes MRVs (section 4.5.1).
 SPLIT = ("warehouse.w_ytd", "district.d_ytd")
-# In the same row as D_YTD, and read back by whoever changes it: one record, see docs/mrv.md.
+# In the same row as D_YTD. Each transaction that changes it reads it back: one record, see docs/mrv.md.
 COUNTER = "district.d_next_o_id"
 
 

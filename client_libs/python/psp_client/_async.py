@@ -64,7 +64,7 @@ async def connect_async(dsn: str = "", settings: Settings | None = None, **param
 
 
 def plain_cursor(connection: Connection) -> psycopg.AsyncCursor[TupleRow]:
-    """Rows are tuples, whatever the application wants of its own cursors."""
+    """Rows are tuples, also if the application's own cursors return something else."""
     return psycopg.AsyncCursor(connection, row_factory=tuple_row)
 
 

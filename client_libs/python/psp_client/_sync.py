@@ -55,7 +55,7 @@ def connect(dsn: str = "", settings: Settings | None = None, **parameters: Any) 
 
 
 def plain_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[TupleRow]:
-    """Rows are tuples, whatever the application wants of its own cursors."""
+    """Rows are tuples, also if the application's own cursors return something else."""
     return psycopg.Cursor(connection, row_factory=tuple_row)
 
 
