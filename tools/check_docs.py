@@ -1,5 +1,5 @@
 """What the documents claim must exist: linked and named files, make targets, every setting of the
-daemons, and the tests that docs/thesis.md names.
+daemons, the tests that docs/thesis.md names, and the code and the tests of docs/decisions.
 
 The tables of settings in docs/operating.md are made from what the daemons themselves say under
 `--print-sample-config`: `make format` writes them (--fix), and lint makes them again and compares.
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from source_files import ROOT
+from source_files import PYTHON_FOLDERS, ROOT, cpp_files, under
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MAKE = re.compile(r"(?:`|^\s{0,8}|&& )make ([a-z][a-z_-]*)", re.MULTILINE)
@@ -21,6 +21,8 @@ SETTING = re.compile(r"# (?P<about>.+)\n# (?P<type>.+); (?P<fallback>.+)\n(?:# )
 OPERATING = ROOT / "docs" / "operating.md"
 THESIS = ROOT / "docs" / "thesis.md"
 FILE_NAME = re.compile(r"[\w./-]+(?:/|\.(?:py|cc|h|sql|j2|lua|proto))")
+DECISIONS = ROOT / "docs" / "decisions"
+TEST_FILES = [ROOT / path for path in [*cpp_files(), *under(PYTHON_FOLDERS, ".py")] if "test" in path.name]
 DAEMONS = ("psp-primary", "psp-semi-primary", "psp-mrv")
 
 
@@ -108,6 +110,49 @@ def is_defined(name: str, file: Path) -> bool:
     return re.search(pattern, file.read_text(encoding="utf-8")) is not None
 
 
+def check_decisions() -> Iterator[str]:
+    """The last two paragraphs of each, Code and Tests, and the index."""
+    index = (DECISIONS / "README.md").read_text(encoding="utf-8")
+    for document in sorted(DECISIONS.glob("[0-9]*.md")):
+        name = document.relative_to(ROOT)
+        paragraphs = document.read_text(encoding="utf-8").split("\n\n")
+        begins = [re.match(r"\*\*(\w+)", paragraph) for paragraph in paragraphs]
+        titles = [found[1] for found in begins if found]
+        if (titles[0], titles[-3:]) != ("Context", ["Rejected", "Code", "Tests"]):
+            yield f"{name}: has {', '.join(titles)}. Remedy: Context, Choice, Rejected, Code, Tests"
+            continue
+        if f"[{paragraphs[0].removeprefix('# ')}]({document.name})" not in index:
+            yield f"docs/decisions/README.md: does not list {document.name} with its title"
+        code, tests = (re.findall(r"`([^`]+)`", paragraph) for paragraph in paragraphs[-2:])
+        for problem in [*check_mentions(code), *check_tests(tests)]:
+            yield f"{name}: {problem}"
+
+
+def check_mentions(names: list[str]) -> Iterator[str]:
+    """Files, each followed by names that occur in it."""
+    text = ""
+    for name in names:
+        if FILE_NAME.fullmatch(name):
+            file = ROOT / name
+            text = file.read_text(encoding="utf-8") if file.is_file() else ""
+            if not file.exists():
+                yield f"`{name}` is not there"
+        elif text and not re.search(rf"\b{re.escape(name)}\b", text):
+            yield f"`{name}` is not in the file before it"
+
+
+def check_tests(names: list[str]) -> Iterator[str]:
+    """Names of files without their folder, each followed by tests that one of the files of that name has."""
+    found: list[Path] = []
+    for name in names:
+        if FILE_NAME.fullmatch(name):
+            found = [path for path in TEST_FILES if path.name == name]
+            if not found:
+                yield f"no file `{name}` is there"
+        elif found and not any(is_defined(name, file) for file in found):
+            yield f"`{name}` is in no {found[0].name}"
+
+
 def settings_table(binary: Path) -> str:
     """A daemon's settings as a Markdown table, in the daemon's own words."""
     sample = subprocess.run(
@@ -149,7 +194,7 @@ def main() -> int:
     parser.add_argument("--build", default="build", help="the CMake build folder")
     parser.add_argument("--fix", action="store_true", help="write the tables of settings")
     options = parser.parse_args()
-    problems = [*check_links(), *check_paths(), *check_make_targets(), *check_thesis()]
+    problems = [*check_links(), *check_paths(), *check_make_targets(), *check_thesis(), *check_decisions()]
     problems += check_settings(ROOT / options.build, options.fix)
     for problem in problems:
         print(problem)

@@ -1,7 +1,7 @@
 // The rows of several transactions as one binary record of arrays, one for each column, of each table. Pure.
 //
 // The last writer of a key wins inside the batch. A table whose rows are accompanied by guards is replaced:
-// its rows are deleted first and then inserted, because rows may swap unique values (ARCHITECTURE.md). Tables
+// its rows are deleted first and then inserted, because rows may swap unique values (docs/decisions/20). Tables
 // come in the order in which the transactions wrote to them.
 #pragma once
 

@@ -1,6 +1,6 @@
 """How key values are made equal in bytes when PostgreSQL calls them equal.
 
-ARCHITECTURE.md, "Keys are normalised, images are not". The SQL made here is what the capture triggers run and
+docs/decisions/06-keys-and-images.md. The SQL made here is what the capture triggers run and
 what adoption copies with, so both make the same bytes.
 """
 
