@@ -1,20 +1,19 @@
-# psp_embed_sql(primary_sql NAMESPACE psp::sql FILES certify_batch.sql ...)
+# psp_embed_sql(primary_sql NAMESPACE psp::sql FOLDER sql/primary/daemon FILES certify_batch.sql ...)
 #
 # Makes the library `primary_sql` that holds each file's text, so that a daemon is one file and the SQL stays
 # readable. Link the library and include its header:
 #     #include "embedded/primary_sql.h"      // psp::sql::kCertifyBatch, a std::string_view
-# Paths are relative to the calling folder. Two files of one call may not share a name.
+# The folder is relative to the root of the tree.
 set(PSP_EMBED_SQL_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/embed_sql_script.cmake)
 
 function(psp_embed_sql target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAMESPACE" "FILES")
-  if(NOT arg_NAMESPACE OR NOT arg_FILES OR arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "psp_embed_sql(${target}): needs NAMESPACE and FILES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAMESPACE;FOLDER" "FILES")
+  if(NOT arg_NAMESPACE OR NOT arg_FOLDER OR NOT arg_FILES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "psp_embed_sql(${target}): needs NAMESPACE, FOLDER and FILES")
   endif()
   set(files)
   foreach(file IN LISTS arg_FILES)
-    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
-    list(APPEND files ${file})
+    list(APPEND files ${CMAKE_SOURCE_DIR}/${arg_FOLDER}/${file})
   endforeach()
   set(include_dir ${CMAKE_CURRENT_BINARY_DIR}/${target}_include)
   set(header ${include_dir}/embedded/${target}.h)

@@ -1,7 +1,7 @@
 // Whether a session is in the database that a semi-primary's daemon was started with: after a lost connection
 // another server may answer at the same address, and another database may have the same name.
 //
-// `database` is what psp.this_database() (sql/common/semi_primary.sql) told at the start.
+// `database` is what psp.this_database() (sql/semi_primary/install/semi_primary.sql) told at the start.
 #pragma once
 
 #include <stop_token>

@@ -450,7 +450,7 @@ TEST_F(PrimaryTest, BatchPlanReadsTablesByTheirKeysOnly) {
   PgSession session(
       {.conninfo = settings_.database, .application_name = "plan", .settings = BatchSessionSettings()});
   ASSERT_TRUE(session.Connect().ok());
-  std::ifstream file(std::string(PSP_SOURCE_DIR) + "/sql/primary/certify_batch.sql");
+  std::ifstream file(std::string(PSP_SOURCE_DIR) + "/sql/primary/daemon/certify_batch.sql");
   std::stringstream sql;
   sql << file.rdbuf();
   std::string plan;

@@ -55,7 +55,7 @@ class PrimaryTest : public testing::Test {
     pqxx::nontransaction(admin).exec("CREATE DATABASE " + name);
     settings_ = Defaults();
     settings_.database = std::string(dsn) + " dbname=" + name;
-    std::ifstream schema(std::string(PSP_SOURCE_DIR) + "/sql/primary/schema.sql");
+    std::ifstream schema(std::string(PSP_SOURCE_DIR) + "/sql/primary/install/schema.sql");
     std::stringstream sql;
     sql << schema.rdbuf();
     sql << "INSERT INTO psp.semi_primaries (name, acked_t) VALUES ('a', 0), ('b', 0), ('c', -1);"

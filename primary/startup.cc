@@ -11,7 +11,7 @@
 namespace psp {
 namespace {
 
-constexpr int kSchemaVersion = 5;  // sql/primary/schema.sql
+constexpr int kSchemaVersion = 5;  // sql/primary/install/schema.sql
 constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
 constexpr const char* kStandby = "this PostgreSQL is a standby";

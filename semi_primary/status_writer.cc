@@ -15,8 +15,8 @@ namespace {
 constexpr std::int64_t kTroubleWaitMs = 500;
 constexpr std::int64_t kAlignUs = 5'000'000;
 constexpr std::int64_t kWatchGuardUs = 600'000'000;
-constexpr int kSchemaVersion = 6;        // sql/common/semi_primary.sql
-constexpr const char* kTaken = "PSP01";  // sql/native/claim_database.sql
+constexpr int kSchemaVersion = 6;        // sql/semi_primary/install/semi_primary.sql
+constexpr const char* kTaken = "PSP01";  // sql/semi_primary/daemon/claim_database.sql
 
 std::string JsonText(const std::string& text) {
   std::string out = "\"";

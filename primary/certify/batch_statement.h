@@ -1,4 +1,4 @@
-// One batch as one prepared statement: sql/primary/certify_batch.sql.
+// One batch as one prepared statement: sql/primary/daemon/certify_batch.sql.
 #pragma once
 
 #include <string>

@@ -17,19 +17,19 @@ POSTGRES_MIN_VERSION = 15
 
 
 def home() -> Path:
-    """The folder that holds sql/native: the repository, or PREFIX/lib/psp. PspError if there is none."""
+    """The folder that holds sql/: the repository, or PREFIX/lib/psp. PspError if there is none."""
     configured = os.environ.get("PSP_HOME")
     candidates = [Path(configured)] if configured else [*Path(__file__).resolve().parents, Path.cwd()]
     for candidate in candidates:
-        if (candidate / "sql" / "native").is_dir():
+        if (candidate / "sql" / "native" / "install").is_dir():
             return candidate.resolve()
     looked = ", ".join(str(c) for c in candidates)
-    raise PspError(f"no folder with sql/native in {looked}", "set PSP_HOME to the repository's root")
+    raise PspError(f"no folder with sql/native/install in {looked}", "set PSP_HOME to the repository's root")
 
 
-def sql_dir(part: str) -> Path:
-    """The folder of one part's SQL: `common`, `catalog`, `primary`, `native`, `views`, `mrv`."""
-    return home() / "sql" / part
+def sql_dir(folder: str) -> Path:
+    """A folder of sql/, such as `catalog` or `primary/install` (sql/README.md lists them)."""
+    return home() / "sql" / folder
 
 
 def binary(name: str) -> Path:

@@ -16,7 +16,7 @@ namespace {
 
 // PostgreSQL has crashed since the daemon started, and took the temporary rows of views mode.
 constexpr const char* kRecoverIfLost = "SELECT psp.recover() WHERE NOT EXISTS (SELECT FROM psp.temp_alive)";
-// What follows after the rows, whose owners' code has run by then: sql/common/apply_functions.sql.
+// What follows after the rows, by when code of their owners has run: sql/semi_primary/install/apply_functions.sql.
 constexpr const char* kEndBatch = "SELECT psp.end_batch($1::pg_catalog.int8, $2::pg_catalog.int8, $3, $4)";
 constexpr const char* kResetSession = "SELECT psp.reset_apply_session()";
 

@@ -11,7 +11,7 @@
 namespace psp {
 
 // The types of an array in a record of arrays, which the table's functions take
-// (sql/common/apply_functions.sql).
+// (sql/semi_primary/install/apply_functions.sql).
 struct ArrayType {
   std::uint32_t array_oid = 0;
   std::uint32_t element_oid = 0;

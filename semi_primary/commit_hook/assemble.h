@@ -23,8 +23,8 @@ struct AssembledWriteSet {
 };
 
 // `chunks` is a concatenation, in any order, of record_send(ROW(cmin cid, table_id int4, op "char", payload
-// bytea)); cmin is the order of capture, payloads are as sql/native/schema.sql says. The error says what is
-// malformed; nothing is kept of it.
+// bytea)); cmin is the order of capture, payloads are as sql/native/install/schema.sql says. The error says
+// what is malformed; nothing is kept of it.
 Result<AssembledWriteSet, std::string> AssembleWriteSet(std::string_view chunks);
 
 // What the hook has to look up, one line for each doubt: table_id, the key in hexadecimal digits, and for

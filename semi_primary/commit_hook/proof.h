@@ -12,7 +12,7 @@ namespace psp {
 std::string Sha256(std::string_view bytes);
 
 // Sha256(token + Sha256(message)) as 64 hexadecimal digits: who has the proof of one message cannot make that
-// of a longer one. The same as psp.proof (sql/native/hook.sql.j2).
+// of a longer one. The same as psp.proof (sql/native/install/hook.sql.j2).
 std::string Proof(std::string_view token, std::string_view message);
 
 // Takes as long for a wrong value as for the right one.

@@ -17,8 +17,8 @@ using Status = TransactionState::Status;
 
 constexpr std::string_view kLockNotAvailable = "55P03";
 
-// The functions of sql/views/workers.sql.j2 rely on search_path, on how values look as text, and on generic
-// plans.
+// The functions of sql/views/install/workers.sql.j2 rely on search_path, on how values look as text, and on
+// generic plans.
 const std::vector<std::string> kSettings = {
     // A crash that takes a commit back is made good from the primary.
     "SET synchronous_commit = off",

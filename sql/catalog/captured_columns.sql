@@ -1,5 +1,5 @@
 -- The captured tables' columns in image order, and how their values get there: as they are (binary), by a cast to text, or
--- by the output function, since a cast of a user's type may be a user's function (sql/native/capture.sql.j2).
+-- by the output function, since a cast of a user's type may be a user's function (sql/native/install/capture.sql.j2).
 WITH RECURSIVE base(oid, base) AS (  -- a domain's base type, any other type itself
     SELECT oid, oid FROM pg_catalog.pg_type WHERE typtype <> 'd'
     UNION ALL

@@ -286,7 +286,7 @@ def raises(sqlstate: str) -> Iterator[list[psycopg.Error]]:
 def forge(admin: psycopg.Connection[Any], statement: LiteralString) -> None:
     """Writes past the capture, as a superuser who passes for the apply worker in one transaction."""
     admin.execute("CREATE TEMP TABLE worker ON COMMIT DROP AS TABLE psp.apply_session")
-    admin.execute((paths.sql_dir("native") / "apply_claim.sql").read_bytes())
+    admin.execute((paths.sql_dir("semi_primary/daemon") / "apply_claim.sql").read_bytes())
     admin.execute("SET LOCAL session_replication_role = replica")
     admin.execute(statement)
     admin.execute("UPDATE psp.apply_session SET (pid, server_start) = (SELECT pid, server_start FROM worker)")

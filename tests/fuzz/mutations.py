@@ -17,9 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_COPIED = shutil.ignore_patterns("build", "build-*", ".venv", ".git", "results", "__pycache__", ".*_cache")
-CAPTURE = "sql/native/capture.sql.j2"
-GUARD = "sql/common/ddl_checks.sql"
-HOOK = "sql/native/hook.sql.j2"
+CAPTURE = "sql/native/install/capture.sql.j2"
+GUARD = "sql/semi_primary/install/ddl_checks.sql"
+HOOK = "sql/native/install/hook.sql.j2"
 ASSEMBLE = "semi_primary/commit_hook/assemble.cc"
 
 

@@ -22,7 +22,7 @@ GlobalT PrimaryDatabase::closed_t() const {
   return log_.empty() ? truncated_t_ : std::max(truncated_t_, log_.rbegin()->first);
 }
 
-// As in primary/startup.cc and sql/primary/forget_epochs.sql.
+// As in primary/startup.cc and sql/primary/daemon/forget_epochs.sql.
 Epoch PrimaryDatabase::BeginEpoch(const std::string& history) {
   const bool sees_gaps = mutation_ != Mutation::kGapsAreNotSeen;
   const GlobalT start_t = (sees_gaps ? std::min(closed_t(), unbroken_t()) : closed_t()) + 1;
@@ -125,7 +125,7 @@ LogChunk PrimaryDatabase::Read(const ReadLog& work) const {
   return chunk;
 }
 
-// As in sql/primary/table_chunk.sql.
+// As in sql/primary/daemon/table_chunk.sql.
 TableChunk PrimaryDatabase::Read(Epoch epoch, const ReadTable& work) const {
   proto::SnapshotChunk rows;
   std::size_t bytes_before = 0;

@@ -1,5 +1,5 @@
 // The primary's PostgreSQL: psp.data, psp.tx_log, psp.replication_log as maps, and the certification rule as
-// in sql/primary/certify_batch.sql. A batch is atomic and durable when Decide returns.
+// in sql/primary/daemon/certify_batch.sql. A batch is atomic and durable when Decide returns.
 #pragma once
 
 #include <map>

@@ -22,7 +22,7 @@ ADVANCE = "SELECT psp.advance_sequences()"
 
 def put(pair: Pair, script: str) -> None:
     """As the apply worker does."""
-    claim = (sql_dir("native") / "apply_claim.sql").read_text()
+    claim = (sql_dir("semi_primary/daemon") / "apply_claim.sql").read_text()
     pair.run(f"{claim}; SET session_replication_role = replica; {script}")
 
 

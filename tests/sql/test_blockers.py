@@ -11,9 +11,9 @@ from psp import paths
 from psp.waiting import wait_until
 
 WAIT_S = 60
-LOOK = (paths.sql_dir("native") / "apply_blockers.sql").read_text()
-END = (paths.sql_dir("native") / "apply_end_blocker.sql").read_text()
-IS_COMMITTING = (paths.sql_dir("native") / "apply_is_committing.sql").read_text()
+LOOK = (paths.sql_dir("semi_primary/daemon") / "apply_blockers.sql").read_text()
+END = (paths.sql_dir("semi_primary/daemon") / "apply_end_blocker.sql").read_text()
+IS_COMMITTING = (paths.sql_dir("semi_primary/daemon") / "apply_is_committing.sql").read_text()
 # Taken by the commit hook: the first by nobody else, the second by any role that likes.
 COMMITTING = "LOCK TABLE psp.committing IN ACCESS SHARE MODE"
 ADVISORY = "SELECT pg_advisory_xact_lock(7369584, hashtext('a transaction'))"

@@ -159,7 +159,7 @@ def test_no_lock_or_name_makes_an_apply_worker(app: Pair) -> None:
 def test_the_claim_ends_with_the_server(app: Pair) -> None:
     """After a restart another session may get the worker's pid."""
     with app.connect() as connection:
-        connection.execute((sql_dir("native") / "apply_claim.sql").read_bytes())
+        connection.execute((sql_dir("semi_primary/daemon") / "apply_claim.sql").read_bytes())
         connection.execute("SET session_replication_role = replica")
         connection.execute("DELETE FROM t")
         connection.execute("UPDATE psp.apply_session SET server_start = server_start - interval '1 hour'")
@@ -169,7 +169,7 @@ def test_the_claim_ends_with_the_server(app: Pair) -> None:
 
 def test_an_application_cannot_claim(app: Pair) -> None:
     with app.connect_as_application() as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        connection.execute((sql_dir("native") / "apply_claim.sql").read_bytes())
+        connection.execute((sql_dir("semi_primary/daemon") / "apply_claim.sql").read_bytes())
 
 
 def test_extensions_tables_are_left_out(server: PgServer) -> None:

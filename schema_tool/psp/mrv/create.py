@@ -88,7 +88,7 @@ def _create(connection: psycopg.Connection[Any], oid: int, column_name: str, opt
     bound = _bound(facts, column, options, view.name)
     if not is_installed(connection):
         for file in ("schema.sql", "functions.sql"):
-            run_script(connection, (sql_dir("mrv") / file).read_text(encoding="utf-8"))
+            run_script(connection, (sql_dir("mrv/install") / file).read_text(encoding="utf-8"))
     mrv = _describe(connection, facts, column, bound, options, mrvs, view.name)
     _change_base(connection, facts, mrv, is_new=not siblings)
     base = base_facts(connection, mrv)

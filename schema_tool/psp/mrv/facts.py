@@ -134,7 +134,9 @@ class Mrv:
 
 def read_facts(connection: psycopg.Connection[Any], oid: int) -> TableFacts:
     """The facts about a table or view. Names of other objects come qualified if search_path is pg_catalog."""
-    row = connection.execute((sql_dir("mrv") / "table_facts.sql").read_bytes(), {"table": oid}).fetchone()
+    row = connection.execute(
+        (sql_dir("mrv/command") / "table_facts.sql").read_bytes(), {"table": oid}
+    ).fetchone()
     if row is None:
         raise PspError(f"there is no table with OID {oid}")
     facts = row[0]

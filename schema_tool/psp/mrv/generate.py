@@ -197,17 +197,17 @@ def literal(text: str) -> str:
 
 def records_sql(facts: TableFacts, mrv: Mrv) -> str:
     """The records table of one column."""
-    return sql_templates("mrv").get_template(TABLE_TEMPLATE).render(c=column_context(facts, mrv))
+    return sql_templates("mrv/install").get_template(TABLE_TEMPLATE).render(c=column_context(facts, mrv))
 
 
 def functions_sql(facts: TableFacts, mrv: Mrv) -> list[str]:
     """The functions of one column, in the order to run; they replace those that there are."""
     context = column_context(facts, mrv)
-    templates = sql_templates("mrv")
+    templates = sql_templates("mrv/install")
     return [templates.get_template(name).render(c=context) for name in FUNCTION_TEMPLATES]
 
 
 def view_sql(facts: TableFacts, mrvs: list[Mrv], view: TableFacts | None) -> str:
     """The view in the table's place and its triggers. Replaces `view`, if any, with its new columns."""
     context = view_context(facts, mrvs, view)
-    return sql_templates("mrv").get_template(VIEW_TEMPLATE).render(t=context)
+    return sql_templates("mrv/install").get_template(VIEW_TEMPLATE).render(t=context)

@@ -30,9 +30,9 @@ def read_status(dsn: str) -> dict[str, Any]:
             return {"mrvs": [], "workers": [], "hottest": []}
         with connection.cursor(row_factory=dict_row) as cursor:
             mrvs = [_values(cursor, mrv) for mrv in read_mrvs(connection)]
-            workers = cursor.execute((sql_dir("mrv") / "read_workers.sql").read_bytes()).fetchall()
+            workers = cursor.execute((sql_dir("mrv/command") / "read_workers.sql").read_bytes()).fetchall()
             hottest = cursor.execute(
-                (sql_dir("mrv") / "read_hottest.sql").read_bytes(), {"count": HOTTEST}
+                (sql_dir("mrv/command") / "read_hottest.sql").read_bytes(), {"count": HOTTEST}
             ).fetchall()
     return {"mrvs": mrvs, "workers": workers, "hottest": hottest}
 

@@ -72,7 +72,7 @@ def ask_primary(connection: psycopg.Connection[Any], semi_primary: Self) -> Fare
         raise PspError("this primary is of another cluster", "check --primary-dsn")
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(
-            (sql_dir("primary") / "release.sql").read_bytes(),
+            (sql_dir("primary/command") / "release.sql").read_bytes(),
             {"sp_id": semi_primary.sp_id, "watermark": semi_primary.watermark, "seen": semi_primary.seen},
         ).fetchone()
     assert row is not None

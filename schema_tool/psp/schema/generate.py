@@ -160,7 +160,7 @@ def _normalised_filter(column: Mapping[str, Any], value: str) -> str:
 
 
 def _environment() -> jinja2.Environment:
-    environment = sql_templates("native")
+    environment = sql_templates("native/install", "semi_primary/install")
     environment.filters["normalised"] = _normalised_filter
     environment.filters["literal"] = literal
     return environment

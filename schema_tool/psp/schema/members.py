@@ -24,7 +24,7 @@ def gather(dsn: str) -> dict[str, Any]:
 
 
 def _sql(name: str) -> bytes:
-    return (sql_dir("primary") / f"{name}.sql").read_bytes()
+    return (sql_dir("primary/command") / f"{name}.sql").read_bytes()
 
 
 def show(status: dict[str, Any]) -> Table:

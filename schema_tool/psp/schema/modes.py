@@ -1,6 +1,6 @@
 """The two capture modes, for adoption and joining: what stands in their way, their locks, their installation.
 
-Native mode adds triggers to the tables (sql/native); views mode makes views of them (sql/views).
+Native mode adds triggers to the tables (sql/native/install); views mode makes views of them (sql/views).
 """
 
 from __future__ import annotations

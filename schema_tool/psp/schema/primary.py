@@ -14,7 +14,7 @@ from psp.schema.install import Stride, run_script
 from psp.schema.model import Mode
 from psp.schema.server import refuse_encoding
 
-SLOTS = 64  # by default, as in sql/primary/schema.sql
+SLOTS = 64  # by default, as in sql/primary/install/schema.sql
 SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
 ROLE_FILE = "daemon_role.sql"  # the rights of the daemon's role, again after each upgrade
 SCHEMA_VERSION = 5  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
@@ -37,8 +37,8 @@ def init_primary(dsn: str) -> None:
         row = connection.execute("SELECT to_regnamespace('psp') IS NOT NULL").fetchone()
         if row is not None and row[0]:
             raise PspError("the database has a schema psp already", "use an empty database for the primary")
-        run_script(connection, (sql_dir("primary") / SCHEMA_FILE).read_text())
-        run_script(connection, (sql_dir("primary") / ROLE_FILE).read_text())
+        run_script(connection, (sql_dir("primary/install") / SCHEMA_FILE).read_text())
+        run_script(connection, (sql_dir("primary/install") / ROLE_FILE).read_text())
 
 
 def upgrade_primary(dsn: str) -> int:
@@ -54,8 +54,8 @@ def upgrade_primary(dsn: str) -> int:
         if row is None or not row[0]:
             raise PspError("psp-primary is serving this database", "stop it first")
         for version in range(found + 1, SCHEMA_VERSION + 1):
-            run_script(connection, (sql_dir("primary") / "upgrades" / f"{version}.sql").read_text())
-        run_script(connection, (sql_dir("primary") / ROLE_FILE).read_text())
+            run_script(connection, (sql_dir("primary/install") / "upgrades" / f"{version}.sql").read_text())
+        run_script(connection, (sql_dir("primary/install") / ROLE_FILE).read_text())
         return found
 
 
@@ -96,7 +96,7 @@ def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> 
 
 def refuse_second_adoption(connection: psycopg.Connection[Any], replace: bool) -> None:
     """PspError if somebody may need what the primary has of an adopted database. `replace`: not its rows."""
-    query = (sql_dir("primary") / "adopt_again.sql").read_bytes()
+    query = (sql_dir("primary/command") / "adopt_again.sql").read_bytes()
     found = connection.execute(query).fetchone()
     assert found is not None
     members, has_all, has_rows = found

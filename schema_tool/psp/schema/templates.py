@@ -17,13 +17,13 @@ def dollar_quote(text: str) -> str:
 
 
 @cache
-def sql_templates(part: str) -> jinja2.Environment:
-    """The templates of sql/`part` and sql/common. Filter `ident` quotes names; an unknown one is an error.
+def sql_templates(*folders: str) -> jinja2.Environment:
+    """The templates of these folders of sql/. Filter `ident` quotes names; an unknown one is an error.
 
-    One for each part: compiling a template takes longer than all that is done with it for a table.
+    Cached: to compile a template takes longer than all that is done with it for a table.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([sql_dir(part), sql_dir("common")]),
+        loader=jinja2.FileSystemLoader([sql_dir(folder) for folder in folders]),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,  # SQL: names go through `ident`, or come quoted

@@ -1,5 +1,5 @@
--- The psp schema of a semi-primary in native mode, after sql/common/semi_primary.sql. Applied by `psp schema adopt` and
--- `psp schema join`.
+-- The psp schema of a semi-primary in native mode, after semi_primary.sql. Applied by `psp schema adopt` and `psp schema
+-- join`.
 -- No application role has a right on anything here but USAGE on the schema and the functions
 -- psp.outcome, psp.transaction_id, psp.snapshot and the view psp.status (see grants.sql).
 

@@ -1,4 +1,4 @@
--- What schema changes must not touch (../common/ddl_guard.sql): T_persistent, T_temp and the views of all modes.
+-- What schema changes must not touch (sql/semi_primary/install/ddl_guard.sql): T_persistent, T_temp and the views of all modes.
 CREATE VIEW psp.captured_relations AS
 SELECT c.oid AS relation
   FROM (SELECT t.schema_name, n.name

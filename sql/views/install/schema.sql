@@ -1,5 +1,5 @@
--- The psp schema of a database in views mode; sql/common/semi_primary.sql follows. Applied by `psp schema convert`. See
--- README.md for who writes what.
+-- The psp schema of a database in views mode; semi_primary.sql follows. Applied by `psp schema convert`. See ../README.md
+-- for who writes what.
 CREATE SCHEMA psp;
 
 -- What `psp schema convert` did, and needs to undo: one row for each converted table.

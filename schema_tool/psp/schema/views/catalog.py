@@ -74,7 +74,7 @@ class Details:
 
 
 def _query(file: str) -> bytes:
-    return (sql_dir("views") / file).read_bytes()
+    return (sql_dir("views/command") / file).read_bytes()
 
 
 def read_schema(connection: psycopg.Connection[Any], name: str) -> tuple[str, list[Grant]]:

@@ -25,7 +25,7 @@ def may_be_broken(table: Table, check: Check) -> bool:
 
 
 def constraints(connection: psycopg.Connection[Any], table: Table, details: Details) -> dict[str, Any]:
-    """What sql/views/table.sql.j2 needs to know. T must have its columns only, and be called T.
+    """What sql/views/install/table.sql.j2 needs to know. T must have its columns only, and be called T.
 
     Of generated columns the triggers' functions know the values after the write.
     """

@@ -205,6 +205,6 @@ def _literal(text: str) -> str:
 
 
 def _environment() -> jinja2.Environment:
-    environment = sql_templates("views")
+    environment = sql_templates("views/install", "semi_primary/install")
     environment.filters["literal"] = _literal
     return environment
