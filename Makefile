@@ -55,10 +55,10 @@ test: build venv  ## unit, SQL, cluster and benchmark tests
 
 # Random statements; a case that fails prints its seed, which SEEDS=… runs again: SEEDS=7, SEEDS=1-100.
 fuzz: daemons venv  ## random statements on two semi-primaries and a plain PostgreSQL (SECONDS=600; SEEDS=1-100)
-	@$(PYTHON) tests/fuzz/fuzz.py --seconds $(SECONDS) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+	@$(PYTHON) -m tests.fuzz --seconds $(SECONDS) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 fuzz-mutations: daemons venv  ## the defects of tests/fuzz/mutations.py put back one by one: the fuzzer finds each
-	@$(PYTHON) tests/fuzz/mutations.py $(ARGS)
+	@$(PYTHON) -m tests.fuzz.mutations $(ARGS)
 
 # Of the simulation a quarter of the seeds: sanitizers look for mistakes in memory and threads, not in the protocol.
 SANITIZED_SEEDS = 250

@@ -7,8 +7,9 @@ build=$1
 python=$2/bin/python
 shift 2
 if [ $# = 0 ]; then
-    for name in blockers conflicts daemon_faults join stopping bad_input; do
-        set -- "$@" "tests/cluster/test_$name.py"
+    for name in apply/test_blockers commit/test_conflicts join/test_join \
+        faults/test_bad_input faults/test_daemon_faults faults/test_stopping; do
+        set -- "$@" "tests/cluster/$name.py"
     done
 fi
 

@@ -1,5 +1,5 @@
 // A client for tests that are written in another language: does what its standard input says, one command in
-// a line, and answers each in a line of its standard output. tests/cluster/served_clients.py is the other
+// a line, and answers each in a line of its standard output. tests/cluster/libraries/served.py is the other
 // end.
 //
 //   begin │ execute SQL │ commit [ID] │ commit_async │ get ID │ outcome ID │ abort │ run_in_run SQL

@@ -1,4 +1,4 @@
-// What the library is for, on a shop's table: see README.md. Prints what happened; tests/cluster runs it in
+// What the library is for, on a shop's table: see README.md. Prints what happened; tests/cluster/libraries runs it in
 // both modes.
 #include <exception>
 #include <iostream>

@@ -4,24 +4,24 @@
                 After each test every part of it runs again, and its SPs hold the same rows as the primary.
 `make_cluster`  a cluster of the test's own: make_cluster(zones, schema_sql, options); removed after the test.
 `views_cluster` two SPs in views mode, shared by all tests that take it.
-`sites`         for tests of clients: a cluster of the file's own with the tables of its tests (clients.py).
+`sites`         for tests of clients: a cluster of the file's own with the tables of its tests (sites.py).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
-from clients import Sites, cluster_for
 from psp.cluster import growth, processes, verify
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster.processes import ProcessName
 from psp.schema.model import Mode
 from psp.waiting import wait_until
-from support import WAIT_S, adopted_pair, wait_streaming
-from wire import commits
 
-SCHEMA = Path(__file__).parent / "schema.sql"
+from tests.cluster.sites import Sites, cluster_for
+from tests.cluster.support import SCHEMA, WAIT_S, MakeCluster, adopted_pair, wait_streaming
+from tests.cluster.wire import commits
+
 SHARED_ZONES = (Zone("sp1"), Zone("sp2"), Zone("sp3"))
 # A lost primary must be told soon, or tests of it take long.
 SHARED_OPTIONS = Options(
@@ -36,8 +36,6 @@ CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL CHECK (stock >= 0));
 INSERT INTO item SELECT n, 100 FROM generate_series(1, 500) n;
 """
 MODES: tuple[Mode, ...] = ("native", "views")
-
-MakeCluster = Callable[[Sequence[Zone], str, Options | None], LocalCluster]
 
 
 @pytest.fixture(scope="session")

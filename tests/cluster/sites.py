@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import psycopg
 from psp.cluster.local import LocalCluster
 from psp.cluster.verify import verify, wait_drained
-from support import adopted_pair
+
+from tests.cluster.support import adopted_pair
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 _SCHEMA = "psp_test_schema"

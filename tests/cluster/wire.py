@@ -10,7 +10,8 @@ import zmq
 from psp.cluster.local import SpNode
 from psp.waiting import wait_until
 from psp_client._messages import Kind, Reply, Status, read_reply, request
-from support import WAIT_S
+
+from tests.cluster.support import WAIT_S
 
 
 @contextmanager

@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterable, Iterator
 from random import SystemRandom
 
-from cases import Difference, Tally, make_case, run_case
 from psp.output import PspError
-from shrink import shrink, whole
-from world import World
+
+from tests.fuzz.cases import Difference, Tally, make_case, run_case
+from tests.fuzz.shrink import shrink, whole
+from tests.fuzz.world import World
 
 
 def main() -> int:

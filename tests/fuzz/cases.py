@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from sessions import UNKNOWN, Answer, Outcome, Session
-from transactions import Step, Transaction, Transactions, fixture
-from world import CLIENTS_PER_SP, Contents, World
+from tests.fuzz.sessions import UNKNOWN, Answer, Outcome, Session
+from tests.fuzz.transactions import Step, Transaction, Transactions, fixture
+from tests.fuzz.world import CLIENTS_PER_SP, Contents, World
 
 TURNS = 10
 TURN_LENGTH = 4

@@ -110,7 +110,7 @@ def find(mutation: Mutation | None, seeds: str) -> tuple[bool, float, str]:
             if mutation.compiled:
                 environment["PSP_BIN"] = str(_compiled(tree))
         began = time.monotonic()
-        command = [sys.executable, "tests/fuzz/fuzz.py", "--seeds", seeds, "--no-shrink"]
+        command = [sys.executable, "-m", "tests.fuzz", "--seeds", seeds, "--no-shrink"]
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
         return done.returncode == 1, time.monotonic() - began, done.stdout + done.stderr
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from transactions import CLEAN_UP, Step, Transaction
+
+from tests.fuzz.transactions import CLEAN_UP, Step, Transaction
 
 # Plans must not depend on how large a table happens to be on disk.
 SETTINGS = "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_hashagg = off; SET jit = off"

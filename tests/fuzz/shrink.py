@@ -4,10 +4,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cases import Case, Difference, Tally, run_turns
 from psp.output import PspError
-from transactions import Transaction
-from world import World
+
+from tests.fuzz.cases import Case, Difference, Tally, run_turns
+from tests.fuzz.transactions import Transaction
+from tests.fuzz.world import World
 
 SHRINK_S = 120
 Turns = Sequence[Sequence[Transaction]]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from tables import BY_NAME, TABLES, Column, Table
+from tests.fuzz.tables import BY_NAME, TABLES, Column, Table
 
 DEEPEST = 2  # run('… run(''…'') …')
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from cases import Tally, make_case, run_case
-from world import World
+
+from tests.fuzz.cases import Tally, make_case, run_case
+from tests.fuzz.world import World
 
 SEEDS = range(1, 13)
 

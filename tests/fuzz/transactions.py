@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from statements import Statements, quoted
-from tables import BASE, BY_NAME, Table
+from tests.fuzz.statements import Statements, quoted
+from tests.fuzz.tables import BASE, BY_NAME, Table
 
 Style = Literal["block", "single", "message", "procedure"]
 """block: BEGIN … COMMIT. single: each statement by itself. message: all in one message, as one transaction.

@@ -10,8 +10,9 @@ from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster.pgserver import APP_ROLE
 from psp.output import PspError
 from psp.waiting import wait_until
-from sessions import Session
-from tables import BASE
+
+from tests.fuzz.sessions import Session
+from tests.fuzz.tables import BASE
 
 SCHEMA = Path(__file__).parent / "schema.sql"
 PLAIN = "plain"

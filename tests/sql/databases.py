@@ -1,9 +1,8 @@
-"""One throw-away PostgreSQL server for all tests here; a fresh pair of databases for each test."""
+"""The databases of a test: an application's and the primary's, made in the server that all tests share."""
 
 from __future__ import annotations
 
 import itertools
-import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import psycopg
-import pytest
-from psp.cluster.pgserver import PgServer, give_to_server
-from psp.cluster.ports import PortAllocator
-from psp.cluster.temporary import TemporaryFolder
+from psp.cluster.pgserver import PgServer
 from psp.paths import postgres_program
 from psp.schema.adopt import Options, adopt
 from psp.schema.primary import init_primary
@@ -83,6 +79,7 @@ class Pair:
         return "\n".join(line for line in done.stdout.splitlines() if "restrict " not in line)
 
 
+<<<<<<< HEAD
 @dataclass(frozen=True)
 class Written:
     """A row of psp.write_set. `name`: of the table, or of the unique index whose guard it is."""
@@ -169,6 +166,8 @@ def pair(server: PgServer) -> Pair:
     return new_pair(server)
 
 
+=======
+>>>>>>> 447642c (Tests are packages: helpers are imported by their full names, so all tests can be in one run)
 def new_pair(server: PgServer) -> Pair:
     name = f"app{next(_numbers)}"
     server.create_database(name)

@@ -7,7 +7,8 @@ import psycopg
 import pytest
 from psp.cluster.local import PRIMARY, LocalCluster, SpNode
 from psp.waiting import wait_until
-from support import (
+
+from tests.cluster.support import (
     OUTCOME_UNKNOWN,
     SERIALIZATION_FAILURE,
     WAIT_S,

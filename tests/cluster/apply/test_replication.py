@@ -9,8 +9,9 @@ import pytest
 from psp.cli import app
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, SpNode
-from support import connect, execute, forge, wait_for_row
 from typer.testing import CliRunner
+
+from tests.cluster.support import connect, execute, forge, wait_for_row
 
 
 def pairs(cluster: LocalCluster) -> list[tuple[SpNode, SpNode]]:

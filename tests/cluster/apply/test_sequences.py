@@ -1,11 +1,11 @@
 """Sequences: every SP draws from a class of its own, and a crash does not make it draw a number twice."""
 
 import psycopg
-from conftest import SCHEMA, MakeCluster
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Zone
 from psp.waiting import wait_until
-from support import WAIT_S, execute, wait_streaming
+
+from tests.cluster.support import SCHEMA, WAIT_S, MakeCluster, execute, wait_streaming
 
 OUT_OF_CLASS = (
     "SELECT (d.last_value - q.base - q.increment * i.sp_id) % q.stride <> 0 "

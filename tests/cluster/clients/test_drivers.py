@@ -10,13 +10,14 @@ import asyncpg
 import pg8000.dbapi
 import psycopg
 import pytest
-from clients import Sites, needs
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
 from sqlalchemy import ForeignKey, create_engine, insert, select, update
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 from sqlalchemy.orm.exc import StaleDataError
+
+from tests.cluster.sites import Sites, needs
 
 
 def parts_of(sites: Sites, name: str) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
-from clients import Sites
 from psp.cluster import growth
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.paths import postgres_program
 from psycopg.conninfo import conninfo_to_dict
+
+from tests.cluster.sites import Sites
 
 LOAD_S = 4
 SITES = ("north", "south")

@@ -12,9 +12,10 @@ from typing import Any
 import psycopg
 from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
-from support import WAIT_S, connect, execute
 
-ERRORS = Path(__file__).parents[2] / "docs" / "errors.md"
+from tests.cluster.support import WAIT_S, connect, execute
+
+ERRORS = Path(__file__).parents[3] / "docs" / "errors.md"
 ROUNDS = 15
 DISTURBANCES = (
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'retried'",

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from clients import Sites, needs
 from psycopg import errors
-from support import running
+
+from tests.cluster.sites import Sites, needs
+from tests.cluster.support import running
 
 # ---- statements -----------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ import os
 
 import psycopg
 import pytest
-from clients import Sites, needs
+
+from tests.cluster.sites import Sites, needs
 
 ALL_TYPES = """
     CREATE TYPE mood AS ENUM ('sad', 'it''s ok', 'happy');

@@ -7,11 +7,22 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import SCHEMA, MakeCluster
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Zone
 from psp.waiting import wait_until
-from support import OUTCOME_UNKNOWN, WAIT_S, connect, execute, raises, tx_id_of, wait_for_row, wait_streaming
+
+from tests.cluster.support import (
+    OUTCOME_UNKNOWN,
+    SCHEMA,
+    WAIT_S,
+    MakeCluster,
+    connect,
+    execute,
+    raises,
+    tx_id_of,
+    wait_for_row,
+    wait_streaming,
+)
 
 RTT_MS = 600
 IN_HOOK = (

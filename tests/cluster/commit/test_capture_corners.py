@@ -7,7 +7,8 @@ import pytest
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
-from support import WAIT_S, adopted_pair, connect, execute
+
+from tests.cluster.support import WAIT_S, adopted_pair, connect, execute
 
 SCHEMA = """
 CREATE TABLE t (id int PRIMARY KEY, v text);

@@ -6,7 +6,8 @@ from typing import Any, LiteralString
 import psycopg
 from psp.cluster.local import LocalCluster, SpNode
 from psp.cluster.verify import wait_drained
-from support import SERIALIZATION_FAILURE, connect, execute, retry, wait_for_row
+
+from tests.cluster.support import SERIALIZATION_FAILURE, connect, execute, retry, wait_for_row
 
 
 def race(

@@ -10,7 +10,8 @@ import psycopg.sql
 import pytest
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Options
-from support import (
+
+from tests.cluster.support import (
     SERIALIZATION_FAILURE,
     WAIT_S,
     adopted_pair,

@@ -3,10 +3,10 @@
 import hashlib
 import random
 
-from conftest import SCHEMA, MakeCluster
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Options, Zone
-from support import connect, execute, wait_for_row
+
+from tests.cluster.support import SCHEMA, MakeCluster, connect, execute, wait_for_row
 
 
 def test_a_value_of_10_mb(cluster: LocalCluster) -> None:

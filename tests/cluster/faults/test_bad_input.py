@@ -17,7 +17,8 @@ from psp.output import PspError
 from psp.paths import postgres_program
 from psp.schema.release import release
 from psp.waiting import wait_until
-from support import WAIT_S, connect, execute, raises, start_second, wait_for_row
+
+from tests.cluster.support import WAIT_S, connect, execute, raises, start_second, wait_for_row
 
 REFUSED = "0A000"
 

@@ -4,22 +4,24 @@ import threading
 
 import psycopg
 import pytest
-from conftest import SCHEMA, MakeCluster
 from psp.cluster.local import PRIMARY, LocalCluster, Zone
 from psp.cluster.processes import ProcessName
 from psp.output import PspError
-from support import (
+
+from tests.cluster.support import (
     CONNECTION_FAILURE,
     OUTCOME_UNKNOWN,
+    SCHEMA,
     SERIALIZATION_FAILURE,
     WAIT_S,
-    Workload,
+    MakeCluster,
     connect,
     execute,
     start_second,
     wait_for_row,
     wait_streaming,
 )
+from tests.cluster.workload import Workload
 
 ALLOWED = {SERIALIZATION_FAILURE, CONNECTION_FAILURE, OUTCOME_UNKNOWN}
 

@@ -8,7 +8,8 @@ from psp.cluster.local import PRIMARY, LocalCluster
 from psp.cluster.processes import ProcessName
 from psp.output import PspError
 from psp.waiting import wait_until
-from support import WAIT_S, connect, execute, start_second, wait_for_row, wait_streaming
+
+from tests.cluster.support import WAIT_S, connect, execute, start_second, wait_for_row, wait_streaming
 
 # Each of these would end or spoil what psp does, if its sessions took them over.
 SPOILT = {

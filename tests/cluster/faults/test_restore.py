@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import LiteralString
 
 import psycopg
-from conftest import SCHEMA
 from psp import paths
 from psp.cluster.local import PRIMARY, LocalCluster, SpNode
 from psp.cluster.pgserver import PgServer
 from psp.waiting import wait_until
-from support import (
+
+from tests.cluster.support import (
     CONNECTION_FAILURE,
+    SCHEMA,
     WAIT_S,
     adopted_pair,
     execute,

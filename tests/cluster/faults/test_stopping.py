@@ -4,11 +4,11 @@ import threading
 import time
 
 import psycopg
-from conftest import SCHEMA, MakeCluster
 from psp.cluster import verify
 from psp.cluster.local import Zone
 from psp.waiting import wait_until
-from support import WAIT_S, execute, wait_streaming
+
+from tests.cluster.support import SCHEMA, WAIT_S, MakeCluster, execute, wait_streaming
 
 STOP_S = 6
 

@@ -5,11 +5,12 @@ from typing import LiteralString
 
 import psycopg
 import pytest
-from conftest import SCHEMA, MakeCluster
 from psp.cluster import growth, verify
 from psp.cluster.local import Zone
 from psp.output import PspError
-from support import Workload, execute, wait_for_row, wait_streaming
+
+from tests.cluster.support import SCHEMA, MakeCluster, execute, wait_for_row, wait_streaming
+from tests.cluster.workload import Workload
 
 
 def test_join_while_others_commit(make_cluster: MakeCluster) -> None:

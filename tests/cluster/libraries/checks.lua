@@ -1,7 +1,7 @@
--- Run by test_client_lua.py, in sysbench: the Lua client library at a real semi-primary, in either mode.
+-- Run by test_lua.py, in sysbench: the Lua client library at a real semi-primary, in either mode.
 -- Table item has stock 100 in each row; ids from 51 are for these tests.
 local folder = debug.getinfo(1, "S").source:match("^@(.*/)")
-package.path = folder .. "../../client_libs/lua/?.lua;" .. package.path
+package.path = folder .. "../../../client_libs/lua/?.lua;" .. package.path
 local psp = require("psp_client")
 
 sysbench.hooks.sql_error_ignorable = function() return true end

@@ -1,7 +1,7 @@
--- Run by served_clients.py, in sysbench: the Lua client library does what standard input says, one command in a line, and
+-- Run by served.py, in sysbench: the Lua client library does what standard input says, one command in a line, and
 -- answers each in a line. client_libs/cpp/client_fixture.cc has the commands.
 local folder = debug.getinfo(1, "S").source:match("^@(.*/)")
-package.path = folder .. "../../client_libs/lua/?.lua;" .. package.path
+package.path = folder .. "../../../client_libs/lua/?.lua;" .. package.path
 local psp = require("psp_client")
 
 sysbench.hooks.sql_error_ignorable = function() return true end

@@ -18,9 +18,10 @@ from psp import paths
 from psp.cluster.local import SpNode
 from psp_client import Committed, Settings
 from psycopg.conninfo import conninfo_to_dict
-from support import WAIT_S
 
-SERVED_LUA = Path(__file__).with_name("served_client.lua")
+from tests.cluster.support import WAIT_S
+
+SERVED_LUA = Path(__file__).with_name("served.lua")
 
 
 class AnyClient(Protocol):

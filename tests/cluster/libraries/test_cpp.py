@@ -7,8 +7,9 @@ import pytest
 from psp import paths
 from psp.cluster.local import LocalCluster
 from psycopg.conninfo import make_conninfo
-from served_clients import cpp_client
-from support import wait_for_row
+
+from tests.cluster.libraries.served import cpp_client
+from tests.cluster.support import wait_for_row
 
 FIRST_ITEM = 80
 STOCK_AFTER = [

@@ -13,9 +13,10 @@ from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
 from psp_client import Committed
 from psp_client._messages import Status
-from served_clients import LIBRARIES, AnyClient, one_of_each, python_client
-from support import WAIT_S, wait_for_row
-from wire import ask_until_final, commits, written
+
+from tests.cluster.libraries.served import LIBRARIES, AnyClient, one_of_each, python_client
+from tests.cluster.support import WAIT_S, wait_for_row
+from tests.cluster.wire import ask_until_final, commits, written
 
 ITEMS = count(101)  # each test takes new ones
 FINAL = {status: status for status in ("committed", "aborted")}

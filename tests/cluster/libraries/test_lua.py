@@ -1,12 +1,13 @@
-"""The Lua client library at a real cluster: client_lua.lua's checks, in both modes."""
+"""The Lua client library at a real cluster: the checks of checks.lua, in both modes."""
 
 import subprocess
 from pathlib import Path
 
 from psp.cluster.local import LocalCluster
-from served_clients import sysbench
 
-SCRIPT = Path(__file__).with_name("client_lua.lua")
+from tests.cluster.libraries.served import sysbench
+
+SCRIPT = Path(__file__).with_name("checks.lua")
 TESTS = (
     "commit", "abort", "read_only",
     "read_only_transaction", "commit_async", "conflict", "run_tries_again", "run_gives_up",

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 from psp.cluster.local import LocalCluster, SpNode
 from psp_client import Client, Settings
-from support import wait_for_row
+
+from tests.cluster.support import wait_for_row
 
 CONTENDERS, ROUNDS = 4, 5
 

@@ -16,7 +16,8 @@ from psp.mrv.create import Options, create
 from psp.mrv.drop import drop
 from psp.output import PspError
 from psp.waiting import wait_until
-from support import WAIT_S, connect, execute, running, wait_for_row
+
+from tests.cluster.support import WAIT_S, connect, execute, running, wait_for_row
 
 STOCK = 200
 SCHEMA = f"""

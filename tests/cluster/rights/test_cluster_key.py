@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from conftest import MakeCluster
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster_key import write_cluster_key
 from psp.output import PspError
-from support import execute, raises, retry, wait_for_row
+
+from tests.cluster.support import MakeCluster, execute, raises, retry, wait_for_row
 
 SCHEMA = "CREATE TABLE t (id int PRIMARY KEY, v text)"
 

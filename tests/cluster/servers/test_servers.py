@@ -5,10 +5,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import MakeCluster
 from psp.cluster import processes, state
 from psp.cluster.local import PRIMARY, LocalCluster, Options, Zone
 from psp.output import PspError
+
+from tests.cluster.support import MakeCluster
 
 
 def test_servers_run_with_the_settings_asked_for(make_cluster: MakeCluster) -> None:

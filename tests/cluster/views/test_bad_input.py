@@ -11,8 +11,9 @@ import zmq
 from psp.cluster.local import LocalCluster, SpNode
 from psp.waiting import wait_until
 from psp_client._messages import Kind, Status, read_reply, request
-from support import WAIT_S, as_admin, execute, wait_for_row
-from wire import ask, begin, socket, stock, written
+
+from tests.cluster.support import WAIT_S, as_admin, execute, wait_for_row
+from tests.cluster.wire import ask, begin, socket, stock, written
 
 NOT_AN_ID = b"\x08\x07\x10\x01\x1a\x02ab"  # request 7: COMMIT of an id of two bytes
 

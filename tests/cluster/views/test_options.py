@@ -18,8 +18,9 @@ from psp.cluster import daemons, processes
 from psp.cluster.local import PRIMARY, LocalCluster, SpNode
 from psp.waiting import wait_until
 from psp_client._messages import Kind, Status, read_reply, request
-from support import as_admin, connect, execute, paused, wait_for_row, wait_streaming
-from wire import ask, ask_until_final, commits, socket, stock, written
+
+from tests.cluster.support import as_admin, connect, execute, paused, wait_for_row, wait_streaming
+from tests.cluster.wire import ask, ask_until_final, commits, socket, stock, written
 
 Options = dict[str, object]
 

@@ -6,13 +6,14 @@ from typing import Any
 import jinja2
 import psycopg
 import pytest
-from conftest import Pair
 from psp.output import PspError
 from psp.schema import adopt as adopt_module
 from psp.schema import templates
 from psp.schema.cli import app
 from psp.schema.release import release
 from typer.testing import CliRunner
+
+from tests.sql.databases import Pair
 
 SCHEMA = """
 CREATE SCHEMA "S ""x"; CREATE TYPE mood AS ENUM ('a', 'b'); CREATE DOMAIN pos AS int CHECK (value > 0);

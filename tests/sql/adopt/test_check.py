@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from conftest import APPLICATION, Pair, Quiet
 from psp.cluster.pgserver import PgServer
 from psp.output import PspError
 from psp.problems import Problem, RefusedError, has_errors
@@ -16,6 +15,8 @@ from psp.schema.primary import init_primary
 from psp.schema.rules import check
 from psp.schema.server import read_facts
 from typer.testing import CliRunner
+
+from tests.sql.databases import APPLICATION, Pair, Quiet
 
 
 def problems(pair: Pair, add_keys: bool = False) -> list[Problem]:

@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import psycopg
-from conftest import APPLICATION, Pair
 from psp.paths import postgres_program
 from psycopg.conninfo import make_conninfo
+
+from tests.sql.databases import APPLICATION, Pair
 
 SCHEMA = f"""
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO {APPLICATION}', current_database()); END $$;
@@ -33,7 +34,7 @@ def run(program: str, *arguments: str) -> str:
 
 def documented_filter() -> str:
     """The pattern of the lines that a restore leaves out."""
-    text = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "operating.md").read_text()
     found = re.search(r"pg_restore --list shop\.dump \| grep -vE '(.*)' >shop\.list", text)
     assert found is not None
     return found[1]

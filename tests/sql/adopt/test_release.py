@@ -4,7 +4,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import Pair
 from psp.cli import app
 from psp.cluster import verify
 from psp.output import PspError
@@ -12,6 +11,8 @@ from psp.schema.catalog import read_database
 from psp.schema.join import prepare_join
 from psp.schema.primary import DAEMON_LOCK
 from typer.testing import CliRunner, Result
+
+from tests.sql.databases import Pair
 
 
 @pytest.fixture

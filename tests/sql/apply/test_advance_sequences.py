@@ -2,8 +2,9 @@
 
 import psycopg
 import pytest
-from conftest import Pair
 from psp.paths import sql_dir
+
+from tests.sql.databases import Pair
 
 SCHEMA = """
 CREATE TABLE own (id serial PRIMARY KEY);

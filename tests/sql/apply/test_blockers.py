@@ -6,9 +6,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import Pair
 from psp import paths
 from psp.waiting import wait_until
+
+from tests.sql.databases import Pair
 
 WAIT_S = 60
 LOOK = (paths.sql_dir("semi_primary/daemon") / "apply_blockers.sql").read_text()

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Pair
 from psp import paths
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.sql.databases import Pair
+
+ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "tools" / "install.sh"
 DAEMONS = ("psp-primary", "psp-semi-primary", "psp-mrv", "psp-georelay")
 

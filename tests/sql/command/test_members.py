@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from conftest import Pair
 from psp.cli import app
 from psp.schema.join import prepare_join
 from psp.schema.primary import DAEMON_LOCK
 from typer.testing import CliRunner
+
+from tests.sql.databases import Pair
 
 
 @pytest.fixture

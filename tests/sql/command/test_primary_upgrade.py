@@ -4,11 +4,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import Pair
 from psp.cli import app
 from psp.output import PspError
 from psp.schema import primary
 from typer.testing import CliRunner
+
+from tests.sql.databases import Pair
 
 VERSION_1 = Path(__file__).parent / "primary_schema_1.sql"
 

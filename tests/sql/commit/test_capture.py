@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from conftest import Entry, Pair, Written, entries, new_pair, written
 from psp.cluster.pgserver import PgServer
+
+from tests.sql.databases import Pair, new_pair
+from tests.sql.refusals import refused
+from tests.sql.write_sets import Entry, Written, entries, written
 
 SCHEMA = """
 CREATE TABLE t (id int PRIMARY KEY, v int, s text);
@@ -272,7 +275,7 @@ def test_a_delete_takes_no_guard(app: Pair) -> None:
 
 
 def test_a_row_that_is_written_twice_is_captured_twice(app: Pair) -> None:
-    """The daemon has such keys looked up at COMMIT (tests/cluster/test_capture_corners.py)."""
+    """The daemon has such keys looked up at COMMIT (tests/cluster/commit/test_capture_corners.py)."""
     rows = captured(app, "INSERT INTO nested VALUES (1, 1)")
     assert [the_entry([row]).image for row in rows] == [[int4(1), int4(100)], [int4(1), int4(1)]]
 
@@ -319,7 +322,7 @@ def test_client_encoding_survives_an_error(app: Pair) -> None:
     with app.connect() as connection:
         connection.execute("SET client_encoding = 'LATIN1'")
         connection.commit()
-        with pytest.raises(psycopg.errors.FeatureNotSupported):
+        with refused():
             connection.execute(b"BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO t VALUES (9, 9, '')")
         connection.rollback()
         assert connection.execute("SHOW client_encoding").fetchone() == ("LATIN1",)

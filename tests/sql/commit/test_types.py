@@ -12,13 +12,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import Pair, entries, fields, new_pair, written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psp.cluster.pgserver import PgServer
 from psp.schema.catalog import read_database
 from psp.schema.generate import TEXT_SETTINGS, number_tables, row_query
 from psp.schema.keys import quote
+
+from tests.sql.databases import Pair, new_pair
+from tests.sql.write_sets import entries, fields, written
 
 INTEGERS = {"smallint": 15, "integer": 31, "bigint": 63}
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)

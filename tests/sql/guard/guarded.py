@@ -1,16 +1,12 @@
-"""For tests of what may not be done to an adopted database."""
+"""An adopted database whose schema must not change, and how to look at it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-import pytest
-from conftest import APPLICATION, Pair
-from psycopg import errors
+
+from tests.sql.databases import APPLICATION, Pair
 
 GUARDED = f"""
 GRANT ALL ON SCHEMA public TO {APPLICATION};
@@ -45,17 +41,7 @@ CREATE MATERIALIZED VIEW summed AS SELECT sum(v) FROM t;
 CREATE UNLOGGED TABLE scratch (id int PRIMARY KEY, t int);
 INSERT INTO t (v, s, d) VALUES (1, 'a', 1), (2, 'b', 2); INSERT INTO parted VALUES (1, 1);
 """
-"""Tables with everything that must not change: adopted, they belong to APPLICATION."""
-
-
-@contextmanager
-def refused(words: str = "") -> Iterator[None]:
-    """Inside, psp refuses something with a DETAIL and a HINT, and names it."""
-    with pytest.raises(errors.FeatureNotSupported, match="psp: ") as caught:
-        yield
-    diag = caught.value.diag
-    assert diag.message_hint and diag.message_detail
-    assert re.search(words, f"{diag.message_primary} {diag.message_detail} {diag.message_hint}"), diag
+"""Tables with everything that must not change. They belong to APPLICATION."""
 
 
 def run_all(connection: psycopg.Connection[Any], script: str) -> None:

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Pair, new_pair
-from guard_support import GUARDED, refused, relations
-from psp.cluster.pgserver import PgServer
 
-
-@pytest.fixture(scope="module")
-def app(server: PgServer) -> Pair:
-    """One database for all tests here: each leaves it as it was."""
-    pair = new_pair(server)
-    pair.run(GUARDED)
-    pair.adopt()
-    return pair
-
+from tests.sql.databases import Pair
+from tests.sql.guard.guarded import relations
+from tests.sql.refusals import refused
 
 CONCURRENT_DAMAGE = [
     "CREATE UNIQUE INDEX CONCURRENTLY x ON t (v)",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
-from conftest import Pair
 from psp.mrv.create import Options, create
 from psp.mrv.drop import drop
 from psp.mrv.facts import Mrv
+
+from tests.sql.databases import Pair
 
 
 def make(pair: Pair, name: str, **options: Any) -> Mrv:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from conftest import APPLICATION, Pair
-from mrv_support import adjust, make, one
 from psp.cli import app
 from psp.mrv.alter import alter
 from psp.output import PspError
 from typer.testing import CliRunner
+
+from tests.sql.databases import APPLICATION, Pair
+from tests.sql.mrv.columns import adjust, make, one
 
 LARGEST = 2**31 - 1
 SCHEMA = f"""

@@ -11,8 +11,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import Pair
-from mrv_support import adjust, make, one
+
+from tests.sql.databases import Pair
+from tests.sql.mrv.columns import adjust, make, one
 
 PRODUCTS = 3
 STOCK = 60

@@ -8,13 +8,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import APPLICATION, Pair
-from mrv_support import adjust, make, one, unmake
 from psp.cli import app
 from psp.mrv import rights
 from psp.output import PspError
 from psp.problems import RefusedError
 from typer.testing import CliRunner
+
+from tests.sql.databases import APPLICATION, Pair
+from tests.sql.mrv.columns import adjust, make, one, unmake
 
 SCHEMA = """
 CREATE TABLE kind (id int PRIMARY KEY);

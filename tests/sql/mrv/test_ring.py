@@ -2,10 +2,11 @@
 
 import psycopg
 import pytest
-from conftest import Pair
-from mrv_support import adjust, make, one
 from psp.mrv.ring import PLACES, part
 from psp.schema.release import release
+
+from tests.sql.databases import Pair
+from tests.sql.mrv.columns import adjust, make, one
 
 SETTINGS = """
 SELECT coalesce(array_agg(c), '{}') FROM pg_db_role_setting, unnest(setconfig) c WHERE setdatabase = %s::oid

@@ -7,11 +7,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import Pair, new_pair
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mrv_support import adjust, make, one
 from psp.cluster.pgserver import PgServer
+
+from tests.sql.databases import Pair, new_pair
+from tests.sql.mrv.columns import adjust, make, one
 
 SCHEMA = """
 CREATE TABLE {t} (a int, b text DEFAULT 'x', name text, stock int NOT NULL DEFAULT 7 CHECK (stock >= 0),

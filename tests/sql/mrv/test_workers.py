@@ -14,14 +14,15 @@ from typing import Any, LiteralString
 
 import psycopg
 import pytest
-from conftest import Pair
-from mrv_support import make, one, unmake
 from psp import paths
 from psp.cluster import processes
 from psp.cluster.daemons import MRV_BINARY, write_config
 from psp.cluster.processes import ProcessName
 from psp.output import PspError
 from psp.waiting import wait_until
+
+from tests.sql.databases import Pair
+from tests.sql.mrv.columns import make, one, unmake
 
 WAIT_S = 60
 ITEMS = "CREATE TABLE item (id integer PRIMARY KEY, stock integer NOT NULL CHECK (stock >= 0));"

@@ -9,9 +9,10 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from conftest import Pair
 from psp.schema.release import release
 from psp.schema.views.convert import Options, convert
+
+from tests.sql.databases import Pair
 
 WAIT_S = 20
 

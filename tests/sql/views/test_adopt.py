@@ -6,12 +6,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import Pair, new_pair
 from psp.output import PspError
 from psp.problems import RefusedError
 from psp.schema.join import prepare_join
 from psp.schema.release import release
-from views_mode import WAIT_S, quiet, write
+
+from tests.sql.databases import Pair, new_pair
+from tests.sql.views.converted import WAIT_S, quiet, write
 
 SCHEMA = """
 CREATE SCHEMA "S x"; CREATE TYPE mood AS ENUM ('a', 'b');

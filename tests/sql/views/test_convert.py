@@ -8,7 +8,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import APPLICATION, Pair, new_pair
 from psp.cli import app as cli
 from psp.cluster.pgserver import PgServer
 from psp.output import PspError
@@ -21,7 +20,9 @@ from psp.schema.server import read_facts
 from psp.schema.views.convert import Options, convert
 from psycopg import errors
 from typer.testing import CliRunner
-from views_mode import begun, convert_pair, decide, one, quiet, release_pair, write
+
+from tests.sql.databases import APPLICATION, Pair, new_pair
+from tests.sql.views.converted import begun, convert_pair, decide, one, quiet, release_pair, write
 
 SCHEMA = """
 CREATE SCHEMA "S ""x"; CREATE TYPE mood AS ENUM ('a', 'b');

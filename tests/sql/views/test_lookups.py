@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import Pair
-from views_mode import Transaction, begin, begun, convert_pair, one
+
+from tests.sql.databases import Pair
+from tests.sql.views.converted import Transaction, begin, begun, convert_pair, one
 
 ROWS = 300
 NARROW = ""

@@ -9,10 +9,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import Pair, new_pair
 from psp.cluster.pgserver import PgServer
 from psp.paths import home
-from views_mode import begin, convert_pair
+
+from tests.sql.databases import Pair, new_pair
+from tests.sql.views.converted import begin, convert_pair
 
 TPCC = home() / "benchmarks" / "tpcc"
 # Two warehouses as small as lets PostgreSQL prefer indexes.

@@ -8,12 +8,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import Pair, new_pair
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psp.cluster.pgserver import PgServer
 from psp.waiting import wait_until
-from views_mode import WAIT_S, begin, convert_pair, decide, write
+
+from tests.sql.databases import Pair, new_pair
+from tests.sql.views.converted import WAIT_S, begin, convert_pair, decide, write
 
 TABLE = """
 CREATE TABLE t (k1 int, k2 text, v int NOT NULL CHECK (v >= 0), w text DEFAULT 'def''ault', u int UNIQUE,

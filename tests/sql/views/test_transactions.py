@@ -8,9 +8,11 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from conftest import APPLICATION, Pair
 from psycopg import errors
-from views_mode import begin, begun, convert_pair, decide, one, write
+
+from tests.sql.databases import APPLICATION, Pair
+from tests.sql.refusals import refused
+from tests.sql.views.converted import begin, begun, convert_pair, decide, one, write
 
 
 @pytest.fixture
@@ -109,7 +111,7 @@ def test_begin_twice_and_serializable(app: Pair) -> None:
             begin(connection)
     with app.connect() as connection:
         connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
-        with pytest.raises(errors.FeatureNotSupported):
+        with refused():
             begin(connection)
 
 

@@ -8,12 +8,13 @@ from typing import Any, NoReturn
 import psp_client
 import psycopg
 import pytest
-from conftest import Pair, new_pair
 from psp.cluster.pgserver import PgServer
 from psp.waiting import wait_until
 from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
-from views_mode import convert_pair, one
+
+from tests.sql.databases import Pair, new_pair
+from tests.sql.views.converted import convert_pair, one
 
 WAIT_S = 60
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)"

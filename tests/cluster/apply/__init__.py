@@ -1,0 +1,1 @@
+"""What the other semi-primaries do with a committed transaction."""

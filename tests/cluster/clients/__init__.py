@@ -1,0 +1,1 @@
+"""Programs that do not know psp: drivers, load generators, the SQL that applications write."""

@@ -1,0 +1,1 @@
+"""What COMMIT does and says."""

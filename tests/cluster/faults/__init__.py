@@ -1,0 +1,1 @@
+"""Daemons, servers and links that fail; input that is wrong."""

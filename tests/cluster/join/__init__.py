@@ -1,0 +1,1 @@
+"""A semi-primary joins a running cluster."""

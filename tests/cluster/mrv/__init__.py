@@ -1,0 +1,1 @@
+"""Multi-Record Values in a cluster."""

@@ -1,0 +1,1 @@
+"""Security: tables' owners, and the cluster's key."""

@@ -1,0 +1,1 @@
+"""The servers and processes of `psp cluster` themselves."""

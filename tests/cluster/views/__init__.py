@@ -1,0 +1,1 @@
+"""Views mode by its messages and options."""

@@ -1,0 +1,1 @@
+"""Random statements on two semi-primaries and a plain PostgreSQL, which must agree."""

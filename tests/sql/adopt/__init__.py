@@ -1,0 +1,1 @@
+"""Adoption in native mode: its checks, what it leaves, release, dumps."""

@@ -1,0 +1,1 @@
+"""The SQL of the apply worker: blockers, sequences."""

@@ -1,0 +1,1 @@
+"""The psp command: errors, installation, the primary's schema and its members."""

@@ -1,0 +1,1 @@
+"""What a transaction's write-set holds at COMMIT."""

@@ -1,0 +1,1 @@
+"""Schema changes that an adopted database refuses or repairs."""

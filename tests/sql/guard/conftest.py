@@ -1,0 +1,18 @@
+"""The database that the tests of the guard share."""
+
+from __future__ import annotations
+
+import pytest
+from psp.cluster.pgserver import PgServer
+
+from tests.sql.databases import Pair, new_pair
+from tests.sql.guard.guarded import GUARDED
+
+
+@pytest.fixture(scope="package")
+def app(server: PgServer) -> Pair:
+    """One database for all tests here: each rolls back, or leaves it as it was."""
+    pair = new_pair(server)
+    pair.run(GUARDED)
+    pair.adopt()
+    return pair

@@ -1,0 +1,1 @@
+"""psp's client libraries where there is no daemon."""

@@ -1,0 +1,1 @@
+"""Multi-Record Values on a plain PostgreSQL."""

@@ -1,0 +1,27 @@
+"""What a refused statement ends with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from psycopg import errors
+
+
+@contextmanager
+def refused(words: str = "") -> Iterator[None]:
+    """Inside, psp refuses a statement, with a DETAIL and a HINT. `words` is a pattern that they contain."""
+    with pytest.raises(errors.FeatureNotSupported, match="psp: ") as caught:
+        yield
+    diag = caught.value.diag
+    assert diag.message_hint and diag.message_detail
+    assert re.search(words, f"{diag.message_primary} {diag.message_detail} {diag.message_hint}"), diag
+
+
+@contextmanager
+def not_allowed() -> Iterator[None]:
+    """Inside, a statement is refused by psp or because its role has no right to it."""
+    with pytest.raises((errors.FeatureNotSupported, errors.InsufficientPrivilege)):
+        yield

@@ -1,0 +1,1 @@
+"""What roles may do with psp, and what they cannot reach."""

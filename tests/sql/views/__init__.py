@@ -1,0 +1,1 @@
+"""Views mode without a daemon."""
