@@ -1,8 +1,6 @@
 """The workers by themselves: from a cold value on, a psp-mrv beside each SP, fed by the SP's daemon."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psp.cluster import verify
@@ -12,10 +10,8 @@ from psycopg.rows import dict_row
 from benchmarks.mrv import comparison
 from benchmarks.mrv.comparison import PLAIN, VIEW
 from benchmarks.mrv.geo import shop
+from benchmarks.mrv.geo.bench import Bench
 from benchmarks.mrv.pgbench import Load
-
-if TYPE_CHECKING:
-    from benchmarks.mrv.geo.__main__ import Bench
 
 
 def measure(bench: Bench) -> dict[str, Any]:
