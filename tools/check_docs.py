@@ -142,15 +142,15 @@ def check_mentions(names: list[str]) -> Iterator[str]:
 
 
 def check_tests(names: list[str]) -> Iterator[str]:
-    """Names of files without their folder, each followed by tests that one of the files of that name has."""
+    """Files (the end of their path is enough), each followed by tests that one of these files has."""
     found: list[Path] = []
     for name in names:
         if FILE_NAME.fullmatch(name):
-            found = [path for path in TEST_FILES if path.name == name]
+            found = [path for path in TEST_FILES if f"/{path}".endswith(f"/{name}")]
             if not found:
                 yield f"no file `{name}` is there"
         elif found and not any(is_defined(name, file) for file in found):
-            yield f"`{name}` is in no {found[0].name}"
+            yield f"`{name}` is not in {', '.join(str(path.relative_to(ROOT)) for path in found)}"
 
 
 def settings_table(binary: Path) -> str:
