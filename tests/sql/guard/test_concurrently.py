@@ -6,7 +6,7 @@ import pytest
 
 from tests.sql.databases import Pair
 from tests.sql.guard.guarded import relations
-from tests.sql.refusals import refused
+from tests.sql.refusals import explained
 
 CONCURRENT_DAMAGE = [
     "CREATE UNIQUE INDEX CONCURRENTLY x ON t (v)",
@@ -35,7 +35,7 @@ CONCURRENT_DAMAGE = [
 def test_concurrently_does_no_damage_before_it_is_refused(app: Pair, statement: str, prepare: bool) -> None:
     before = relations(app)
     for connect in (app.connect, app.connect_as_application):
-        with connect(autocommit=True) as connection, refused():
+        with connect(autocommit=True) as connection, explained():
             connection.execute(statement.encode(), prepare=prepare)
     assert relations(app) == before
 
@@ -91,7 +91,7 @@ def test_the_guard_sees_after_reindex(app: Pair, what: str) -> None:
     with app.connect_as_application(autocommit=True) as connection:
         connection.execute(f"REINDEX {what}".encode())
         for statement in ("DROP INDEX t_s", "ALTER INDEX t_s RENAME TO x", "DROP INDEX CONCURRENTLY t_s"):
-            with refused():
+            with explained():
                 connection.execute(statement.encode())
         connection.execute("ALTER TABLE t SET (fillfactor = 90)")
         connection.execute("ALTER TABLE t RESET (fillfactor)")

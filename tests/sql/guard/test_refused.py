@@ -9,7 +9,7 @@ import pytest
 
 from tests.sql.databases import APPLICATION, Pair
 from tests.sql.guard.guarded import relations, run_all
-from tests.sql.refusals import not_allowed, refused
+from tests.sql.refusals import explained, not_allowed
 
 NEW_RELATIONS = [
     "CREATE UNLOGGED TABLE x (a int);\nALTER TABLE x SET LOGGED",
@@ -42,7 +42,7 @@ NEW_RELATIONS = [
 @pytest.mark.parametrize("script", NEW_RELATIONS)
 def test_a_relation_that_is_not_captured(app: Pair, script: str) -> None:
     before = relations(app)
-    with app.connect_as_application() as connection, refused():
+    with app.connect_as_application() as connection, explained():
         run_all(connection, script)
     assert relations(app) == before
 
@@ -58,7 +58,7 @@ NEW_PARTITIONS = [
 
 @pytest.mark.parametrize("script", NEW_PARTITIONS)
 def test_a_new_partition_is_told_what_to_do(app: Pair, script: str) -> None:
-    with app.connect_as_application() as connection, refused("DEFAULT partition, before adoption"):
+    with app.connect_as_application() as connection, explained("DEFAULT partition, before adoption"):
         connection.execute(script.encode())
 
 
@@ -141,7 +141,7 @@ def test_a_change_of_what_is_captured(app: Pair, script: str) -> None:
     before = relations(app)
     with app.connect_as_application() as connection, not_allowed():
         run_all(connection, script)
-    with app.connect() as connection, refused():  # a superuser
+    with app.connect() as connection, explained():  # a superuser
         run_all(connection, script.replace("CURRENT_ROLE", APPLICATION))
     assert relations(app) == before
 
@@ -162,7 +162,7 @@ SUPERUSERS = [
 
 @pytest.mark.parametrize("script", SUPERUSERS)
 def test_a_superuser_is_told_the_same(app: Pair, script: str) -> None:
-    with app.connect() as connection, refused():
+    with app.connect() as connection, explained():
         run_all(connection, script)
 
 
@@ -234,7 +234,7 @@ TEMPORARY_REFERENCES = [
 
 @pytest.mark.parametrize("script", TEMPORARY_REFERENCES)
 def test_no_foreign_keys_between_temporary_tables(app: Pair, script: str) -> None:
-    with app.connect_as_application() as connection, refused("ON COMMIT DELETE ROWS"):
+    with app.connect_as_application() as connection, explained("ON COMMIT DELETE ROWS"):
         run_all(connection, script)
 
 
@@ -259,17 +259,17 @@ def test_no_setting_blinds_the_guard(app: Pair, settings: str) -> None:
     with app.connect_as_application(autocommit=True) as connection:
         connection.execute(settings.encode())
         for statement in NOT_BLINDED:
-            with refused():
+            with explained():
                 connection.execute(statement.encode())
         for statement in (
             "CREATE UNIQUE INDEX CONCURRENTLY x ON t (v)",
             "DROP INDEX CONCURRENTLY public.t_s",
         ):
-            with refused():
+            with explained():
                 connection.execute(statement.encode())
         connection.execute("ALTER TABLE t SET (fillfactor = 70)")  # nothing seems to have changed
         connection.execute("ALTER TABLE t RESET (fillfactor)")
     with app.connect() as connection:
         connection.execute("SET quote_all_identifiers = on")
-        with refused():
+        with explained():
             connection.execute("DROP EXTENSION dblink CASCADE")

@@ -11,7 +11,7 @@ from psp.paths import sql_dir
 
 from tests.sql.databases import Pair, new_pair
 from tests.sql.guard.guarded import run_all
-from tests.sql.refusals import refused
+from tests.sql.refusals import explained, refused
 
 SCHEMA = """
 CREATE SEQUENCE up; CREATE SEQUENCE down INCREMENT -3 MINVALUE -100000 MAXVALUE 50;
@@ -124,9 +124,9 @@ def test_after_an_upgrade_of_postgresql(app: Pair) -> None:
     """Other OIDs are no matter; until the daemon has started, nothing captured may change at all."""
     with app.connect() as connection:
         connection.execute("UPDATE psp.guarded_by SET version = version - 1")
-        with refused("upgraded"), connection.transaction():
+        with explained("upgraded"), connection.transaction():
             connection.execute("ALTER TABLE t SET (fillfactor = 80)")
-        with refused(), connection.transaction():
+        with explained(), connection.transaction():
             connection.execute("DROP TRIGGER psp_capture_insert ON t")
         assert value(connection, "SELECT psp.refresh_guards()") is True
         connection.execute("ALTER TABLE t SET (fillfactor = 80)")
@@ -181,5 +181,5 @@ def test_extensions_tables_are_left_out(server: PgServer) -> None:
     with pair.connect() as connection:
         run_all(connection, "ALTER TABLE its ADD b int;\nCREATE VIEW public.v AS SELECT 1")
         assert problems(connection) == []
-        with refused("certified"):
+        with explained("certified"):
             connection.execute("ALTER EXTENSION hstore DROP TABLE its")
