@@ -53,35 +53,34 @@ inline constexpr double kLockWaitersMin = 0.2;
 // aborts / (commits + aborts); 0 when there was none of either.
 double AbortRate(const Observed& observed);
 
-// The share of transactions that waited, of all that were at the value: when somebody waits every record has
-// one that holds it. It plays the part of the abort rate where waiting takes the place of aborting (READ
-// COMMITTED, plain PostgreSQL), and it needs no report of any client. Long queues are seen in part only (see
-// psp_mrv.lock_waits), but never as none.
+// The share of waiting transactions among all at the value: if one waits, every record is locked by another.
+// It replaces the abort rate where transactions wait instead of aborting (READ COMMITTED, plain PostgreSQL),
+// and needs no report of a client. A long queue is seen in part only (psp_mrv.lock_waits), but never as
+// empty.
 double WaitRate(const Observed& observed, std::int32_t records);
 
-// Algorithms 7, 8 and 9: the number of records to add, or to remove when negative. Fractions are dropped. The
-// thesis prints `max(-(1 + nr * ar), nr_max - nr)` where records are removed, which would add some; nr_min is
-// meant, and taken here.
+// Algorithms 7, 8 and 9: the number of records to add, or to remove when negative. Fractions are dropped. For
+// the removal the thesis prints `max(-(1 + nr * ar), nr_max - nr)`, which would add records. It means nr_min.
 std::int32_t ChangeByRate(AdjustStrategy strategy, double rate, std::int32_t records, std::int32_t nr_min,
                           std::int32_t nr_max, double goal, double min);
 
-// The change of a value's records, 0 for none, by all that is known:
-// - More records when the abort rate or the wait rate is above ar_goal, or response time above rt_goal_ms; by
-//   the strategy, fed with the largest of those rates. For response time that is the part of it which is
-//   above the goal.
+// The change of a value's records, 0 for none:
+// - More records when the abort rate or the wait rate is above ar_goal, or the response time above
+//   rt_goal_ms. The strategy gets the largest of these rates; of the response time, the part that is above
+//   the goal.
 // - Fewer when all of them are below ar_min and rt_min_ms.
-// - The average amount of a record stays at least min_average_amount_per_record: records are added only so
-//   far, and removed, down to nr_min, when the amount has fallen below it.
-// The result never leads out of nr_min … nr_max, except that records outside are brought in.
+// - The average amount of a record stays at least min_average_amount_per_record. So records are added up to
+//   that limit, and removed (down to nr_min) when the amount has fallen below it. The result is always within
+//   nr_min … nr_max, also for a value that was outside.
 std::int32_t DecideChange(const AdjustParameters& parameters, const Observed& observed, const RecordSet& set,
                           std::int64_t aborts_min = kDefaultAbortsMin);
 
-// Whether a value of so many records might change at all, without its amount being known, which costs a
+// Whether a value of so many records might change at all. Asked before its amount is read, which costs a
 // query.
 bool MayChange(const AdjustParameters& parameters, const Observed& observed, std::int32_t records,
                std::int64_t aborts_min = kDefaultAbortsMin);
 
-// Whether the window has heard nothing at all of the value.
+// Whether nothing at all was reported of the value in the window.
 bool IsAtRest(const Observed& observed);
 
 // Whether a window tells about the records as they are since `changed_us`: at most a quarter of it may be

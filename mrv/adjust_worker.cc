@@ -41,8 +41,8 @@ void AdjustWorker::Run(std::stop_token stop) {
   }
 }
 
-// First what was heard of, which is where conflicts are, then the values of which nothing was heard, which
-// can only lose records.
+// First the values with outcomes, because conflicts are there. Then those without, which can only lose
+// records.
 void AdjustWorker::Round(const Window& window, std::stop_token stop) {
   const auto columns = ReadColumns(&session_);
   if (!columns) return;
@@ -62,8 +62,7 @@ void AdjustWorker::Round(const Window& window, std::stop_token stop) {
   AdjustQuiet(*columns, done, window, stop);
 }
 
-// Ends when the next window does, and then goes on from there, so that many quiet values cannot keep hot ones
-// waiting.
+// Ends with the next window; the next call continues from there. So many quiet values cannot delay hot ones.
 void AdjustWorker::AdjustQuiet(const Columns& columns, const std::set<ValueId>& done, const Window& window,
                                std::stop_token stop) {
   const SplitValues::Map quiet = split_.values();
@@ -115,8 +114,8 @@ void AdjustWorker::AdjustOne(const Column& column, const ValueId& value, const O
   }
 }
 
-// Other servers' outcomes are not known here, but that the value changes is. Who uses it decides about its
-// records; one that nobody uses any more everybody may merge.
+// The outcomes at other servers are not known here, but a change of the value is visible. The server that
+// uses a value decides about its records. A value that no server uses any more may be merged by each of them.
 bool AdjustWorker::IsUsedElsewhere(const ValueId& value, double total) {
   const auto [known, is_new] = totals_.try_emplace(value, total);
   return is_new || std::exchange(known->second, total) != total;

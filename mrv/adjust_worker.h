@@ -12,8 +12,8 @@
 
 namespace psp::mrv {
 
-// One runner of several; each has its own values, and an advisory lock for each change keeps out the runners
-// of balance, and those of a daemon that was killed and whose last statement still runs.
+// One runner of several, each with its own values. An advisory lock for each change keeps out the runners of
+// balance, and those of a killed daemon whose last statement still runs.
 class AdjustWorker : private ValueWorker {
  public:
   // `settings` and `board` must outlive this.

@@ -10,9 +10,9 @@
 
 namespace psp::mrv {
 
-// Owned and used by one thread. After a transaction of the worker's own was aborted, the value is passed over
-// once, after the next one twice, then four times and so on: what is lost once is mostly lost again, from far
-// away, and each loss may have cost somebody else something, too.
+// Owned and used by one thread. After the worker's transaction on a value was aborted, the value is passed
+// over once, after the next abort twice, then four times and so on. A worker that is far away and loses once
+// mostly loses again, and each loss may have cost another transaction something, too.
 class Backoff {
  public:
   // So many turns are passed over at most.

@@ -29,21 +29,21 @@ struct Amounts {
   double unit = 0;  // the smallest difference between two amounts: 1 for integers, 0.01 for two digits
 };
 
-// Whether an uneven value can hurt anybody at all: with a lower bound, a subtraction that does not find
-// enough in one record; without one, only that the largest record comes near the most that a record may hold.
+// Whether an uneven value can do harm. With a lower bound, a subtraction may not find enough in one record.
+// Without one, only the largest record can come near the most that a record may hold.
 bool IsUnevennessHarmful(const Amounts& amounts, bool is_bounded, std::optional<double> record_max);
 
-// Whether evening out is worth the locks: the largest and the smallest record are further apart than
-// `tolerance` times the mean, and than one unit, which no division can even out.
+// Whether evening out is worth the locks: the largest and the smallest record differ by more than `tolerance`
+// times the mean, and by more than one unit, which no division can even out.
 bool IsUneven(const Amounts& amounts, double tolerance);
 
-// How many steps, each a transaction, to run on a value now; 0: none. Small steps rather than a large one,
-// because each makes the records that it writes unwritable for transactions with older snapshots; others just
-// pass over a locked record. A visit of kRandom and kMinAndMax touches each record once on average.
+// How many steps, each a transaction, to run on a value now; 0: none. Several small steps are better than a
+// large one: transactions with older snapshots cannot write the records that a step has written, while others
+// just pass over a locked record. kRandom and kMinAndMax touch each record once on average.
 std::int32_t BalanceSteps(BalanceStrategy strategy, const Amounts& amounts, double tolerance);
 
-// Whether to go on after a step that has written so many records. Nothing written means for kMinAndMax that
-// nothing is left to do, or that others hold the records; the next pair at random may be another one.
+// Whether to continue after a step that has written so many records. For kMinAndMax no records written means
+// that nothing is left to do, or that others hold the records. For kRandom the next pair may be another one.
 bool GoOn(BalanceStrategy strategy, std::int32_t records_written);
 
 }  // namespace psp::mrv

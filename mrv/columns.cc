@@ -44,7 +44,7 @@ std::optional<Amounts> ReadAmounts(WorkerSession* session, std::int32_t column_i
   const auto rows = session->Call("value_state", column_id, key);
   if (!rows || rows->empty() || (*rows)[0]["records"].is_null()) return std::nullopt;
   const pqxx::row row = (*rows)[0];
-  // A cold value may be NULL or NaN: it has one record, and no amount that anything could be decided by.
+  // A cold value may be NULL or NaN: then it has one record, and no amount to decide by.
   return Amounts{.records = row["records"].as<std::int32_t>(),
                  .total = row["amount"].as<double>(0),
                  .smallest = row["smallest"].as<double>(0),

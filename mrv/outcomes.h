@@ -49,13 +49,13 @@ class Outcomes {
  public:
   explicit Outcomes(std::size_t values_max) : values_max_(values_max) {}
 
-  // Negative counts, which nobody can mean, are taken as 0.
+  // Negative counts are taken as 0.
   void Add(const Report& report);
   // All values that are waited for in one moment; a value that is not named has nobody waiting.
   void AddSample(const std::vector<LockWait>& waits);
 
-  // Ends the window and begins the next one. In the order of the values: everything heard of in the window,
-  // and, once, with nothing but zeros, what was heard of in the one before: it has become quiet.
+  // Ends the window and begins the next one. Returns, in the order of the values, all that were reported in
+  // the window; and once, with zeros, those that were reported in the window before: they have become quiet.
   std::vector<Outcome> Close();
 
   // Reports dropped since the beginning.

@@ -33,9 +33,9 @@ bool IsConflict(const std::string& sqlstate) {
 
 }  // namespace
 
-// synchronous_commit: a worker's change is not worth waiting for the disk, during which its locks would be
-// held. If a crash loses the change, the value is as it was before. A transaction that used the new records
-// is then lost as well: if it had reached the disk, this change would have reached it before.
+// synchronous_commit: a worker would hold its locks while it waits for the disk. If a crash takes the change,
+// the value is as it was before. The crash then also takes each transaction that used the new records,
+// because what is on the disk includes everything before it.
 WorkerSession::WorkerSession(const MrvSettings& settings, std::string worker, int runner)
     : worker_(std::move(worker)),
       runner_(runner),

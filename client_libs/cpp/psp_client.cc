@@ -17,8 +17,8 @@ using psp::proto::ClientRequest;
 
 constexpr std::chrono::milliseconds kAskDatabaseInterval{200};
 
-// libpqxx would silently connect again, in the middle of a transaction. Its way to forbid that is deprecated
-// because newer versions never do it.
+// libpqxx would silently connect again, in the middle of a transaction. The call that forbids this is
+// deprecated, because newer versions never connect again.
 std::unique_ptr<pqxx::connection> Open(const std::string& dsn) {
   auto connection = std::make_unique<pqxx::connection>(dsn);
 #pragma GCC diagnostic push
@@ -33,8 +33,8 @@ std::mt19937_64& Random() {
   return generator;
 }
 
-// Ids that psp has not given. They are uuids of version 8, which is for such marks, so that nobody asks psp
-// about them.
+// Ids that psp has not given. They are uuids of version 8, which is reserved for such marks: psp is never
+// asked about them.
 TxId RandomId() {
   static constexpr std::string_view kForm = "xxxxxxxx-xxxx-8xxx-axxx-xxxxxxxxxxxx";
   static constexpr std::string_view kDigits = "0123456789abcdef";
@@ -51,7 +51,8 @@ void RefuseOwnId(const TxId& tx_id) {
                             " is known to its client alone; of an OutcomeUnknown psp knows the id");
 }
 
-// The endpoint as a client can connect to it: who listens everywhere is where its PostgreSQL is.
+// The endpoint as a client can connect to it: a daemon that listens at all addresses is where its PostgreSQL
+// is.
 std::string Reachable(const std::string& endpoint, const char* database_host) {
   const std::string host = database_host == nullptr ? "" : database_host;
   for (const std::string_view everywhere : {"tcp://*:", "tcp://0.0.0.0:", "tcp://[::]:"}) {

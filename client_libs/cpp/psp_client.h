@@ -152,7 +152,7 @@ class Client {
   }
 
  private:
-  // How a commit that nobody has waited for went, or the number of its request.
+  // The outcome of a commit that was not waited for, or the number of its request.
   using Ticket = std::variant<std::uint64_t, Committed, std::exception_ptr>;
 
   void RefuseSecond() const;

@@ -101,7 +101,7 @@ void Requests::SendDue() {
     if (request.send_at > now) continue;
     request.send_at = now + retry_interval_;
     ++request.unanswered;
-    // If thousands wait in the socket already this one is not taken, and is sent again later.
+    // If the socket is full, this request is not taken. It is sent again later.
     static_cast<void>(socket_->send(zmq::buffer(request.message), zmq::send_flags::dontwait));
   }
 }

@@ -26,7 +26,7 @@ void CheckReports(Simulator* sim, const History& history, const PrimaryDatabase&
   }
 }
 
-// 4, after a crash: nobody commits on top of a past in which own commits have vanished.
+// 4, after a crash: no transaction commits whose snapshot lacks own commits of the SP.
 void CheckOwnCommitsWereBack(Simulator* sim, const History& history, const PrimaryDatabase& primary,
                              const Lost& lost) {
   for (const auto& [global_t, tx_id] : primary.committed()) {

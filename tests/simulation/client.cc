@@ -157,7 +157,7 @@ bool Client::SetName(std::int64_t id, std::int64_t value) {
   return true;
 }
 
-// As PostgreSQL's unique index tells: whatever is committed now, and what the transaction itself did.
+// As PostgreSQL's unique index decides: by what is committed now, and by what the transaction itself did.
 bool Client::IsTaken(std::int64_t value, const std::set<RowKey>& but_by) const {
   for (const auto& [key, image] : open_->writes) {
     if (key.table_id == kNames && image && ValueOf(*image) == value && !but_by.contains(key)) return true;

@@ -33,12 +33,12 @@ enum class Mutation {
   kAckBeforeDurable,        // an SP acknowledges what is not on its disk
   kOwnMarkersAreTaken,      // the apply worker takes every own transaction for applied
   kNoWaitForOwnBackend,     // … looks for the proof once, without waiting for the backend's end
-  kCopyIsNotCleared,        // a copy that begins anew leaves the rows of the one before
+  kCopyIsNotCleared,        // a copy that begins again leaves the rows of the one before
   kJoinedBeforeTheLog,      // an SP opens with the copy, before the log has brought what the copy left out
   kHistoryIsNotDrawn,       // each start of the primary's daemon goes on with the history of the last one
-  kGapsAreNotSeen,          // an epoch begins after the newest number, whatever is missing below it
+  kGapsAreNotSeen,          // an epoch begins after the newest number, also if a number below it is missing
   kEpochsAreNotSaved,       // an SP tells that it has saved the primary's epochs, and has not
-  kLostOwnAreThere,         // own commits that a crash took are told to be in
+  kLostOwnAreThere,         // an SP says that own commits which a crash took are there
   kLogIsNotKeptForJoiners,  // the log is truncated to what those that have joined acknowledge
   kCollectedKeysAreNew,     // a key that was collected passes for one that was never written
 };

@@ -72,7 +72,7 @@ class World {
     node->StartDaemon();
   }
 
-  // As an operator does: who has what the primary lost joins anew, everybody else is started again.
+  // As an operator does: an SP that has what the primary lost joins again, each other one is started again.
   void EndRefused(SpId sp_id, const std::string& why) {
     if (!nodes_.contains(sp_id)) return;
     if (!has_restored_) return sim_.Violation("SP ", sp_id, " is refused for good: ", why);
@@ -93,8 +93,8 @@ class World {
     Join(next_sp_id_++);
   }
 
-  // Whether its database has a transaction that the primary's has not, or may have: where a copy stands is
-  // not known, nor whether anybody had won in a batch that is missing.
+  // Whether its database has, or may have, a transaction that the primary lacks. "May": the position of a
+  // copy is not known, and in a missing batch every transaction may have lost.
   bool HasLost(SpNode& node) {
     const SpState& state = *node.database().state();
     const auto& committed = database_.committed();
@@ -247,7 +247,7 @@ class World {
   History history_;
   std::unique_ptr<PrimaryDaemon> primary_;
   std::map<SpId, std::unique_ptr<SpNode>> nodes_;
-  std::vector<std::unique_ptr<SpNode>> retired_;  // whoever still asks them
+  std::vector<std::unique_ptr<SpNode>> retired_;  // some callbacks may still ask them
   SpId next_sp_id_ = 0;
   std::vector<std::unique_ptr<Client>> clients_;
   std::map<SpId, std::pair<std::size_t, std::size_t>> clients_of_;  // first, end
