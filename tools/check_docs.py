@@ -39,6 +39,7 @@ def documents() -> list[Path]:
         "mrv",
         "sql",
         "tests",
+        "writeset",
     )
     return sorted([*ROOT.glob("*.md"), *(p for folder in folders for p in (ROOT / folder).rglob("*.md"))])
 

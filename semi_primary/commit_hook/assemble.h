@@ -2,7 +2,7 @@
 //
 // The image of a key that was captured once is right. Of a key that was captured more often, the table itself
 // knows the state in which the transaction leaves it: such keys are doubts, and the hook looks the rows up
-// (README.md).
+// (writeset/FORMAT.md).
 //
 // Invariants of the result: each (table_id, key) occurs once, in the order of its first capture; a row that
 // is not deleted has an image; a guard has neither an image nor `deleted`; a doubt has none of them yet.
@@ -22,18 +22,17 @@ struct AssembledWriteSet {
   std::vector<int> doubts;  // indexes of rows
 };
 
-// `chunks` is a concatenation, in any order, of record_send(ROW(cmin cid, table_id int4, op "char", payload
-// bytea)); cmin is the order of capture, payloads are as sql/native/install/schema.sql says. The error says
-// what is malformed; nothing is kept of it.
+// `chunks` is a concatenation of chunks (writeset/FORMAT.md), in any order. The error says what is malformed;
+// nothing is kept of it.
 Result<AssembledWriteSet, std::string> AssembleWriteSet(std::string_view chunks);
 
 // What the hook has to look up, one line for each doubt: table_id, the key in hexadecimal digits, and for
 // each key column `t` with its text in hexadecimal digits, or `-` (key_text.h).
 std::string DescribeDoubts(const AssembledWriteSet& assembled);
 
-// Settles the doubts: rows that were found get their image, the others are deleted. `found` is a
-// concatenation of record_send(ROW(table_id int4, entries bytea)); entries are those of op 'u'. The error
-// says what is malformed or is no doubt; the write-set is then unusable.
+// Settles the doubts: rows that were found get their image, the others are deleted. `found` is what the
+// request `rows` carries (writeset/FORMAT.md). The error says what is malformed or is no doubt; the write-set
+// is then unusable.
 Result<Done, std::string> SettleDoubts(std::string_view found, AssembledWriteSet* assembled);
 
 }  // namespace psp

@@ -7,7 +7,7 @@
 namespace psp {
 namespace {
 
-// Values against PostgreSQL's own are in tests/sql/test_look.py.
+// Values of PostgreSQL itself are in vectors_test.cc.
 std::string TextOf(std::uint32_t type_oid, std::string_view bytes) {
   std::string key;
   AppendRecord(&key, {{type_oid, bytes}});

@@ -58,7 +58,7 @@ class Entry:
 
 
 def entries(row: Written) -> list[Entry]:
-    """A payload taken apart, as sql/native/install/schema.sql describes it."""
+    """A payload taken apart, as writeset/FORMAT.md describes it."""
     result: list[Entry] = []
     rest = row.payload
     while rest:

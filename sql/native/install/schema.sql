@@ -16,14 +16,7 @@ CREATE UNLOGGED TABLE psp.commit_intent (
 -- that a transaction is in the hook, and must be neither ended nor mistaken for another.
 CREATE TABLE psp.committing (nothing boolean);
 
--- What was captured. payload is a concatenation of entries, mostly of one:
---   op 'i' (row is as in image): n (1 byte), n places (2 bytes each, big endian, from 0) of the key's columns in the
---                                image, record_send(ROW(columns…)) for each row
---   op 'u' (the same, where keys are normalised): record_send(ROW(key bytea, image bytea)) for each row
---   op 'd' (row is gone):        record_send(ROW(key bytea)) for each row
---   op 'g' (guard taken):        record_send(ROW(key bytea)) for each value; table_id is the guard's id
--- cmin is the order of capture. It does not tell in which state a row is left that was captured more than once: see
--- semi_primary/commit_hook/README.md.
+-- What was captured. writeset/FORMAT.md describes op and payload. cmin is the order of capture.
 CREATE UNLOGGED TABLE psp.write_set (
     xid      xid8 NOT NULL,
     table_id integer NOT NULL,

@@ -39,7 +39,7 @@ CREATE TABLE psp.semi_primaries (
 );
 CREATE UNIQUE INDEX semi_primaries_name ON psp.semi_primaries (name) WHERE released_at IS NULL;
 
--- The catalog of captured tables, the same at every SP (see sql/native/install/schema.sql for the columns' meaning).
+-- The catalog of captured tables, the same at every SP: writeset/FORMAT.md describes the columns.
 CREATE TABLE psp.tables (
     table_id    integer PRIMARY KEY,
     schema_name text NOT NULL,

@@ -13,16 +13,13 @@ CREATE TABLE psp.identity (
     joining         boolean NOT NULL DEFAULT false  -- true until the copy from the primary is complete
 );
 
+-- The catalog of captured tables: writeset/FORMAT.md describes the columns.
 CREATE TABLE psp.tables (
     table_id    integer PRIMARY KEY,
     schema_name text NOT NULL,
     table_name  text NOT NULL,
-    -- [{"name", "type": format_type, "encoding": "binary"|"text"}] in image order, generated columns left out
     columns     jsonb NOT NULL,
-    -- [{"name", "type", "normalise": "none"|"numeric"|"float"|"text"|"base"}] in key order. type: of the normalised value
-    -- (a domain's base type); of an enum the enum's, whose binary form is the label, like text's
     key_columns jsonb NOT NULL,
-    -- [{"guard_id", "index": name, "columns": text for messages}]
     guards      jsonb NOT NULL DEFAULT '[]',
     persistent  text,                  -- views mode: the table that holds what is committed, in the same schema
     UNIQUE (schema_name, table_name)
