@@ -69,7 +69,7 @@ inline std::string HistoryObjection(const EpochStarts& epochs, GlobalT newest_t,
   if (newest_t <= 0 || (!history.empty() && HistoryOf(epochs, newest_t) == history)) return {};
   return "this semi-primary has transactions, up to global_t " + std::to_string(newest_t) +
          ", that the primary does not have: the primary's database was restored from a backup, or promoted "
-         "before it had everything. Let this semi-primary join anew: psp schema release, then psp cluster "
+         "before it had everything. Let this semi-primary join again: psp schema release, then psp cluster "
          "join from an empty database";
 }
 

@@ -249,9 +249,9 @@ TEST_F(PrimaryTest, WhoHasWhatARestoredDatabaseLostIsRefusedAlsoWhenTheGapIsFill
   for (int i = 11; i <= 14; ++i)
     EXPECT_EQ(Decide(a, i, 0, Rows({{"l" + std::to_string(i), "1"}})).global_t(), i - 8);
   for (const GlobalT newest_t : {3, 4, 5, 100}) {
-    EXPECT_THAT(answer_to(newest_t, first, 2), testing::HasSubstr("join anew")) << newest_t;
+    EXPECT_THAT(answer_to(newest_t, first, 2), testing::HasSubstr("join again")) << newest_t;
   }
-  EXPECT_THAT(answer_to(5, lost, 2), testing::HasSubstr("join anew"));
+  EXPECT_THAT(answer_to(5, lost, 2), testing::HasSubstr("join again"));
   EXPECT_EQ(answer_to(2, first, 2).size(), 16U) << "it has nothing that was lost";
 }
 

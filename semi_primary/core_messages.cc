@@ -44,14 +44,14 @@ void SemiPrimaryCore::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std:
     return;
   }
   // The answer to an older Hello, since when there is more to tell of.
-  if (connected() && epoch != epoch_) return Disconnect("it has begun anew");
+  if (connected() && epoch != epoch_) return Disconnect("it has restarted");
   EpochStarts epochs;
   for (const auto& one : welcome.epochs()) epochs.push_back({one.history(), one.start_t()});
   const std::string lost = HistoryObjection(epochs, newest_t(), HistoryOf(epochs_, newest_t()));
   if (!lost.empty()) return OnRefused(lost, proto::Refused::OTHER_HISTORY);
   if (MayCopyAnew() && copy_received_ &&
       !HistoryObjection(epochs, complete_t_, HistoryOf(epochs_, complete_t_)).empty()) {
-    Say(Note::Level::kWarning, "the primary has lost what the copy was waiting for: it is copied anew");
+    Say(Note::Level::kWarning, "the primary has lost what the copy was waiting for: it is copied again");
     copy_received_ = false;
   }
   for (const auto& sp : welcome.semi_primaries()) sp_names_[sp.sp_id()] = sp.name();

@@ -156,7 +156,7 @@ TEST_F(SemiPrimaryTest, HistoryOutlivesTheDaemon) {
   primary_.set_history(std::string(16, 'o'));
   primary_.SendWelcome();
   EXPECT_EQ(Join(), 1) << "a primary that has another transaction of this number";
-  EXPECT_THAT(Sql("SELECT last_error FROM psp.status")[0][0].as<std::string>(), HasSubstr("join anew"));
+  EXPECT_THAT(Sql("SELECT last_error FROM psp.status")[0][0].as<std::string>(), HasSubstr("join again"));
   primary_.set_history(std::string(16, 'h'));
   Start({});
   primary_.Enter();

@@ -84,7 +84,7 @@ Result<Identity, StartProblem> StatusWriter::Open(const std::string& name, const
       problem = "this database is in mode " + row["mode"].as<std::string>() + ", this daemon in mode " + mode;
     } else {
       problem = VersionObjection(row["schema_version"].as<int>(), kSchemaVersion,
-                                 "release it (psp schema release) and let it adopt or join anew");
+                                 "release it (psp schema release) and let it adopt or join again");
     }
     identity.cluster_id = pqxx::binarystring(row["cluster_id"]).str();
     identity.sp_id = row["sp_id"].as<SpId>();

@@ -76,7 +76,7 @@ def remove(
 ) -> None:
     """Removes a semi-primary whose server is lost: the primary no longer keeps the log for it.
 
-    It can never come back, except by joining anew with an empty database. Where its database still exists,
+    It can never come back, except by joining again with an empty database. Where its database still exists,
     `psp schema release --primary-dsn` does this and makes it a plain database again.
 
     [bold]Example[/]
@@ -84,7 +84,9 @@ def remove(
         psp primary remove "host=primary dbname=psp" tokyo
     """
     if not yes:
-        typer.confirm(f"{name} can then only join anew, with an empty database. Go on?", abort=True, err=True)
+        typer.confirm(
+            f"{name} can then only join again, with an empty database. Go on?", abort=True, err=True
+        )
     with errors_shown():
         members.remove(dsn, name)
     console.print(f"{name} is no longer a semi-primary of the cluster.")

@@ -81,7 +81,7 @@ def print_problems(problems: Iterable[Problem], to: Console = console) -> None:
 
 @contextmanager
 def errors_shown(json: bool = False) -> Iterator[None]:
-    """Ends the command with code 1 and a message for whatever people can do something about; 130: Ctrl-C.
+    """Ends the command with code 1 and a message for errors that people can act on; 130: Ctrl-C.
 
     A bug keeps its traceback. The problems of a RefusedError are shown, too: as one document on stdout with
     `json`, else as a table on stderr.

@@ -136,7 +136,7 @@ def sites(cluster_of_file: LocalCluster) -> Iterator[Sites]:
 
 @pytest.fixture
 def second_daemon(cluster: LocalCluster, tmp_path: Path) -> Iterator[ProcessName]:
-    """The mark of one more SP daemon, which is ended whatever the test does."""
+    """The mark of one more SP daemon, which is ended also if the test fails."""
     name = ProcessName(tmp_path, "second", "daemon")
     yield name
     processes.end(name, force=True)

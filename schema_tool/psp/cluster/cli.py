@@ -98,7 +98,7 @@ def up(
         list[str] | None, typer.Option("--pg-conf", help="key=value for every PostgreSQL server.")
     ] = None,
     no_relay: Annotated[
-        bool, typer.Option("--no-relay", help="No simulated distance, whatever the zones say.")
+        bool, typer.Option("--no-relay", help="No simulated distance: the zones' round trips are ignored.")
     ] = False,
     mode: CaptureMode = "native",
     add_keys: AddKeys = False,

@@ -38,7 +38,7 @@ def adopt(
     cluster: LocalCluster, progress: JoinProgress = _no_progress, add_keys: bool = False,
     drop_foreign_keys: bool = False,
 ) -> None:  # fmt: skip
-    """Adopts the first SP's database with whatever tables it holds, then lets the other SPs join.
+    """Adopts the first SP's database with all its tables, then lets the other SPs join.
 
     Returns when all of them take commits. `drop_foreign_keys`: in views mode, which does not check them. If a
     join fails, what was done before it stays, and the next call goes on from there.

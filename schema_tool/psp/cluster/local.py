@@ -204,7 +204,7 @@ class LocalCluster:
             self._temporary.remove()
 
     def resume(self) -> None:
-        """Starts whatever does not run: after `down(keep_data=True)`, a reboot or a crash."""
+        """Starts everything that does not run: after `down(keep_data=True)`, a reboot or a crash."""
         self.state.socket_dir.mkdir(exist_ok=True)
         give_to_server(self.state.socket_dir)
         for node in self.state.nodes:

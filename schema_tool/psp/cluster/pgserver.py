@@ -41,7 +41,7 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
 
 
 def server_account() -> pwd.struct_passwd | None:
-    """As whom servers run: None means as we are; root needs somebody else."""
+    """The system user that servers run as: None means the caller; root needs another one."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):

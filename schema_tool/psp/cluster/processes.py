@@ -1,8 +1,8 @@
 """Our own processes: started detached, found again from any shell, ended without ever hitting another's.
 
 Each process carries a marker in its environment that names the cluster's folder, the node and the role.
-A process is signalled only through a pidfd opened before the marker was read, so a number that was given to
-somebody else in the meantime cannot be hit, whatever a file says.
+A process is signalled only through a pidfd opened before the marker was read. So a process that has got the
+number of an ended one is never hit, also if a file names that number.
 """
 
 import os

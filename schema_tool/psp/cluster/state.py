@@ -1,7 +1,7 @@
 """What a local cluster is made of, in a file, so that every shell can find, extend and remove it.
 
 The file is written before anything is made, and says nothing about running processes: those are found by
-their marks (processes.py, pgserver.py). So whatever was interrupted, `down` finds all of it.
+their marks (processes.py, pgserver.py). So `down` finds everything, also after an interruption.
 """
 
 import dataclasses
@@ -109,7 +109,7 @@ def base_directory() -> Path:
 
 
 def make_reachable(folder: Path) -> None:
-    """Makes the folder, if there is none; the servers' account can look into it, whatever the umask."""
+    """Makes the folder, if there is none; the servers' account can look into it, with any umask."""
     if not folder.exists():
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)

@@ -1,7 +1,7 @@
 """Folders that live as long as the process that made them, with the servers and daemons in them.
 
 The maker holds a lock on its folder, and the kernel releases the lock however the maker ends. So a folder
-without a lock is what a killed run left behind: whoever makes the next one removes it first, servers and all.
+without a lock is what a killed run left behind: the maker of the next one removes it first, servers and all.
 One thread at a time may use an object.
 """
 
@@ -37,7 +37,7 @@ class TemporaryFolder:
         self.path.chmod(0o755)
 
     def remove(self) -> None:
-        """Ends whatever runs in the folder and removes it. May be called twice."""
+        """Ends everything that runs in the folder and removes it. May be called twice."""
         if self._lock is not None:
             remove_tree(self.path)
             os.close(self._lock)

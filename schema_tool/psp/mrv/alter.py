@@ -1,7 +1,7 @@
 """Changes the limits of the number of records of an MRV, on a live database.
 
 Within what it was made for, `nr_max` is a parameter. Beyond that each record must hold less, or a sum of so
-many could leave the column's type: the functions are made anew with the smaller limit, and values with
+many could leave the column's type: the functions are replaced, with the smaller limit, and values with
 records that hold more go back to the base table until adjust splits them again.
 """
 

@@ -92,7 +92,7 @@ def alter_command(
     """Changes how many records a value may have; --max also beyond what it was at creation.
 
     Each record must hold less then: values with larger ones go back to one record until adjust splits them.
-    The view is made anew: columns that the table behind it has got meanwhile are in it afterwards.
+    The view is replaced: it then has the columns that the table behind it has got meanwhile.
 
     [bold]Example[/]
 

@@ -42,7 +42,7 @@ def find_mrv(mrvs: list[Mrv], name: str) -> Mrv:
 
 
 def begin_change(connection: psycopg.Connection[Any], column_id: int) -> tuple[Mrv, list[Mrv]]:
-    """The MRV and all of them, read anew in the transaction that holds the locks and changes it."""
+    """The MRV and all of them, read again in the transaction that holds the locks and changes it."""
     refuse_adopted(connection)
     connection.execute("SET LOCAL client_min_messages = warning; SET LOCAL search_path = pg_catalog, pg_temp")
     mrvs = read_mrvs(connection)

@@ -17,7 +17,7 @@ _SETTINGS = ("psp_mrv.ring_first", "psp_mrv.ring_count")
 def part(sp_id: int, slots: int) -> tuple[int, int]:
     """First place and number of places of SP sp_id (from 1).
 
-    Parts are given out in the order of records, van der Corput's: whatever the number of slots, the first n
+    Parts are given out in the order of records, van der Corput's: with any number of slots, the first n
     records of a value stand in the parts of the first n semi-primaries.
     """
     parts = 1 << (slots - 1).bit_length()

@@ -1,9 +1,9 @@
 """Puts a live database under psp: the first semi-primary of a cluster.
 
 All in one go. The semi-primary's side is one transaction; the primary's is one that commits first, as
-`adopting`, and is marked `adopted` after the semi-primary has committed. Whatever is interrupted before
-leaves the database as it was, and the next run clears the primary; interrupted between the last two steps,
-the next run only marks it.
+`adopting`, and is marked `adopted` after the semi-primary has committed. An interruption before
+that leaves the database as it was, and the next run clears the primary. After an interruption between the
+last two steps, the next run only marks it.
 """
 
 from __future__ import annotations

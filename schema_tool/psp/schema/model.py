@@ -281,6 +281,6 @@ class Database:
             yield from self.leaves(part)
 
     def plain_type(self, type_oid: int) -> Type:
-        """A domain's type, whatever number of domains there is; any other type as it is."""
+        """The type under all domains; any other type as it is."""
         found = self.types[type_oid]
         return self.plain_type(found.base) if found.kind == "d" else found

@@ -117,8 +117,8 @@ def refuse_second_adoption(connection: psycopg.Connection[Any], replace: bool) -
 def begin_again(connection: psycopg.Connection[Any]) -> str:
     """Makes the primary of an adopted database one that has never adopted; returns its new id.
 
-    Another id and history: whoever was a semi-primary before is none of this one's. PspError if the daemon
-    runs, which would go on with what it knows.
+    It has another id and history: no earlier semi-primary belongs to it. PspError if the daemon runs, since
+    it would go on with what it knows.
     """
     row = connection.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", DAEMON_LOCK).fetchone()
     if row is None or not row[0]:

@@ -25,7 +25,7 @@ def check(database: Database, facts: ServerFacts, slots: int, add_keys: bool) ->
 
 
 def check_cluster(database: Database, facts: ServerFacts, slots: int) -> list[Problem]:
-    """What concerns server and sequences, whichever way the rows are captured."""
+    """What concerns server and sequences, in both modes."""
     sequences = (
         () if facts.adopted or facts.converted else database.sequences
     )  # else they have strides by now
@@ -123,7 +123,7 @@ def _table(database: Database, table: Table, add_keys: bool) -> Iterator[Problem
 
 
 def certification(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:
-    """What the primary needs of a captured table, whichever way its rows get there."""
+    """What the primary needs of a captured table, in both modes."""
     yield from _primary_key(database, table, add_keys)
     for column in table.columns:
         yield from _column(database, table, column)
@@ -228,7 +228,7 @@ def _behaviour(table: Table) -> Iterator[Problem]:
                       "GRANT ALL ON … TO the owner, and USAGE on the schema")  # fmt: skip
     if table.row_security_forced:
         yield Problem("error", f"table {table.label}",
-                      "FORCE ROW LEVEL SECURITY hides rows from its owner, as whom rows are applied",
+                      "FORCE ROW LEVEL SECURITY hides rows from its owner, and rows are applied as the owner",
                       "ALTER TABLE … NO FORCE ROW LEVEL SECURITY, or at each server: ALTER ROLE … BYPASSRLS",
                       )  # fmt: skip
     for trigger in table.triggers:

@@ -1,4 +1,4 @@
-"""What is committed at one SP is soon at all the others, whatever kind of write it was."""
+"""What is committed at one SP is soon at all the others, with each kind of write."""
 
 import uuid
 from decimal import Decimal

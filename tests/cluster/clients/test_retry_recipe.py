@@ -1,4 +1,4 @@
-"""The loop of docs/errors.md commits once, whatever ends its COMMIT."""
+"""The loop of docs/errors.md commits once, in each way in which COMMIT can end."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""What COMMIT says is what happened: whatever can still fail does so before the transaction is decided."""
+"""What COMMIT says is what happened: what can still fail does so before the transaction is decided."""
 
 import socket
 from collections.abc import Iterator

@@ -58,7 +58,7 @@ def await_refusal(cluster: LocalCluster, name: str) -> None:
     wait_until(f"{name} to be refused", lambda: not cluster.is_running(name, "daemon"), WAIT_S)
     with psycopg.connect(sp.admin_dsn) as connection:
         row = connection.execute("SELECT status ->> 'last_error' FROM psp.daemon_status").fetchone()
-    assert row is not None and "join anew" in row[0], row
+    assert row is not None and "join again" in row[0], row
 
 
 def test_who_has_lost_transactions_is_not_let_in_again(tmp_path: Path) -> None:

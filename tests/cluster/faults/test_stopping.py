@@ -1,4 +1,4 @@
-"""A daemon that is told to stop does so soon, whatever it waits for."""
+"""A daemon that is told to stop does so soon, also while it waits."""
 
 import threading
 import time

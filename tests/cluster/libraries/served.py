@@ -25,7 +25,7 @@ SERVED_LUA = Path(__file__).with_name("served.lua")
 
 
 class AnyClient(Protocol):
-    """What a test needs of a client, whatever its language. Closed as a context manager."""
+    """What a test needs of a client in any language. Closed as a context manager."""
 
     def begin(self) -> UUID: ...
     def execute(self, query: str, /) -> object: ...

@@ -1,4 +1,4 @@
-"""Views mode: a commit request that is asked again gets the same answer, whatever has crashed meanwhile."""
+"""Views mode: a commit request that is asked again gets the same answer, also after each kind of crash."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -20,7 +20,7 @@ def key_file(tmp_path: Path) -> Path:
 
 
 def start_with(cluster: LocalCluster, name: str, key: str) -> None:
-    """Starts a semi-primary's daemon anew with another key_file."""
+    """Starts a semi-primary's daemon again, with another key_file."""
     cluster.kill(name, "daemon")
     cluster.state.sp_options["key_file"] = key
     cluster.start(name, "daemon")

@@ -1,7 +1,7 @@
 """Code of a table's owner that psp meets on its way: it runs as the owner, in a context that it cannot leave.
 
-Each of the owner's functions tries to become superuser wherever it runs, and leaves behind what might run
-later as somebody else: a cursor, settings, statements under the names of others.
+Each of the owner's functions tries to become superuser in each place where it runs. It leaves behind what
+might run later as another role: a cursor, settings, statements under the names of others.
 """
 
 from collections.abc import Iterator
@@ -160,7 +160,7 @@ def test_code_of_an_owner_runs_as_the_owner_where_it_is_applied(attacked: LocalC
 
 
 def test_keys_of_unique_indexes_are_computed_as_the_owner(attacked: LocalCluster) -> None:
-    """By capture, whoever writes; at adoption; where the row is applied."""
+    """By capture, for each role that writes; at adoption; where the row is applied."""
     north, south = attacked.sps
     with psycopg.connect(north.admin_dsn) as connection:
         assert connection.execute("DELETE FROM ran_as").rowcount >= 0

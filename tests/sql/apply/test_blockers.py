@@ -21,7 +21,7 @@ ADVISORY = "SELECT pg_advisory_xact_lock(7369584, hashtext('a transaction'))"
 
 
 class Sessions:
-    """Transactions that lock rows, and a look at who waits for whom."""
+    """Transactions that lock rows, and a look at which one waits for which."""
 
     def __init__(self, pair: Pair) -> None:
         self._pair = pair

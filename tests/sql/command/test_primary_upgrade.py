@@ -20,7 +20,7 @@ def make_version_1(pair: Pair) -> None:
 
 
 def test_upgrade_leads_to_the_schema_of_today(pair: Pair) -> None:
-    """Whoever changes sql/primary/install/schema.sql without an upgrade and a new number ends up here."""
+    """Fails when sql/primary/install/schema.sql is changed without an upgrade and a new number."""
     make_version_1(pair)
     pair.run("INSERT INTO psp.semi_primaries (name) VALUES ('kept')")
     done = CliRunner().invoke(app, ["primary", "upgrade", pair.dsn])

@@ -1,4 +1,4 @@
-"""The Python client library's transactions where there is no daemon: what is open, and for whom."""
+"""The Python client library's transactions where there is no daemon: what stays open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds while many change one value: sums, the lower bound in each snapshot, and who waits for whom."""
+"""What holds while many change one value: sums, the lower bound in each snapshot, the order of waiting."""
 
 from __future__ import annotations
 

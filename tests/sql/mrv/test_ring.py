@@ -85,7 +85,7 @@ def test_a_server_without_records_begins_with_empty_ones_that_others_fill(pair: 
         before = one(here, base)
         assert adjust(there, 1, ["1"], 2) == "added"
         assert one(here, amounts) == [50, 50, 0, 0]
-        assert one(here, base) != before  # whoever merges elsewhere at the time meets it
+        assert one(here, base) != before  # a merge at another server conflicts with it
         assert adjust(there, 1, ["1"], 2) == "busy"  # more empty ones would not help
         assert one(there, "SELECT psp_mrv.balance(1, '{1}', 'minmax')") == 0  # nothing to give
         for _ in range(2):

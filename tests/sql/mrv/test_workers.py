@@ -189,7 +189,7 @@ def test_slow_responses_add_records(pair: Pair, daemon: MakeDaemon) -> None:
 
 
 def test_the_amount_limits_the_records(pair: Pair, daemon: MakeDaemon) -> None:
-    """And when it falls, records go, whatever the aborts."""
+    """And when it falls, records go, with any rate of aborts."""
     pair.run(ITEMS + "INSERT INTO item VALUES (1, 65)")
     make(pair, "item.stock")
     pair.run("UPDATE psp_mrv.columns SET min_average_amount_per_record = 10")
@@ -432,7 +432,7 @@ def test_sums_and_bounds_hold_while_workers_are_killed(
         for _ in range(5):
             wait_until("work of adjust", lambda: actions(watch, "adjust") > 0, WAIT_S)
             wait_until("work of balance", lambda: actions(watch, "balance") > 0, WAIT_S)
-            # At any moment: whatever the workers are doing after so many more snapshots.
+            # At any moment: the workers may be doing anything after so many more snapshots.
             kill_at = len(seen) + chance.randint(1, 20)
             wait_until("more snapshots", partial(has_reached, seen, kill_at), WAIT_S)
             workers.kill()

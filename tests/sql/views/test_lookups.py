@@ -1,4 +1,4 @@
-"""Views mode: rows are looked up in T_temp one by one, whatever PostgreSQL has last counted there."""
+"""Views mode: rows are looked up in T_temp one by one, also if PostgreSQL's last count says otherwise."""
 
 from __future__ import annotations
 

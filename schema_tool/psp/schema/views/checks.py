@@ -1,6 +1,6 @@
 """NOT NULL and CHECK in views mode: asked by the triggers' functions, with PostgreSQL's messages about T.
 
-On T_temp itself they would tell of T_temp, and show the whole row to whoever writes.
+On T_temp itself they would name T_temp, and show the whole row to each role that writes.
 """
 
 from __future__ import annotations
