@@ -139,7 +139,7 @@ Settings::Entry* Settings::Find(std::string_view name) {
 
 std::string Settings::NearestName(std::string_view name) const {
   std::string nearest;
-  std::size_t best = name.size() / 2 + 1;  // further away it is no misspelling
+  std::size_t best = name.size() / 2 + 1;  // a larger distance is no misspelling
   for (const Entry& entry : entries_) {
     const std::size_t distance = EditDistance(name, entry.name);
     if (distance >= best) continue;

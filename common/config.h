@@ -35,7 +35,7 @@ class Settings {
     std::string description;
     bool default_value = false;
   };
-  // Gets whether the setting was given; returns an empty string, or what is wrong with it beside the others.
+  // Is told whether the setting was given. Returns what is wrong with it beside the other settings, or "".
   using Rule = std::function<std::string(bool given)>;
 
   enum class Outcome { kRun, kExitSuccess, kExitBadConfiguration };
@@ -48,7 +48,7 @@ class Settings {
   void Integer(std::string name, std::string description, std::int64_t default_value, std::int64_t min,
                std::int64_t max, std::int64_t* target);
   void Boolean(const BooleanSetting& setting, bool* target);  // true or false
-  // To be asked when every setting has its value and each by itself is right.
+  // Asked when every setting has its value and each value by itself is right.
   void Together(const std::string& name, Rule rule);
 
   // Reads --config FILE, then --key value from the command line over it. Knows also --help and
@@ -78,7 +78,7 @@ class Settings {
 
   Entry* Find(std::string_view name);
   void Assign(const std::string& where, const std::string& name, const std::string& value);
-  // False when it cannot be known what the file says.
+  // False when the file cannot be read.
   bool ReadFile(const std::string& path);
   std::string NearestName(std::string_view name) const;
 

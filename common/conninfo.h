@@ -7,8 +7,8 @@
 
 namespace psp {
 
-// The connection string, in libpq's other notation, of sessions that begin with these settings (names and
-// values). What it cannot read it returns as it is: libpq will tell.
+// The connection string with these settings (names and values) added, in libpq's other notation. A string
+// that it cannot parse is returned unchanged: libpq will report it.
 std::string WithSettings(const std::string& conninfo,
                          const std::vector<std::pair<std::string, std::string>>& settings);
 

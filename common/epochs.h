@@ -1,12 +1,12 @@
 // Which start of a primary's daemon decided which numbers. Each start begins an epoch: it draws a random id,
-// the epoch's history, and gives out the numbers after the newest that is committed. A primary that was
-// restored from a backup, or promoted without the newest transactions, gives out numbers again; whoever has
-// the lost ones tells by their history that they are others.
+// the epoch's history, and gives out the numbers after the newest committed one. A primary that was restored
+// from a backup, or promoted without the newest transactions, gives out some numbers again. A semi-primary
+// that has the lost transactions sees by the history that these numbers now mean others.
 //
-// Batches commit side by side, so a primary that lost transactions may have a number and lack a smaller one;
-// so may one whose PostgreSQL has crashed in the middle of a batch, but then nobody was told of anything from
-// that batch on, except of own commits. So an epoch begins where the first number is missing whose batch is
-// not known to be decided; those above that were committed before are kept, by their transactions' ids.
+// Batches commit side by side. So a primary that lost transactions may have a number and lack a smaller one.
+// A primary whose PostgreSQL crashed in the middle of a batch looks the same, but then semi-primaries know of
+// nothing from that batch on, except of their own commits. Therefore an epoch begins at the first number
+// whose batch is not known to be decided. Committed transactions above that number are kept, by their ids.
 //
 // Values, pure.
 #pragma once
@@ -28,10 +28,10 @@ struct EpochStart {
   friend bool operator==(const EpochStart&, const EpochStart&) = default;
 };
 
-// Ascending start_t. Epochs that no semi-primary can stand in any more are left out at the beginning.
+// Ascending start_t. The oldest epochs are left out when no semi-primary's position can be in them any more.
 using EpochStarts = std::vector<EpochStart>;
 
-// The history of the epoch that decided a number; empty when `epochs` do not reach back to it.
+// The history of the epoch that decided a number; empty when `epochs` begin after it.
 inline std::string HistoryOf(const EpochStarts& epochs, GlobalT global_t) {
   std::string history;
   for (const EpochStart& epoch : epochs) {
@@ -63,8 +63,7 @@ inline GlobalT UnbrokenUpTo(GlobalT settled_t, std::vector<NumberRange> batches)
 }
 
 // Why a semi-primary whose newest number `newest_t` was decided under `history` cannot belong to the primary
-// of these epochs; empty when everything up to there is the same at both. 0: it has nothing but what was
-// there at adoption.
+// of these epochs. Empty: both have the same transactions up to there. newest_t 0: only rows from adoption.
 inline std::string HistoryObjection(const EpochStarts& epochs, GlobalT newest_t, std::string_view history) {
   if (newest_t <= 0 || (!history.empty() && HistoryOf(epochs, newest_t) == history)) return {};
   return "this semi-primary has transactions, up to global_t " + std::to_string(newest_t) +
@@ -73,8 +72,8 @@ inline std::string HistoryObjection(const EpochStarts& epochs, GlobalT newest_t,
          "join from an empty database";
 }
 
-// The same for a commit of its own, decided under `history`, that is above what it has all of. `kept`: the
-// commits that the primary's epochs found above their beginnings.
+// The same for one of its own commits, decided under `history`, above the number up to which it has
+// everything. `kept`: the commits that the primary's epochs found above their beginnings.
 inline std::string OwnCommitObjection(const EpochStarts& epochs, const Commits& kept, GlobalT global_t,
                                       const TxId& tx_id, std::string_view history) {
   const auto found = kept.find(global_t);

@@ -15,7 +15,7 @@ using GlobalT = std::int64_t;  // the primary's commit number, from 1 on
 using SpId = std::uint32_t;    // a semi-primary's number, from 1 on; 0: rows that were there at adoption
 using Epoch = std::int64_t;    // the primary's start number, from 1 on; 0: not known yet
 
-// The most an SP's wire protocol may change without a new number: nothing.
+// Each change of the wire protocol raises it.
 inline constexpr std::uint32_t kProtocolVersion = 3;
 
 // A transaction's uuid.

@@ -1,5 +1,4 @@
-// Logging to stderr, one line for each event. Use spdlog's functions (spdlog::info("…{}", x)) from any
-// thread.
+// Logging to stderr, one line for each event. spdlog's functions (spdlog::info("…{}", x)) work in any thread.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -18,15 +17,15 @@ inline constexpr const char* kLogLevels[] = {"trace", "debug", "info", "warn", "
 
 void SetUpLog(std::string_view program, std::string_view level);
 
-// Remembers what was said already, so that bad input is logged once and cannot fill the disk. Thread-safe.
-// After `names_max` different names everything new counts as said.
+// Remembers what was logged, so that bad input is logged once and cannot fill the disk. Thread-safe. After
+// `names_max` different names, each new one counts as logged.
 class LogOnce {
  public:
   explicit LogOnce(std::size_t names_max = 1000) : names_max_(names_max) {}
 
   // True the first time for each name.
   bool First(std::string_view name);
-  // The name may be said again (its cause has gone).
+  // The name may be logged again (its cause has gone).
   void Forget(std::string_view name);
 
  private:
@@ -35,7 +34,7 @@ class LogOnce {
   std::unordered_set<std::string> said_;
 };
 
-// Writes the note, unless it is to be said once and was said already.
+// Writes the note, unless it must be logged once only and was logged already.
 void Log(const Note& note, LogOnce* said);
 
 }  // namespace psp

@@ -9,7 +9,7 @@ struct Note {
   enum class Level { kInfo, kWarning, kError, kCritical };
   Level level = Level::kInfo;
   std::string text;
-  bool once = false;  // whatever comes from outside could fill the disk: the same text is written once
+  bool once = false;  // log the same text once: input from outside could fill the disk
 };
 
 }  // namespace psp

@@ -6,7 +6,7 @@
 namespace psp {
 namespace {
 
-// Lost connections, rolled back for another's sake, too few resources, ended by an operator, the system's.
+// Lost connections, serialization failures and deadlocks, too few resources, an operator, the system.
 constexpr std::array<std::string_view, 5> kClasses = {"08", "40", "53", "57", "58"};
 
 constexpr std::array<std::string_view, 6> kCodes = {

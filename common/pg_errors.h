@@ -19,9 +19,9 @@ struct PgError {
   std::string message;   // one line, without a trailing newline
 };
 
-// Whether the same statement may succeed later although nobody has changed its data: it was cancelled, the
-// server lacked disk, memory or connections, shut down, gave its locks to somebody else, or was read-only.
-// Every other error comes again until somebody removes its cause.
+// Whether the same statement may succeed later with the same data: it was cancelled, the server lacked disk,
+// memory or connections, was shut down or read-only, or another transaction got the lock. Every other error
+// comes again until its cause is removed.
 bool MayPass(std::string_view sqlstate);
 
 }  // namespace psp

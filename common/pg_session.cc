@@ -23,8 +23,8 @@ bool IsConnectionState(std::string_view sqlstate) {
   return sqlstate.starts_with("08") || sqlstate == "57P01" || sqlstate == "57P02" || sqlstate == "57P03";
 }
 
-// libpqxx would silently connect again and so lose settings and locks. Its way to forbid that is deprecated
-// because newer versions never do it.
+// libpqxx would silently connect again and so lose settings and locks. The call that forbids this is
+// deprecated, because newer versions never connect again.
 void ForbidSilentReconnect(pqxx::connection& connection) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

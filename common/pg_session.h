@@ -48,25 +48,23 @@ class PgSession {
   // Declares a statement that every connection from now on has under this name (prepared when first used).
   void Prepare(std::string name, std::string sql);
 
-  // One attempt; closes an older connection first. Error: kReconnect (try later) or kAbort (a setting was
-  // refused).
+  // One attempt; closes an older connection first. Error: kReconnect (try later), kAbort (a refused setting).
   PgResult<Done> Connect();
 
-  // Attempts with backoff until connected; false only when stop was requested. Logs the first failure of a
-  // row.
+  // Attempts with backoff until connected; false only when stop was requested. Logs the first of the
+  // failures.
   bool ConnectUntilStopped(std::stop_token stop);
 
   // Whether the last operation left a usable connection (no traffic).
   bool connected() const;
 
-  // The backend of the current or, when it has gone, the last connection; 0 before the first.
+  // The backend of the current connection, or of the last one; 0 before the first.
   int backend_pid() const { return backend_pid_; }
   // When it started (seconds since 1970 as text), which together with the pid names it for ever.
   const std::string& backend_start() const { return backend_start_; }
 
   // Runs `work(pqxx::work&)` and COMMITs. The value is what `work` returns (Done for void). After kReconnect
-  // or kInDoubt the connection is closed. An exception of `work` that is not libpqxx's goes through, rolled
-  // back.
+  // or kInDoubt the connection is closed. Any exception that is not libpqxx's rolls back and is passed on.
   template <class Work>
   auto Transaction(Work&& work) {
     return Run<pqxx::work>(std::forward<Work>(work));
@@ -77,8 +75,8 @@ class PgSession {
     return Run<pqxx::transaction<pqxx::repeatable_read>>(std::forward<Work>(work));
   }
 
-  // Runs `work(pqxx::nontransaction&)`, each statement its own transaction: cheapest for a single statement,
-  // which is in doubt when the connection breaks anywhere inside.
+  // Runs `work(pqxx::nontransaction&)`, each statement in its own transaction: cheapest for a single
+  // statement. If the connection breaks anywhere inside, the statement is in doubt.
   template <class Work>
   auto Autocommit(Work&& work) {
     return Run<pqxx::nontransaction>(std::forward<Work>(work));

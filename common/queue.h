@@ -16,8 +16,7 @@
 
 namespace psp {
 
-// Any number of pushing and popping threads. `capacity_items` bounds it; when full, TryPush refuses and Push
-// waits.
+// Any number of pushing and popping threads. Holds `capacity_items`; when full, TryPush refuses, Push waits.
 template <class T>
 class BoundedQueue {
  public:
@@ -74,7 +73,7 @@ class BoundedQueue {
     return all;
   }
 
-  // No item comes in any more; those inside can still be taken.
+  // Refuses new items; those inside can still be taken.
   void Close() {
     {
       const std::lock_guard lock(mutex_);

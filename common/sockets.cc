@@ -21,12 +21,12 @@ void SetOptions(zmq::socket_t& socket, const SocketOptions& options) {
   socket.set(zmq::sockopt::heartbeat_timeout, static_cast<int>(options.heartbeat_timeout_ms));
   // The peer, too, drops a connection over which it heard nothing for this long.
   socket.set(zmq::sockopt::heartbeat_ttl, static_cast<int>(options.heartbeat_timeout_ms));
-  // A connection attempt whose packets vanish ends after this; otherwise the kernel's SYN back-off, which
-  // doubles up to two minutes, would keep the peer away for as long again as the line was cut.
+  // A connection attempt whose packets vanish ends after this. Otherwise the kernel's SYN back-off, which
+  // doubles up to two minutes, would keep the peer away for as long as the line was cut, once more.
   socket.set(zmq::sockopt::connect_timeout, kConnectTimeoutMs);
   socket.set(zmq::sockopt::handshake_ivl,
              std::max(kHandshakeMs, static_cast<int>(options.heartbeat_timeout_ms)));
-  // Sent bytes that nobody acknowledges end a connection, too.
+  // Sent bytes without an acknowledgement end a connection, too.
   socket.set(zmq::sockopt::tcp_maxrt, static_cast<int>(options.heartbeat_timeout_ms));
   socket.set(zmq::sockopt::reconnect_ivl, 50);
   socket.set(zmq::sockopt::reconnect_ivl_max, 1000);

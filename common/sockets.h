@@ -26,7 +26,7 @@ struct SocketOptions {
   std::int64_t heartbeat_interval_ms = 500;  // ZeroMQ's own, which finds dead TCP connections
   std::int64_t heartbeat_timeout_ms = 3000;
   int send_queue_max = 0;     // messages for each peer, what comes then is dropped; 0: no bound
-  int receive_queue_max = 0;  // messages of each peer, then it has to wait; 0: no bound
+  int receive_queue_max = 0;  // messages of each peer, which then must wait; 0: no bound
   // ROUTER: peers may be REQ sockets, too, which send an empty frame first and want it back.
   bool req_peers = false;
   std::optional<ClusterKey> key{};  // of both ends; a peer without it, or with another, is never heard
@@ -35,7 +35,7 @@ struct SocketOptions {
 // Whether only this machine can reach it.
 bool IsLocal(std::string_view endpoint);
 
-// What is wrong with tcp://HOST:PORT as somebody has configured it; empty: nothing.
+// What is wrong with the configured tcp://HOST:PORT; empty: nothing.
 std::string CheckEndpoint(std::string_view text);
 
 enum class SendOutcome {
@@ -65,7 +65,7 @@ class RouterSocket {
   // The same for a message that is serialised already.
   SendOutcome SendBytes(std::string_view route, std::string_view bytes);
 
-  // When the socket is closed, what was sent before still gets this long to leave (0 unless called).
+  // How long a closed socket still sends what was queued before (0 unless called).
   void LingerOnClose(std::int64_t linger_ms) {
     socket_.set(zmq::sockopt::linger, static_cast<int>(linger_ms));
   }
@@ -74,8 +74,8 @@ class RouterSocket {
   // The real endpoint when bound to port 0.
   std::string last_endpoint() const { return socket_.get(zmq::sockopt::last_endpoint); }
 
-  // For a loop that waits for another socket as well: when HasInput says no, fd() becomes readable by the
-  // next message. Ask again after each Send or Receive.
+  // For a loop that also waits for another socket. If HasInput is false, the next message makes fd()
+  // readable. Call HasInput again after each Send or Receive.
   int fd() const { return socket_.get(zmq::sockopt::fd); }
   bool HasInput() { return (socket_.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0; }
 
@@ -105,12 +105,12 @@ class DealerSocket {
   SendOutcome Send(const google::protobuf::MessageLite& message);
   SendOutcome SendBytes(std::string_view bytes);
 
-  // When the socket is closed, what was sent before still gets this long to leave (0 unless called).
+  // How long a closed socket still sends what was queued before (0 unless called).
   void LingerOnClose(std::int64_t linger_ms) {
     socket_.set(zmq::sockopt::linger, static_cast<int>(linger_ms));
   }
 
-  // Drops the connection and everything queued, in both directions, and begins anew.
+  // Drops the connection and everything queued, in both directions, and connects again.
   void Reconnect();
 
   std::uint64_t malformed_total() const { return malformed_total_; }

@@ -24,7 +24,7 @@ bool CanBeParsed(const std::string& conninfo) {
   return options != nullptr;
 }
 
-// What the server says to a connection, which libpq tells in no other way; empty: nothing, or welcome.
+// What the server says to a connection. (libpq gives it in no other way.) Empty: no objection.
 std::string SqlStateOfRefusal(const std::string& conninfo) {
   const Connection connection(PQconnectStart(conninfo.c_str()), &PQfinish);
   if (connection == nullptr || PQstatus(connection.get()) == CONNECTION_BAD) return "";

@@ -13,8 +13,8 @@ namespace psp {
 
 struct StartProblem {
   enum class Kind {
-    kConfiguration,  // somebody must change it: the daemon ends with code 2, and its unit leaves it so
-    kTaken,          // another daemon serves: this one ends with code 1, and its unit starts it again
+    kConfiguration,  // an operator must change it: the daemon ends with code 2, and its unit does not restart it
+    kTaken,          // another daemon serves: this one ends with code 1, and its unit restarts it
     kPasses,         // the daemon waits and tries again
   };
   Kind kind = Kind::kConfiguration;

@@ -12,9 +12,9 @@
 
 namespace psp {
 
-// At most `timeout_ms`, or until a signal. Tells which of `fds` are readable (-1 never is). The socket must
-// be looked at in any case: its descriptor only says that something has changed since it was last used. The
-// socket's owner calls this. Throws std::system_error when poll fails.
+// At most `timeout_ms`, or until a signal. Returns which of `fds` are readable (-1 never is). The caller must
+// look at the socket in any case: its descriptor only says that something has changed since its last use.
+// Only the socket's owner may call this. Throws std::system_error when poll fails.
 template <std::size_t n>
 std::array<bool, n> WaitForInput(zmq::socket_t& socket, const std::array<int, n>& fds, int timeout_ms) {
   std::array<pollfd, n + 1> items{};
