@@ -37,7 +37,7 @@ TEST(EpochsTest, WhoHasALostNumberDoesNot) {
 TEST(EpochsTest, NumbersAreUnbrokenUpToTheFirstThatNoBatchHas) {
   EXPECT_EQ(UnbrokenUpTo(0, {}), 0);
   EXPECT_EQ(UnbrokenUpTo(48, {}), 48);
-  EXPECT_EQ(UnbrokenUpTo(48, {{51, 53}, {49, 50}}), 53) << "in whatever order they were decided";
+  EXPECT_EQ(UnbrokenUpTo(48, {{51, 53}, {49, 50}}), 53) << "in any order of the decisions";
   EXPECT_EQ(UnbrokenUpTo(48, {{51, 53}, {54, 60}}), 48);
   EXPECT_EQ(UnbrokenUpTo(48, {{49, 49}, {51, 53}}), 49);
   EXPECT_EQ(UnbrokenUpTo(52, {{49, 50}, {51, 53}, {51, 53}, {55, 55}}), 53) << "some were settled since";

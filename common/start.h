@@ -13,7 +13,7 @@ namespace psp {
 
 struct StartProblem {
   enum class Kind {
-    kConfiguration,  // an operator must change it: the daemon ends with code 2, and its unit does not restart it
+    kConfiguration,  // an operator must change it: the daemon ends with code 2, and its unit leaves it down
     kTaken,          // another daemon serves: this one ends with code 1, and its unit restarts it
     kPasses,         // the daemon waits and tries again
   };

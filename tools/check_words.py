@@ -56,7 +56,7 @@ SUFFIXES = (
     ".yaml",
 )
 # Folders that are not mended yet.
-WAITING = ("semi_primary", "primary", "common")
+WAITING = ("semi_primary", "primary")
 
 
 def files() -> list[Path]:
