@@ -35,8 +35,9 @@ GUARD_FILES = (
     "ddl_start.sql",
 )  # fmt: skip
 LAST_FILES = (
+    "function_owner.sql",
     *GUARD_FILES,
-    "grants.sql",
+    "grants.sql.j2",
     "daemon_role.sql",
 )  # after everything else: schema changes are refused then
 
@@ -194,10 +195,13 @@ def guard_sql(captured_table: CapturedTable, relation: str | None = None) -> str
     )
 
 
-def closing_sql() -> list[str]:
-    """The event triggers that refuse schema changes; then who may do what with all that psp has."""
+def closing_sql(dblink_schema: str) -> list[str]:
+    """Which role the functions belong to; the event triggers that refuse schema changes; then who may do what.
+
+    `dblink_schema`: as for `native_sql`.
+    """
     environment = _environment()
-    return [environment.get_template(name).render() for name in LAST_FILES]
+    return [environment.get_template(name).render(dblink=dblink_schema) for name in LAST_FILES]
 
 
 # ---- copying ----------------------------------------------------------------------------------------------

@@ -18,8 +18,6 @@ from psp.mrv.ring import prefer_own_part
 from psp.schema.generate import CapturedTable, closing_sql, native_sql
 from psp.schema.model import Sequence
 
-DBLINK_SCHEMA = "psp"
-
 
 @dataclass(frozen=True)
 class Identity:
@@ -65,14 +63,15 @@ def install(
     connection.execute("SET LOCAL search_path = ''")  # so that nothing of the user's is found by a bare name
     connection.execute("CREATE SCHEMA psp")
     if dblink_schema is None:
+        dblink_schema = "psp"
         connection.execute("CREATE EXTENSION dblink SCHEMA psp")
-    for script in native_sql(tables, dblink_schema or DBLINK_SCHEMA):
+    for script in native_sql(tables, dblink_schema):
         run_script(connection, script)
     identify(connection, identity, strides)
     store_tables(connection, tables)
     create_apply_functions(connection)
     prefer_own_part(connection, identity.sp_id, identity.slots)
-    for script in closing_sql():
+    for script in closing_sql(dblink_schema):
         run_script(connection, script)
 
 

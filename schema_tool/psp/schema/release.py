@@ -105,7 +105,7 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
         _unstride(connection, database, sequence)
     forget_part(connection)
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
-    connection.execute((sql_dir("semi_primary/command") / "drop_daemon_role.sql").read_bytes())
+    connection.execute((sql_dir("semi_primary/command") / "drop_roles.sql").read_bytes())
     if drop_keys:
         for table in database.captured_tables:
             _drop_key(connection, table)

@@ -88,14 +88,19 @@ SELECT table_id, relation,
             THEN format('UPDATE %s AS psp_t SET deleted = true, global_t = psp_u.t FROM %s '
                         'WHERE %s AND psp_t.global_t OPERATOR(pg_catalog.<) psp_u.t', qualified, keys, matches)
             ELSE format('DELETE FROM %s AS psp_t USING %s WHERE %s', qualified, keys, matches) END AS delete_rows,
-       format('DELETE FROM %s', qualified) AS delete_all_rows
+       format('DELETE FROM %s', qualified) AS delete_all_rows,
+       format('EXECUTE pg_catalog.format(%L, psp_aggregate, psp_column, psp_operator, psp_until) INTO psp_furthest',
+              format('SELECT pg_catalog.%%s(%%I) FROM %s WHERE %%2$I OPERATOR(pg_catalog.%%s) %%L::pg_catalog.int8',
+                     replace(qualified, '%', '%%'))) AS read_furthest
   FROM inserts;
 
 -- One function of the owner of table `relation`. `settings`: SET clauses.
-CREATE FUNCTION psp.create_apply_function(name text, arguments text, statement text, relation oid, settings text) RETURNS void
+CREATE FUNCTION psp.create_apply_function(
+    name text, arguments text, statement text, relation oid, settings text, result text DEFAULT 'void'
+) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    EXECUTE format('CREATE FUNCTION psp.%I(%s) RETURNS void LANGUAGE plpgsql SECURITY DEFINER %s AS %L', name, arguments, settings,
+    EXECUTE format('CREATE FUNCTION psp.%I(%s) RETURNS %s LANGUAGE plpgsql SECURITY DEFINER %s AS %L', name, arguments, result, settings,
                    format(E'#variable_conflict use_column\nBEGIN\n    %s;\nEND', statement));
     PERFORM psp.give_to_owner(('psp.' || name)::regproc, relation, true);
 END $$;
@@ -112,7 +117,7 @@ BEGIN
     FOR t IN SELECT * FROM psp.apply_statements LOOP
         EXECUTE format('DROP TYPE IF EXISTS psp.apply_rows_%s, psp.apply_keys_%1$s CASCADE', t.table_id);
         EXECUTE format('DROP TYPE IF EXISTS psp.apply_values_%s', t.table_id);
-        EXECUTE format('DROP FUNCTION IF EXISTS psp.apply_clear_%s()', t.table_id);
+        EXECUTE format('DROP FUNCTION IF EXISTS psp.apply_clear_%s(), psp.apply_furthest_%1$s(name, text, text, bigint)', t.table_id);
         EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_arrays);
         EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', t.table_id, t.key_arrays);
         text_settings := '';
@@ -130,7 +135,11 @@ BEGIN
                     format('apply_delete_%s', t.table_id), format('psp_keys psp.apply_keys_%s', t.table_id),
                     t.delete_rows, t.relation, 'SET plan_cache_mode = force_custom_plan'),
                 psp.create_apply_function(
-                    format('apply_clear_%s', t.table_id), '', t.delete_all_rows, t.relation, '');
+                    format('apply_clear_%s', t.table_id), '', t.delete_all_rows, t.relation, ''),
+                psp.create_apply_function(  -- for psp.advance_sequences
+                    format('apply_furthest_%s', t.table_id),
+                    'psp_column name, psp_aggregate text, psp_operator text, psp_until bigint, OUT psp_furthest numeric',
+                    t.read_furthest, t.relation, '', 'numeric');
     END LOOP;
 END $$;
 

@@ -59,7 +59,7 @@ BEGIN
 END $$;
 
 -- psp's functions, by name, and whether the daemon's role may call them. Some belong to the owners of tables, who could move
--- them to another schema or take the daemon's right. Filled when everything is installed (daemon_role.sql).
+-- them to another schema, or take the right to call them from the daemon or from psp's other functions. Filled when everything is installed (daemon_role.sql).
 CREATE TABLE psp.own_functions (
     name       name PRIMARY KEY,
     for_daemon boolean NOT NULL
@@ -71,7 +71,9 @@ DECLARE
     missing name := (SELECT min(f.name::text) FROM psp.own_functions f
                       WHERE NOT EXISTS (SELECT FROM pg_proc p
                                          WHERE p.pronamespace = 'psp'::regnamespace AND p.proname = f.name
-                                           AND (NOT f.for_daemon OR has_function_privilege('psp_semi_primary', p.oid, 'EXECUTE'))));
+                                           AND (NOT f.for_daemon OR has_function_privilege('psp_semi_primary', p.oid, 'EXECUTE'))
+                                           AND (f.name !~ '^(guard|look)_[0-9]+$'
+                                                OR has_function_privilege('psp_functions', p.oid, 'EXECUTE'))));
 BEGIN
     IF missing IS NOT NULL THEN
         PERFORM psp.refuse_ddl('psp.' || missing, command);

@@ -62,74 +62,13 @@ CREATE UNLOGGED TABLE psp.daemon_status (
 ) WITH (fillfactor = 50);
 
 -- Which database of which server this is; a copy of it, restored elsewhere, is another one. Fixed while the server runs.
+-- (SECURITY DEFINER: only a superuser and members of pg_read_all_settings see data_directory.)
 CREATE FUNCTION psp.this_database() RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT md5(format('%s %s %s', c.system_identifier, d.oid, current_setting('data_directory')))
       FROM pg_control_system() c, pg_database d
      WHERE d.datname = current_database()
 $$;
-
--- Moves every strided sequence that a column owns or has as its default past the largest value in the column, within
--- this SP's own class of values, and never back. After a crash PostgreSQL may hand out numbers again whose rows the
--- primary has kept. The daemon calls it when it has caught up. Returns how many had to move.
--- Values at the sequence's very end do not count: past them it could not go. To move, it keeps others from drawing
--- for a moment; when it cannot have that soon it fails with lock_not_available, has moved nothing and is called again.
--- (SECURITY DEFINER, as others that look at the application's tables and sequences, on which the daemon has no right.)
-CREATE FUNCTION psp.advance_sequences() RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
-DECLARE
-    s       record;
-    first   numeric;  -- this SP's first value
-    extreme numeric;  -- the value in the table that is furthest along
-    target  bigint;   -- the last value of the own class up to there
-    drawn   bigint;
-    moved   integer := 0;
-BEGIN
-    FOR s IN
-        WITH strided AS (
-            SELECT q.*, to_regclass(format('%I.%I', q.schema_name, q.sequence_name)) AS sequence FROM psp.sequences q
-        ), feeds AS (
-            SELECT objid AS sequence, refobjid AS relation, refobjsubid AS attnum FROM pg_depend
-             WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype IN ('a', 'i')
-            UNION
-            SELECT d.refobjid, f.adrelid, f.adnum
-              FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
-             WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
-        )
-        SELECT q.base, q.increment, q.stride, q.sequence, f.relation::regclass AS relation, a.attname AS name, i.sp_id,
-               EXISTS (SELECT FROM pg_index x WHERE x.indrelid = f.relation AND x.indkey[0] = f.attnum AND x.indisvalid
-                       AND x.indpred IS NULL) AS indexed,
-               CASE WHEN q.stride > 0 THEN format('max(%I) FROM %s WHERE %I <= %s::bigint', a.attname, f.relation::regclass,
-                                                  a.attname, quote_literal(p.seqmax - q.stride))
-                    ELSE format('min(%I) FROM %s WHERE %I >= %s::bigint', a.attname, f.relation::regclass, a.attname,
-                                quote_literal(p.seqmin - q.stride)) END AS query
-          FROM strided q
-          JOIN feeds f ON f.sequence = q.sequence
-          JOIN pg_sequence p ON p.seqrelid = q.sequence
-          JOIN pg_attribute a ON a.attrelid = f.relation AND a.attnum = f.attnum AND NOT a.attisdropped
-          JOIN pg_type t ON t.oid = a.atttypid
-         CROSS JOIN psp.identity i
-         WHERE (SELECT relkind FROM pg_class WHERE oid = f.relation) IN ('r', 'p')  -- not the views of views mode
-           AND coalesce(nullif(t.typbasetype, 0), t.oid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
-    LOOP
-        IF NOT s.indexed THEN
-            RAISE LOG 'psp: %.% has no index: the whole table is read for sequence %', s.relation, s.name, s.sequence;
-        END IF;
-        EXECUTE 'SELECT ' || s.query INTO extreme;
-        first := s.base + s.increment * s.sp_id::numeric;
-        CONTINUE WHEN extreme IS NULL OR (extreme - first) * sign(s.stride) < 0;
-        target := first + floor((extreme - first) / s.stride) * s.stride;
-        EXECUTE format('SELECT last_value FROM %s', s.sequence) INTO drawn;
-        CONTINUE WHEN (target - drawn::numeric) * sign(s.stride) <= 0;
-        EXECUTE format('ALTER SEQUENCE %s INCREMENT BY %s', s.sequence, s.stride);  -- for its lock
-        EXECUTE format('SELECT last_value FROM %s', s.sequence) INTO drawn;
-        CONTINUE WHEN (target - drawn::numeric) * sign(s.stride) <= 0;
-        PERFORM setval(s.sequence, target);
-        RAISE LOG 'psp: sequence % moved from % to %: %.% holds %', s.sequence, drawn, target, s.relation, s.name, extreme;
-        moved := moved + 1;
-    END LOOP;
-    RETURN moved;
-END $$;
 
 CREATE VIEW psp.status AS
 SELECT i.name,

@@ -1,5 +1,6 @@
--- Sequences that have left their class: by setval, which no trigger sees. (ALTER SEQUENCE … RESTART is refused by
--- the guard, ddl_checks.sql.) Each SP draws first + stride * n; psp.sequences has the strides.
+-- Sequences that stand at a number of another SP, or at one that is taken. Each SP draws first + stride * n; psp.sequences has
+-- the strides. A sequence leaves its class by setval, which no trigger sees. (ALTER SEQUENCE … RESTART is refused by the guard,
+-- ddl_checks.sql.)
 
 -- Whether the sequence would draw numbers of other SPs. Not while psp.align_sequences moves it.
 CREATE FUNCTION psp.is_out_of_class(sequence regclass) RETURNS boolean
@@ -66,6 +67,84 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
               JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = q.sequence_name AND c.relkind = 'S') s
      WHERE CASE WHEN s.drawn IS NULL THEN undrawn ELSE (s.drawn - s.first) % s.stride <> 0 END
 $$;
+
+-- Moves a strided sequence on to `target`, a number of its class, and never back. Returns false if it is there already. The
+-- sequence belongs to the application, so the function is a superuser's. Nothing in it runs code of a user's.
+CREATE FUNCTION psp.move_sequence(sequence regclass, stride bigint, target bigint) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    drawn bigint;
+BEGIN
+    EXECUTE format('SELECT last_value FROM %s', sequence) INTO drawn;
+    IF (target - drawn::numeric) * sign(stride) <= 0 THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('ALTER SEQUENCE %s INCREMENT BY %s', sequence, stride);  -- for its lock
+    EXECUTE format('SELECT last_value FROM %s', sequence) INTO drawn;
+    IF (target - drawn::numeric) * sign(stride) <= 0 THEN
+        RETURN false;
+    END IF;
+    PERFORM setval(sequence, target);
+    RAISE LOG 'psp: sequence % moved from % to %', sequence, drawn, target;
+    RETURN true;
+END $$;
+
+-- Moves every strided sequence that a column owns or has as its default past the largest value in the column, within
+-- this SP's own class of values, and never back. After a crash PostgreSQL may hand out numbers again whose rows the
+-- primary has kept. The daemon calls it when it has caught up. Returns how many had to move.
+-- Values at the sequence's very end do not count: past them it could not go. To move, it keeps others from drawing
+-- for a moment; when it cannot have that soon it fails with lock_not_available, has moved nothing and is called again.
+-- The column is read as the table's owner (psp.apply_furthest_N): the planner may call functions in the predicates of indexes.
+CREATE FUNCTION psp.advance_sequences() RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
+DECLARE
+    s       record;
+    first   numeric;  -- this SP's first value
+    extreme numeric;  -- the value in the table that is furthest along
+    target  bigint;   -- the last value of the own class up to there
+    moved   integer := 0;
+BEGIN
+    FOR s IN
+        WITH strided AS (
+            SELECT q.*, c.oid AS sequence FROM psp.sequences q
+              JOIN pg_namespace n ON n.nspname = q.schema_name JOIN pg_class c ON (c.relnamespace, c.relname) = (n.oid, q.sequence_name)
+        ), captured AS (
+            SELECT t.table_id, c.oid AS relation FROM psp.tables t
+              JOIN pg_namespace n ON n.nspname = t.schema_name
+              JOIN pg_class c ON (c.relnamespace, c.relname) = (n.oid, coalesce(t.persistent, t.table_name))
+        ), feeds AS (
+            SELECT objid AS sequence, refobjid AS relation, refobjsubid AS attnum FROM pg_depend
+             WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype IN ('a', 'i')
+            UNION
+            SELECT d.refobjid, f.adrelid, f.adnum
+              FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+             WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
+        )
+        SELECT q.base, q.increment, q.stride, q.sequence, f.relation::regclass AS relation, a.attname AS name, i.sp_id, c.table_id,
+               EXISTS (SELECT FROM pg_index x WHERE x.indrelid = f.relation AND x.indkey[0] = f.attnum AND x.indisvalid
+                       AND x.indpred IS NULL) AS indexed,
+               CASE WHEN q.stride > 0 THEN p.seqmax - q.stride ELSE p.seqmin - q.stride END AS until
+          FROM strided q
+          JOIN feeds f ON f.sequence = q.sequence
+          JOIN pg_sequence p ON p.seqrelid = q.sequence
+          JOIN pg_attribute a ON a.attrelid = f.relation AND a.attnum = f.attnum AND NOT a.attisdropped
+          JOIN pg_type t ON t.oid = a.atttypid
+          JOIN captured c ON c.relation = coalesce(pg_partition_root(f.relation), f.relation)
+         CROSS JOIN psp.identity i
+         WHERE coalesce(nullif(t.typbasetype, 0), t.oid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
+    LOOP
+        IF NOT s.indexed THEN
+            RAISE LOG 'psp: %.% has no index: the whole table is read for sequence %', s.relation, s.name, s.sequence;
+        END IF;
+        EXECUTE format('SELECT psp.apply_furthest_%s(%L, %L, %L, %L)', s.table_id, s.name, CASE WHEN s.stride > 0 THEN 'max' ELSE 'min' END,
+                       CASE WHEN s.stride > 0 THEN '<=' ELSE '>=' END, s.until) INTO extreme;
+        first := s.base + s.increment * s.sp_id::numeric;
+        CONTINUE WHEN extreme IS NULL OR (extreme - first) * sign(s.stride) < 0;
+        target := first + floor((extreme - first) / s.stride) * s.stride;
+        moved := moved + psp.move_sequence(s.sequence, s.stride, target)::integer;
+    END LOOP;
+    RETURN moved;
+END $$;
 
 -- Strided sequences with less than a tenth of this SP's numbers left; a column's type may end before its sequence.
 CREATE VIEW psp.sequences_near_their_end AS

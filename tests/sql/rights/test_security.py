@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import psycopg
 import pytest
 from psp.cluster.pgserver import SP_ROLE, PgServer
@@ -10,12 +13,15 @@ from psycopg import errors
 
 from tests.sql.databases import APPLICATION, Pair, new_pair
 from tests.sql.refusals import not_allowed, refused
+from tests.sql.write_sets import written
 
 CREATOR, STRANGER = "creator", "stranger"
+OWNER_ROLE = "psp_functions"  # sql/native/install/function_owner.sql
 SCHEMA = f"""
 CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x';
 CREATE TABLE t (id int PRIMARY KEY, v int);
 CREATE UNIQUE INDEX t_v ON t (f(v));
+CREATE TABLE numbered (id serial PRIMARY KEY, v int);
 CREATE SCHEMA own; CREATE TABLE own.u (id int PRIMARY KEY);
 CREATE SCHEMA shared; CREATE TABLE shared.u (id int PRIMARY KEY);
 GRANT CREATE, USAGE ON SCHEMA shared TO {CREATOR};
@@ -51,10 +57,13 @@ ATTACKS = [
     "ALTER FUNCTION psp.look_{id} SET SCHEMA public",
     "ALTER ROUTINE psp.apply_clear_{id}() SET SCHEMA public",
     f"REVOKE ALL ON FUNCTION psp.apply_clear_{{id}}() FROM {SP_ROLE}",
+    f"REVOKE ALL ON FUNCTION psp.look_{{id}} FROM {OWNER_ROLE}",
+    f"REVOKE ALL ON FUNCTION psp.guard_{{guard}}(int) FROM {OWNER_ROLE}",
     "CREATE OR REPLACE FUNCTION psp.apply_clear_{id}() RETURNS void LANGUAGE sql AS ''",
     "DROP FUNCTION psp.apply_clear_{id}()",
     "SET session_replication_role = replica",
     f"SET ROLE {SP_ROLE}",
+    f"SET ROLE {OWNER_ROLE}",
 ]
 
 
@@ -111,7 +120,7 @@ def test_functions_that_meet_code_of_owners_belong_to_them(app: Pair) -> None:
             "SELECT p.proname, p.prosecdef, p.proowner::regrole::text, p.proacl IS NOT NULL FROM pg_proc p "
             "WHERE p.pronamespace = 'psp'::regnamespace AND p.proname ~ '^(apply|guard|look)_.*[0-9]$'"
         ).fetchall()
-    assert len(rows) == 3 * 5 + 1
+    assert len(rows) == 4 * 6 + 1
     assert {row[1:] for row in rows} == {(True, APPLICATION, True)}
 
 
@@ -169,20 +178,162 @@ def test_the_role_of_the_daemon(app: Pair) -> None:
                 connection.execute(forbidden.encode())
 
 
-def test_release_drops_the_role_of_the_daemon_with_the_last_database(server: PgServer) -> None:
+SUPERUSERS_FUNCTIONS = {
+    "on_ddl_start", "on_ddl", "on_drop", "on_rewrite",  # event triggers
+    "guard_warnings", "refresh_guards",  # what they have not seen
+    "align_sequences", "move_sequence",  # ALTER SEQUENCE is for the owners of sequences
+    "this_database",  # pg_control_system, data_directory
+}  # fmt: skip
+
+
+def test_functions_that_run_as_a_superuser(app: Pair) -> None:
+    """docs/security.md lists them. None evaluates an expression of a user's."""
+    with app.connect() as connection:
+        rows = connection.execute(
+            "SELECT p.proname FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner "
+            "WHERE p.pronamespace = 'psp'::regnamespace AND p.prosecdef AND r.rolsuper "
+            "AND p.proname <> 'dblink_connect_u'"  # the extension's, for nobody but superusers
+        ).fetchall()
+        others = connection.execute(
+            "SELECT DISTINCT p.proowner::regrole::text FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner "
+            "WHERE p.pronamespace = 'psp'::regnamespace AND NOT r.rolsuper"
+        ).fetchall()
+    assert {name for (name,) in rows} == SUPERUSERS_FUNCTIONS
+    assert {owner for (owner,) in others} == {APPLICATION, OWNER_ROLE}
+
+
+def test_the_role_of_the_functions(app: Pair) -> None:
+    """It cannot log in, is a member of nothing, and reaches no table of the application."""
+    with app.connect() as connection:
+        row = connection.execute(
+            "SELECT rolcanlogin, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls, "
+            "EXISTS (SELECT FROM pg_auth_members WHERE member = r.oid OR roleid = r.oid) "
+            "FROM pg_roles r WHERE rolname = %s",
+            (OWNER_ROLE,),
+        ).fetchone()
+        assert row == (False,) * 7
+        tables = connection.execute(
+            "SELECT n.nspname || '.' || c.relname "
+            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.relkind IN ('r', 'v', 'S') AND n.nspname NOT IN ('pg_catalog', 'information_schema') "
+            "AND (c.relkind <> 'S' AND has_table_privilege(%(role)s, c.oid, 'SELECT,INSERT,UPDATE,DELETE') "
+            "OR c.relkind = 'S' AND has_sequence_privilege(%(role)s, c.oid, 'USAGE, SELECT, UPDATE')) "
+            "ORDER BY 1",
+            {"role": OWNER_ROLE},
+        ).fetchall()
+    used = "applied apply_session commit_intent committing identity status watermark write_set"
+    assert [name for (name,) in tables] == [f"psp.{name}" for name in used.split()]
+
+
+CLIMB = f"""
+CREATE FUNCTION public.climb() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('test.armed', true) = 'on' THEN
+        RAISE NOTICE 'inside as %', current_user;
+        ALTER ROLE {STRANGER} SUPERUSER;
+    END IF;
+    RETURN true;
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN true;
+END $$;
+"""
+
+
+def is_superuser(connection: psycopg.Connection[Any], role: str) -> bool:
+    row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+@pytest.fixture
+def inside(app: Pair) -> Iterator[tuple[psycopg.Connection[Any], list[str]]]:
+    """A superuser's session that is rolled back, and which roles `climb` has run as in it."""
+    roles: list[str] = []
+    with app.connect() as connection:
+        connection.execute("DROP EVENT TRIGGER psp_on_ddl_start")
+        connection.execute("DROP EVENT TRIGGER psp_on_ddl")
+        connection.execute("DROP EVENT TRIGGER psp_on_drop")
+        connection.execute(CLIMB.encode())
+        connection.add_notice_handler(lambda notice: roles.append(str(notice.message_primary)))
+        yield connection, roles
+        connection.rollback()
+
+
+def test_code_inside_capture_is_no_superuser(
+    inside: tuple[psycopg.Connection[Any], list[str]],
+) -> None:
+    """As if a role had found a way to run something there: a trigger on what capture writes."""
+    connection, roles = inside
+    connection.execute(
+        "CREATE FUNCTION public.seen() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN PERFORM public.climb(); RETURN NEW; END'"
+    )
+    for table in ("write_set", "commit_intent"):
+        connection.execute(
+            f"CREATE TRIGGER seen BEFORE INSERT ON psp.{table} "
+            "FOR EACH ROW EXECUTE FUNCTION public.seen()".encode()
+        )
+    connection.execute(f"SET LOCAL test.armed = on; SET LOCAL ROLE {APPLICATION}".encode())
+    connection.execute("INSERT INTO t VALUES (1, 1); UPDATE t SET v = 2; DELETE FROM t")
+    assert set(roles) == {f"inside as {OWNER_ROLE}"}
+    assert len(roles) == 6  # a row each, two guards, and what tells that the transaction has written
+    assert not is_superuser(connection, STRANGER)
+
+
+def test_sequences_are_moved_without_running_an_owners_code(
+    inside: tuple[psycopg.Connection[Any], list[str]],
+) -> None:
+    """PostgreSQL's planner calls an immutable function of constants in an index's predicate."""
+    connection, roles = inside
+    connection.execute(
+        "CREATE FUNCTION public.is_wanted(int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS "
+        "'BEGIN RETURN public.climb(); END'"
+    )
+    connection.execute("CREATE INDEX ON numbered (v) WHERE public.is_wanted(1)")
+    connection.execute("SET LOCAL session_replication_role = replica")
+    connection.execute(
+        "INSERT INTO psp.apply_session VALUES (true, pg_backend_pid(), pg_postmaster_start_time())"
+    )
+    connection.execute("INSERT INTO numbered VALUES (1000, 1)")
+    connection.execute(f"SET LOCAL test.armed = on; SET LOCAL ROLE {SP_ROLE}".encode())
+    assert connection.execute("SELECT psp.advance_sequences()").fetchone() == (1,)
+    assert set(roles) == {f"inside as {APPLICATION}"}
+    assert not is_superuser(connection, STRANGER)
+
+
+def test_hash_functions_and_collations_of_keys_need_no_right_of_the_public(pair: Pair) -> None:
+    """They may be in schemas that only some roles can use."""
+    pair.run(
+        "CREATE SCHEMA hidden; CREATE EXTENSION citext SCHEMA hidden;"
+        "CREATE COLLATION hidden.folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
+        "CREATE DOMAIN hidden.word AS hidden.citext;"
+        "CREATE TABLE w (id int PRIMARY KEY, a hidden.citext UNIQUE, b text COLLATE hidden.folded UNIQUE,"
+        "                c hidden.word UNIQUE);"
+        f"ALTER TABLE w OWNER TO {APPLICATION}; GRANT USAGE ON SCHEMA hidden TO {APPLICATION}"
+    )
+    pair.adopt()
+    with pair.application() as connection:
+        connection.execute("INSERT INTO w VALUES (1, 'A', 'B', 'C')")
+        assert [row.op for row in written(connection)] == ["i", "g", "g", "g"]
+
+
+def test_release_drops_psps_roles_with_the_last_database(server: PgServer) -> None:
     pairs = [new_pair(server), new_pair(server)]
     for pair in pairs:
         pair.run("CREATE TABLE t (id int PRIMARY KEY)")
         pair.adopt()
 
-    def users(pair: Pair) -> list[tuple[int]]:
+    def users(pair: Pair) -> list[tuple[str]]:
         with pair.connect() as connection:
             return connection.execute(
-                "SELECT 1 FROM pg_database d, aclexplode(d.datacl) a WHERE d.datname = current_database() "
-                "AND a.grantee = to_regrole(%s)::oid", (SP_ROLE,)
-            ).fetchall()  # fmt: skip
+                "SELECT DISTINCT r.rolname FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid "
+                "JOIN pg_database b ON b.datname = current_database() "
+                "WHERE b.oid IN (d.dbid, d.objid) AND r.rolname IN (%s, %s) ORDER BY 1",
+                (SP_ROLE, OWNER_ROLE),
+            ).fetchall()
 
-    assert users(pairs[0]) == [(1,)]
+    both = [(OWNER_ROLE,), (SP_ROLE,)]
+    assert users(pairs[0]) == both
     release(pairs[0].dsn, None, drop_keys=False, force=True, lock_wait_s=5, say=print)
     assert users(pairs[0]) == []
-    assert users(pairs[1]) == [(1,)]
+    assert users(pairs[1]) == both
