@@ -3,7 +3,7 @@
 # Makes the library `primary_sql` that holds each file's text, so that a daemon is one file and the SQL stays
 # readable. Link the library and include its header:
 #     #include "embedded/primary_sql.h"      // psp::sql::kCertifyBatch, a std::string_view
-# The folder is relative to the root of the tree.
+# The folder is relative to the root of the tree. @NAME@ in a file is a number of sql/constants.txt.
 set(PSP_EMBED_SQL_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/embed_sql_script.cmake)
 
 function(psp_embed_sql target)
@@ -21,8 +21,9 @@ function(psp_embed_sql target)
   add_custom_command(
     OUTPUT ${header}
     COMMAND ${CMAKE_COMMAND} -DHEADER=${header} -DNAMESPACE=${arg_NAMESPACE} "-DFILES=${joined}"
+            -DCONSTANTS=${PSP_CONSTANTS}
             -P ${PSP_EMBED_SQL_SCRIPT}
-    DEPENDS ${files} ${PSP_EMBED_SQL_SCRIPT}
+    DEPENDS ${files} ${PSP_CONSTANTS} ${PSP_EMBED_SQL_SCRIPT}
     COMMENT "Embedding SQL: ${target}.h"
     VERBATIM)
   add_custom_target(${target}_generate DEPENDS ${header})

@@ -6,7 +6,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "common/pg_session.h"
+#include "embedded/primary_schema_sql.h"
 #include "primary/fake_sp.h"
 #include "primary/server.h"
 
@@ -55,9 +55,8 @@ class PrimaryTest : public testing::Test {
     pqxx::nontransaction(admin).exec("CREATE DATABASE " + name);
     settings_ = Defaults();
     settings_.database = std::string(dsn) + " dbname=" + name;
-    std::ifstream schema(std::string(PSP_SOURCE_DIR) + "/sql/primary/install/schema.sql");
     std::stringstream sql;
-    sql << schema.rdbuf();
+    sql << sql::kSchema;
     sql << "INSERT INTO psp.semi_primaries (name, acked_t) VALUES ('a', 0), ('b', 0), ('c', -1);"
            "INSERT INTO psp.tables VALUES (1, 'public', 't', '[]', '[]', '[{\"guard_id\": 2}]');";
     Sql(sql.str());

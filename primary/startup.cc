@@ -5,13 +5,13 @@
 
 #include "common/pg_binary.h"
 #include "common/schema_version.h"
+#include "embedded/constants.h"
 #include "embedded/startup_sql.h"
 #include "primary/certify/fence.h"
 
 namespace psp {
 namespace {
 
-constexpr int kSchemaVersion = 5;  // sql/primary/install/schema.sql
 constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
 constexpr const char* kStandby = "this PostgreSQL is a standby";
@@ -19,7 +19,7 @@ constexpr const char* kOtherServer = "another server answers in the place of the
 
 // The lock of the one daemon that serves the database; certify/fence.cc has the class's other one.
 bool TryLock(pqxx::transaction_base& tx) {
-  return tx.exec1("SELECT pg_try_advisory_lock(7369584, 1)")[0].as<bool>();
+  return tx.exec_params1("SELECT pg_try_advisory_lock($1, $2)", kLockClass, kPrimaryDaemonLock)[0].as<bool>();
 }
 
 // Why the database cannot be served; empty when it can.
@@ -30,7 +30,7 @@ std::string Objection(pqxx::transaction_base& tx) {
            "makes one";
   }
   const int version = tx.exec1("SELECT schema_version FROM psp.cluster")[0].as<int>();
-  std::string objection = VersionObjection(version, kSchemaVersion, "run psp primary upgrade");
+  std::string objection = VersionObjection(version, kPrimarySchemaVersion, "run psp primary upgrade");
   if (!objection.empty()) return objection;
   if (tx.exec1("SELECT pg_is_in_recovery()")[0].as<bool>()) return kStandby;
   return "";
@@ -41,7 +41,7 @@ std::string Objection(pqxx::transaction_base& tx) {
 PgResult<Done> WaitForLock(PgSession& session) {
   auto locked = session.Transaction([](pqxx::work& tx) {
     tx.exec0("SET LOCAL lock_timeout = '5s'");
-    tx.exec1("SELECT pg_advisory_lock(7369584, 1)");
+    tx.exec_params1("SELECT pg_advisory_lock($1, $2)", kLockClass, kPrimaryDaemonLock);
   });
   if (!locked.ok() && locked.error().sqlstate == kLockNotAvailable) {
     return PgError{PgReaction::kAbort, "", kTaken};

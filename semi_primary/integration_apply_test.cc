@@ -2,6 +2,7 @@
 #include <functional>
 #include <thread>
 
+#include "embedded/constants.h"
 #include "semi_primary/semi_primary_fixture.h"
 
 namespace psp {
@@ -115,8 +116,11 @@ TEST_F(ApplyTroubleTest, WhoTakesTheLockOfACommitHoldsUpNothing) {
   const std::string tx_id = primary_.AwaitCertify().tx_id();
   const std::string key = "hashtext('" + TxId::FromBytes(tx_id)->ToText() + "')";
   const std::unique_ptr<PGconn, decltype(&PQfinish)> holder(PQconnectdb(database_.c_str()), &PQfinish);
-  ASSERT_EQ(PQsendQuery(holder.get(), ("SELECT pg_advisory_lock(7369584, " + key + ")").c_str()), 1);
-  const std::string waits = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 7369584";
+  ASSERT_EQ(PQsendQuery(holder.get(),
+                        ("SELECT pg_advisory_lock(" + std::to_string(kLockClass) + ", " + key + ")").c_str()),
+            1);
+  const std::string waits =
+      "SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = " + std::to_string(kLockClass);
   Await("it waits", [&] { return Sql(waits + " AND NOT granted").size() == 1; });
   Sql("SELECT pg_terminate_backend(pid) FROM pg_locks l WHERE relation = 'psp.committing'::regclass "
       "AND locktype = 'relation' AND pid <> pg_backend_pid()");

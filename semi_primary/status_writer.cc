@@ -7,6 +7,7 @@
 #include "common/pg_binary.h"
 #include "common/schema_version.h"
 #include "common/this_database.h"
+#include "embedded/constants.h"
 #include "embedded/semi_primary_sql.h"
 
 namespace psp {
@@ -15,7 +16,6 @@ namespace {
 constexpr std::int64_t kTroubleWaitMs = 500;
 constexpr std::int64_t kAlignUs = 5'000'000;
 constexpr std::int64_t kWatchGuardUs = 600'000'000;
-constexpr int kSchemaVersion = 6;        // sql/semi_primary/install/semi_primary.sql
 constexpr const char* kTaken = "PSP01";  // sql/semi_primary/daemon/claim_database.sql
 
 std::string JsonText(const std::string& text) {
@@ -83,7 +83,7 @@ Result<Identity, StartProblem> StatusWriter::Open(const std::string& name, const
     } else if (row["mode"].as<std::string>() != mode) {
       problem = "this database is in mode " + row["mode"].as<std::string>() + ", this daemon in mode " + mode;
     } else {
-      problem = VersionObjection(row["schema_version"].as<int>(), kSchemaVersion,
+      problem = VersionObjection(row["schema_version"].as<int>(), kSemiPrimarySchemaVersion,
                                  "release it (psp schema release) and let it adopt or join again");
     }
     identity.cluster_id = pqxx::binarystring(row["cluster_id"]).str();

@@ -27,8 +27,8 @@ def home() -> Path:
     raise PspError(f"no folder with sql/native/install in {looked}", "set PSP_HOME to the repository's root")
 
 
-def sql_dir(folder: str) -> Path:
-    """A folder of sql/, such as `catalog` or `primary/install` (sql/README.md lists them)."""
+def sql_dir(folder: str = "") -> Path:
+    """sql/, or a folder in it such as `catalog` or `primary/install` (sql/README.md lists them)."""
     return home() / "sql" / folder
 
 

@@ -10,7 +10,7 @@ from psp.cluster_key import write_cluster_key
 from psp.output import Json, console, print_json
 from psp.problems import errors_shown
 from psp.schema import members
-from psp.schema.primary import SCHEMA_VERSION, init_primary, upgrade_primary
+from psp.schema.primary import init_primary, schema_version, upgrade_primary
 
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the primary's PostgreSQL.")]
 
@@ -44,11 +44,11 @@ def upgrade(dsn: Dsn) -> None:
     """
     with errors_shown():
         found = upgrade_primary(dsn)
-    if found == SCHEMA_VERSION:
+    if found == schema_version():
         console.print(f"The primary's schema has version {found} already.")
     else:
         console.print(
-            f"The primary's schema went from version {found} to {SCHEMA_VERSION}. Next: psp-primary"
+            f"The primary's schema went from version {found} to {schema_version()}. Next: psp-primary"
         )
 
 

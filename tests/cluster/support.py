@@ -16,6 +16,7 @@ from psp import paths
 from psp.cluster import daemons, growth, processes
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
 from psp.cluster.processes import ProcessName
+from psp.sql_files import read_sql
 from psp.waiting import wait_until
 
 SERIALIZATION_FAILURE = "40001"
@@ -164,7 +165,7 @@ def raises(sqlstate: str) -> Iterator[list[psycopg.Error]]:
 def forge(admin: psycopg.Connection[Any], statement: LiteralString) -> None:
     """Writes past the capture, as a superuser who passes for the apply worker in one transaction."""
     admin.execute("CREATE TEMP TABLE worker ON COMMIT DROP AS TABLE psp.apply_session")
-    admin.execute((paths.sql_dir("semi_primary/daemon") / "apply_claim.sql").read_bytes())
+    admin.execute(read_sql("semi_primary/daemon/apply_claim.sql"))
     admin.execute("SET LOCAL session_replication_role = replica")
     admin.execute(statement)
     admin.execute("UPDATE psp.apply_session SET (pid, server_start) = (SELECT pid, server_start FROM worker)")

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from psp.cluster.local import PRIMARY, LocalCluster
 from psp.output import PspError, console, print_json, table
-from psp.paths import sql_dir
+from psp.sql_files import read_sql
 from psp.waiting import WaitTimeout, wait_until
 
 # How the capture functions write values that are captured as text (sql/native/install/capture.sql.j2).
@@ -173,7 +173,7 @@ def sp_sums(dsn: str) -> Sums:
     with psycopg.connect(dsn, row_factory=dict_row) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.execute(_TEXT_SETTINGS)
-        catalog = connection.execute((sql_dir("catalog") / "captured_columns.sql").read_bytes()).fetchall()
+        catalog = connection.execute(read_sql("catalog/captured_columns.sql")).fetchall()
         for entry in catalog:
             row = connection.execute(_table_query(entry)).fetchone()
             assert row is not None

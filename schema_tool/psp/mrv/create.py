@@ -25,10 +25,10 @@ from psp.mrv.generate import (
 from psp.mrv.locking import locked
 from psp.mrv.rules import Bound, bounds_in_checks, check_column, check_table
 from psp.output import PspError
-from psp.paths import sql_dir
 from psp.problems import Problem, RefusedError
 from psp.schema.install import run_script
 from psp.schema.locks import Say
+from psp.sql_files import read_sql
 
 STRATEGIES = ("none", "binary", "linear", "quadratic")
 BALANCES = ("none", "all", "random", "minmax")
@@ -88,7 +88,7 @@ def _create(connection: psycopg.Connection[Any], oid: int, column_name: str, opt
     bound = _bound(facts, column, options, view.name)
     if not is_installed(connection):
         for file in ("schema.sql", "functions.sql"):
-            run_script(connection, (sql_dir("mrv/install") / file).read_text(encoding="utf-8"))
+            connection.execute(read_sql(f"mrv/install/{file}"))
     mrv = _describe(connection, facts, column, bound, options, mrvs, view.name)
     _change_base(connection, facts, mrv, is_new=not siblings)
     base = base_facts(connection, mrv)

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from psp.output import PspError
-from psp.paths import sql_dir
+from psp.sql_files import read_sql
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,7 @@ class Mrv:
 
 def read_facts(connection: psycopg.Connection[Any], oid: int) -> TableFacts:
     """The facts about a table or view. Names of other objects come qualified if search_path is pg_catalog."""
-    row = connection.execute(
-        (sql_dir("mrv/command") / "table_facts.sql").read_bytes(), {"table": oid}
-    ).fetchone()
+    row = connection.execute(read_sql("mrv/command/table_facts.sql"), {"table": oid}).fetchone()
     if row is None:
         raise PspError(f"there is no table with OID {oid}")
     facts = row[0]

@@ -8,8 +8,8 @@ import psycopg
 from psycopg import sql
 
 from psp.mrv.facts import is_installed
+from psp.sql_files import constant
 
-PLACES = 65536
 _BITS = 16
 _SETTINGS = ("psp_mrv.ring_first", "psp_mrv.ring_count")
 
@@ -22,7 +22,7 @@ def part(sp_id: int, slots: int) -> tuple[int, int]:
     """
     parts = 1 << (slots - 1).bit_length()
     first = int(f"{sp_id - 1:0{_BITS}b}"[::-1], 2)
-    return first, PLACES // parts
+    return first, constant("RING_PLACES") // parts
 
 
 def prefer_own_part(connection: psycopg.Connection[Any], sp_id: int, slots: int) -> None:

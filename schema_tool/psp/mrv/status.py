@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from psp.mrv.facts import Mrv, is_installed, read_mrvs
 from psp.mrv.generate import record_column
-from psp.paths import sql_dir
+from psp.sql_files import read_sql
 
 HOTTEST = 20
 
@@ -30,10 +30,8 @@ def read_status(dsn: str) -> dict[str, Any]:
             return {"mrvs": [], "workers": [], "hottest": []}
         with connection.cursor(row_factory=dict_row) as cursor:
             mrvs = [_values(cursor, mrv) for mrv in read_mrvs(connection)]
-            workers = cursor.execute((sql_dir("mrv/command") / "read_workers.sql").read_bytes()).fetchall()
-            hottest = cursor.execute(
-                (sql_dir("mrv/command") / "read_hottest.sql").read_bytes(), {"count": HOTTEST}
-            ).fetchall()
+            workers = cursor.execute(read_sql("mrv/command/read_workers.sql")).fetchall()
+            hottest = cursor.execute(read_sql("mrv/command/read_hottest.sql"), {"count": HOTTEST}).fetchall()
     return {"mrvs": mrvs, "workers": workers, "hottest": hottest}
 
 

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from psp.output import Json, PspError, console, error_console, print_json
 from psp.problems import Problem, errors_shown, has_errors, print_problems
-from psp.schema import primary
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
 from psp.schema.join import prepare_join
@@ -24,6 +23,7 @@ from psp.schema.rules import not_superuser
 from psp.schema.server import EncodingError, read_facts
 from psp.schema.views import convert as views
 from psp.schema.views.scratch import convert_file
+from psp.sql_files import constant
 
 app = typer.Typer(no_args_is_help=True, help="Puts a database under psp, and takes it out again.")
 
@@ -45,11 +45,16 @@ DropForeignKeys = Annotated[
     ),
 ]
 
+Slots = Annotated[
+    int | None,
+    typer.Option(min=1, help="Most SPs there can ever be.", show_default="as the primary has"),
+]
+
 
 @app.command("check")
 def check_command(
     dsn: Dsn,
-    slots: Annotated[int, typer.Option(min=1, help="Most SPs there can ever be.")] = primary.SLOTS,
+    slots: Slots = None,
     add_keys: AddKeys = False,
     mode: CaptureMode = "native",
     drop_foreign_keys: DropForeignKeys = False,
@@ -71,7 +76,7 @@ def check_command(
             facts = read_facts(connection)
             problems = (
                 check(
-                    connection, read_database(connection), mode, slots,
+                    connection, read_database(connection), mode, slots or constant("SLOTS"),
                     add_keys=add_keys, drop_foreign_keys=drop_foreign_keys,
                 )
                 if facts.superuser
@@ -108,10 +113,7 @@ def adopt_command(
     primary_dsn: PrimaryDsn,
     name: Name,
     zone: ZoneName = "",
-    slots: Annotated[
-        int | None,
-        typer.Option(min=1, help="Most SPs there can ever be.", show_default=str(primary.SLOTS)),
-    ] = None,
+    slots: Slots = None,
     add_keys: AddKeys = False,
     mode: CaptureMode = "native",
     drop_foreign_keys: DropForeignKeys = False,

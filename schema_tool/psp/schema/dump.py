@@ -12,8 +12,9 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from psp.output import PspError
-from psp.paths import postgres_program, sql_dir
+from psp.paths import postgres_program
 from psp.schema.templates import dollar_quote
+from psp.sql_files import read_sql
 
 LOCK_WAIT_MS = 5000
 _RESTRICT = re.compile(r"^\\(un)?restrict .*\n", re.MULTILINE)  # psql commands, not SQL
@@ -65,7 +66,7 @@ def _roles(connection: psycopg.Connection[Any]) -> str:
 def _search_paths(connection: psycopg.Connection[Any]) -> str:
     """Functions with bare names find at every server what they find here: settings of the new database."""
     statements = []
-    for role, path in connection.execute((sql_dir("catalog") / "search_paths.sql").read_bytes()):
+    for role, path in connection.execute(read_sql("catalog/search_paths.sql")):
         if path is None:
             continue
         quote = sql.SQL(dollar_quote(f"{role} {path}"))

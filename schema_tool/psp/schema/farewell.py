@@ -9,8 +9,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from psp.output import PspError
-from psp.paths import sql_dir
 from psp.schema import primary
+from psp.sql_files import read_sql
 
 _SELF = """
 SELECT i.sp_id, i.name, i.cluster_id::text AS cluster_id, i.joining, w.watermark,
@@ -72,7 +72,7 @@ def ask_primary(connection: psycopg.Connection[Any], semi_primary: Self) -> Fare
         raise PspError("this primary is of another cluster", "check --primary-dsn")
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(
-            (sql_dir("primary/command") / "release.sql").read_bytes(),
+            read_sql("primary/command/release.sql"),
             {"sp_id": semi_primary.sp_id, "watermark": semi_primary.watermark, "seen": semi_primary.seen},
         ).fetchone()
     assert row is not None

@@ -5,15 +5,15 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
-from psp.paths import sql_dir
 from psp.schema.locks import Say
+from psp.sql_files import read_sql
 
 
 def refresh(dsn: str, say: Say) -> int:
     """Refreshes those that have never been; returns how many. One that fails is told, and left out."""
     count = 0
     with psycopg.connect(dsn, autocommit=True) as connection:
-        query = (sql_dir("catalog") / "unpopulated_views.sql").read_bytes()
+        query = read_sql("catalog/unpopulated_views.sql")
         for schema, name in connection.execute(query).fetchall():
             try:
                 statement = sql.SQL("REFRESH MATERIALIZED VIEW {}").format(sql.Identifier(schema, name))

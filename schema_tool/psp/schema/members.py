@@ -9,22 +9,22 @@ from psycopg.rows import dict_row
 from rich.table import Table
 
 from psp.output import PspError, table
-from psp.paths import sql_dir
 from psp.schema import primary
+from psp.sql_files import read_sql
 
 
 def gather(dsn: str) -> dict[str, Any]:
     """What `psp primary status --json` prints."""
     with psycopg.connect(dsn) as connection, connection.cursor(row_factory=dict_row) as cursor:
         primary.read_cluster(connection)
-        status = cursor.execute(_sql("cluster_status"), primary.DAEMON_LOCK).fetchone()
+        status = cursor.execute(_sql("cluster_status"), primary.daemon_lock()).fetchone()
         assert status is not None
         members = cursor.execute(_sql("members"), (status["newest_t"],)).fetchall()
     return {**status, "semi_primaries": members}
 
 
 def _sql(name: str) -> bytes:
-    return (sql_dir("primary/command") / f"{name}.sql").read_bytes()
+    return read_sql(f"primary/command/{name}.sql")
 
 
 def show(status: dict[str, Any]) -> Table:

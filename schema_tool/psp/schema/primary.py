@@ -9,16 +9,13 @@ from typing import Any
 import psycopg
 
 from psp.output import PspError
-from psp.paths import sql_dir
-from psp.schema.install import Stride, run_script
+from psp.schema.install import Stride
 from psp.schema.model import Mode
 from psp.schema.server import refuse_encoding
+from psp.sql_files import constant, read_sql
 
-SLOTS = 64  # by default, as in sql/primary/install/schema.sql
-SCHEMA_FILE = "schema.sql"  # the folder's other files are the daemon's statements
-ROLE_FILE = "daemon_role.sql"  # the rights of the daemon's role, again after each upgrade
-SCHEMA_VERSION = 5  # of psp.cluster; the daemon knows the same one (primary/startup.cc)
-DAEMON_LOCK = (7369584, 1)  # primary/startup.cc
+SCHEMA_FILE = "primary/install/schema.sql"
+ROLE_FILE = "primary/install/daemon_role.sql"  # the rights of the daemon's role, again after each upgrade
 
 
 @dataclass(frozen=True)
@@ -30,6 +27,16 @@ class Cluster:
     schema_ddl: str | None
 
 
+def schema_version() -> int:
+    """The version of schema psp that this psp makes, and that its daemon serves."""
+    return constant("PRIMARY_SCHEMA_VERSION")
+
+
+def daemon_lock() -> tuple[int, int]:
+    """The advisory lock of the daemon that serves the database."""
+    return constant("LOCK_CLASS"), constant("PRIMARY_DAEMON_LOCK")
+
+
 def init_primary(dsn: str) -> None:
     """Creates the psp schema of a primary. PspError if there is one already, or the encoding is not UTF8."""
     with psycopg.connect(dsn) as connection:
@@ -37,25 +44,25 @@ def init_primary(dsn: str) -> None:
         row = connection.execute("SELECT to_regnamespace('psp') IS NOT NULL").fetchone()
         if row is not None and row[0]:
             raise PspError("the database has a schema psp already", "use an empty database for the primary")
-        run_script(connection, (sql_dir("primary/install") / SCHEMA_FILE).read_text())
-        run_script(connection, (sql_dir("primary/install") / ROLE_FILE).read_text())
+        connection.execute(read_sql(SCHEMA_FILE))
+        connection.execute(read_sql(ROLE_FILE))
 
 
 def upgrade_primary(dsn: str) -> int:
-    """Brings an older psp's schema to SCHEMA_VERSION, in one transaction; returns the version it had.
+    """Brings an older psp's schema to schema_version(), in one transaction; returns the version it had.
 
     PspError if the daemon serves the database, or if the schema is newer than this psp.
     """
     with psycopg.connect(dsn) as connection:
         found = _read_version(connection)
-        if found > SCHEMA_VERSION:
+        if found > schema_version():
             raise _other_version(found)
-        row = connection.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", DAEMON_LOCK).fetchone()
+        row = connection.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", daemon_lock()).fetchone()
         if row is None or not row[0]:
             raise PspError("psp-primary is serving this database", "stop it first")
-        for version in range(found + 1, SCHEMA_VERSION + 1):
-            run_script(connection, (sql_dir("primary/install") / "upgrades" / f"{version}.sql").read_text())
-        run_script(connection, (sql_dir("primary/install") / ROLE_FILE).read_text())
+        for version in range(found + 1, schema_version() + 1):
+            connection.execute(read_sql(f"primary/install/upgrades/{version}.sql"))
+        connection.execute(read_sql(ROLE_FILE))
         return found
 
 
@@ -69,15 +76,15 @@ def _read_version(connection: psycopg.Connection[Any]) -> int:
 
 
 def _other_version(found: int) -> PspError:
-    message = f"the primary's schema psp has version {found}, this psp needs {SCHEMA_VERSION}"
+    message = f"the primary's schema psp has version {found}, this psp needs {schema_version()}"
     older = "stop psp-primary, then: psp primary upgrade DSN"
-    return PspError(message, older if found < SCHEMA_VERSION else "install the psp that has made it")
+    return PspError(message, older if found < schema_version() else "install the psp that has made it")
 
 
 def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> Cluster:
     """The primary's one row; with `lock` nobody else adopts or joins until the transaction's end."""
     version = _read_version(connection)
-    if version != SCHEMA_VERSION:
+    if version != schema_version():
         raise _other_version(version)
     if lock:
         connection.execute("SET LOCAL lock_timeout = '5s'")
@@ -96,7 +103,7 @@ def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> 
 
 def refuse_second_adoption(connection: psycopg.Connection[Any], replace: bool) -> None:
     """PspError if somebody may need what the primary has of an adopted database. `replace`: not its rows."""
-    query = (sql_dir("primary/command") / "adopt_again.sql").read_bytes()
+    query = read_sql("primary/command/adopt_again.sql")
     found = connection.execute(query).fetchone()
     assert found is not None
     members, has_all, has_rows = found
@@ -120,7 +127,7 @@ def begin_again(connection: psycopg.Connection[Any]) -> str:
     It has another id and history: no earlier semi-primary belongs to it. PspError if the daemon runs, since
     it would go on with what it knows.
     """
-    row = connection.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", DAEMON_LOCK).fetchone()
+    row = connection.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", daemon_lock()).fetchone()
     if row is None or not row[0]:
         raise PspError(
             "psp-primary is serving this database, which has been adopted before",

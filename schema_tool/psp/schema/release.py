@@ -11,7 +11,6 @@ from psycopg import sql
 
 from psp.mrv.ring import forget_part
 from psp.output import PspError
-from psp.paths import sql_dir
 from psp.schema import locks, primary
 from psp.schema.catalog import read_database
 from psp.schema.farewell import Farewell, Self, ask_primary, read_self, without_primary
@@ -19,6 +18,7 @@ from psp.schema.keys import KEY_COLUMN
 from psp.schema.model import Database, Sequence, Table
 from psp.schema.server import read_facts
 from psp.schema.views.release import plain_tables
+from psp.sql_files import read_sql
 
 LOCK_MODE = "ACCESS EXCLUSIVE"
 DAEMON_SILENCE_S = 5
@@ -105,7 +105,7 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
         _unstride(connection, database, sequence)
     forget_part(connection)
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
-    connection.execute((sql_dir("semi_primary/command") / "drop_roles.sql").read_bytes())
+    connection.execute(read_sql("semi_primary/command/drop_roles.sql"))
     if drop_keys:
         for table in database.captured_tables:
             _drop_key(connection, table)

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from psp.output import PspError
-from psp.paths import sql_dir
+from psp.sql_files import read_sql
 
 
 class EncodingError(PspError):
@@ -54,9 +54,9 @@ def read_facts(connection: psycopg.Connection[Any]) -> ServerFacts:
     """The facts about the connection's server and database. EncodingError before anything is read."""
     refuse_encoding(connection)
     with connection.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute((sql_dir("catalog") / "server_facts.sql").read_bytes()).fetchone()
+        row = cursor.execute(read_sql("catalog/server_facts.sql")).fetchone()
         assert row is not None
         is_guarded = row.pop("guarded") and row["superuser"]
-        query = (sql_dir("catalog") / "guard_problems.sql").read_bytes()
+        query = read_sql("catalog/guard_problems.sql")
         problems = [found["problem"] for found in cursor.execute(query)] if is_guarded else []
     return ServerFacts(**row, guard_problems=problems)

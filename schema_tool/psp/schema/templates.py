@@ -4,8 +4,8 @@ from functools import cache
 
 import jinja2
 
-from psp.paths import sql_dir
 from psp.schema.keys import quote
+from psp.sql_files import SqlLoader
 
 
 def dollar_quote(text: str) -> str:
@@ -23,7 +23,7 @@ def sql_templates(*folders: str) -> jinja2.Environment:
     Cached: to compile a template takes longer than all that is done with it for a table.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([sql_dir(folder) for folder in folders]),
+        loader=SqlLoader(*folders),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,  # SQL: names go through `ident`, or come quoted

@@ -13,7 +13,7 @@ RETURN reverse(n::bit(16)::text)::bit(16)::integer;
 -- Where record number i (from 0) stands on the part of the ring that begins at `first`.
 CREATE FUNCTION psp_mrv.place(i integer, first integer, places integer) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN first + (psp_mrv.mirror(i)::bigint * places / 65536)::integer;
+RETURN first + (psp_mrv.mirror(i)::bigint * places / @RING_PLACES@)::integer;
 
 -- The sum of records of a bigint; 22003 if it is none.
 CREATE AGGREGATE psp_mrv.sum(bigint) (SFUNC = pg_catalog.int8pl, STYPE = bigint, PARALLEL = SAFE, COMBINEFUNC = pg_catalog.int8pl);

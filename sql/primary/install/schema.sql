@@ -5,10 +5,10 @@ CREATE SCHEMA psp;
 CREATE TABLE psp.cluster (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     cluster_id     uuid NOT NULL DEFAULT gen_random_uuid(),
-    schema_version integer NOT NULL DEFAULT 5,    -- a change here raises it: upgrades/NUMBER.sql
+    schema_version integer NOT NULL DEFAULT @PRIMARY_SCHEMA_VERSION@,  -- a change here raises it: upgrades/NUMBER.sql
     epoch          bigint NOT NULL DEFAULT 0,      -- the daemon adds one at each start
     mode           text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
-    slots          integer NOT NULL DEFAULT 64,    -- stride of every sequence = most SPs there can ever be
+    slots          integer NOT NULL DEFAULT @SLOTS@,  -- stride of every sequence = most SPs there can ever be
     state          text NOT NULL DEFAULT 'empty' CHECK (state IN ('empty', 'adopting', 'adopted')),
     schema_ddl     text                            -- the application's schema as plain SQL, for SPs that join
 );

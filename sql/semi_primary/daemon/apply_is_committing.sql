@@ -2,6 +2,6 @@
 -- alone locks psp.committing. Anybody may take an advisory lock.
 SELECT EXISTS (
     SELECT FROM pg_locks a JOIN pg_locks c USING (pid)
-     WHERE a.locktype = 'advisory' AND a.granted AND a.objsubid = 2 AND a.classid = 7369584
+     WHERE a.locktype = 'advisory' AND a.granted AND a.objsubid = 2 AND a.classid = @LOCK_CLASS@
        AND a.objid = (hashtext($1)::bigint & 4294967295)::oid
        AND c.locktype = 'relation' AND c.relation = 'psp.committing'::regclass AND c.granted)

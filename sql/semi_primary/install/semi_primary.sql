@@ -6,7 +6,7 @@ CREATE TABLE psp.identity (
     sp_id           integer NOT NULL,
     name            text NOT NULL,
     mode            text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
-    schema_version  integer NOT NULL DEFAULT 6,  -- a change of a table here raises it; the daemon refuses all others
+    schema_version  integer NOT NULL DEFAULT @SEMI_PRIMARY_SCHEMA_VERSION@,  -- the daemon refuses all others
     token           text NOT NULL,      -- what requests of the commit hook and their answers are proved with; never sent
     hook_conninfo   text NOT NULL,      -- native: where the daemon's commit hook server listens (libpq conninfo)
     client_endpoint text,               -- views: where the daemon takes clients' requests (ZeroMQ); null: not known yet

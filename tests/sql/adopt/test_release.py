@@ -9,7 +9,7 @@ from psp.cluster import verify
 from psp.output import PspError
 from psp.schema.catalog import read_database
 from psp.schema.join import prepare_join
-from psp.schema.primary import DAEMON_LOCK
+from psp.schema.primary import daemon_lock
 from typer.testing import CliRunner, Result
 
 from tests.sql.databases import Pair
@@ -117,7 +117,7 @@ def test_a_schema_is_changed_by_release_and_another_adoption(adopted: Pair) -> N
     before = adopted.primary_rows("SELECT cluster_id FROM psp.cluster")
     adopted.run("ALTER TABLE t ADD added int DEFAULT 7; CREATE TABLE u (id int PRIMARY KEY)")
     with psycopg.connect(adopted.primary_dsn) as daemon:
-        daemon.execute("SELECT pg_advisory_lock(%s, %s)", DAEMON_LOCK)
+        daemon.execute("SELECT pg_advisory_lock(%s, %s)", daemon_lock())
         with pytest.raises(PspError, match="psp-primary is serving"):
             adopted.adopt()
     assert adopted.adopt() == 1

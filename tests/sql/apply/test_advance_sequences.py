@@ -2,7 +2,7 @@
 
 import psycopg
 import pytest
-from psp.paths import sql_dir
+from psp.sql_files import read_sql
 
 from tests.sql.databases import Pair
 
@@ -23,7 +23,7 @@ ADVANCE = "SELECT psp.advance_sequences()"
 
 def put(pair: Pair, script: str) -> None:
     """As the apply worker does."""
-    claim = (sql_dir("semi_primary/daemon") / "apply_claim.sql").read_text()
+    claim = read_sql("semi_primary/daemon/apply_claim.sql").decode()
     pair.run(f"{claim}; SET session_replication_role = replica; {script}")
 
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import psycopg
 import pytest
-from psp import paths
+from psp.sql_files import constant, read_sql
 from psp.waiting import wait_until
 
 from tests.sql.databases import Pair
 
 WAIT_S = 60
-LOOK = (paths.sql_dir("semi_primary/daemon") / "apply_blockers.sql").read_text()
-END = (paths.sql_dir("semi_primary/daemon") / "apply_end_blocker.sql").read_text()
-IS_COMMITTING = (paths.sql_dir("semi_primary/daemon") / "apply_is_committing.sql").read_text()
+LOOK = read_sql("semi_primary/daemon/apply_blockers.sql").decode()
+END = read_sql("semi_primary/daemon/apply_end_blocker.sql").decode()
+IS_COMMITTING = read_sql("semi_primary/daemon/apply_is_committing.sql").decode()
 # Taken by the commit hook: the first by nobody else, the second by any role that likes.
 COMMITTING = "LOCK TABLE psp.committing IN ACCESS SHARE MODE"
-ADVISORY = "SELECT pg_advisory_xact_lock(7369584, hashtext('a transaction'))"
+ADVISORY = f"SELECT pg_advisory_xact_lock({constant('LOCK_CLASS')}, hashtext('a transaction'))"
 
 
 class Sessions:

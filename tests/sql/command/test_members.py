@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from psp.cli import app
 from psp.schema.join import prepare_join
-from psp.schema.primary import DAEMON_LOCK
+from psp.schema.primary import daemon_lock
 from typer.testing import CliRunner
 
 from tests.sql.databases import Pair
@@ -43,7 +43,7 @@ def test_status_tells_who_is_how_far(cluster: Pair) -> None:
 def test_status_sees_the_daemon_by_its_lock(cluster: Pair) -> None:
     primary = Pair(f"{cluster.name}_primary", cluster.server)
     with primary.connect() as daemon:
-        daemon.execute("SELECT pg_advisory_lock(%s, %s)", DAEMON_LOCK)
+        daemon.execute("SELECT pg_advisory_lock(%s, %s)", daemon_lock())
         assert status(cluster)["is_served"]
 
 

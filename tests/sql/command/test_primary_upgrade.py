@@ -25,7 +25,7 @@ def test_upgrade_leads_to_the_schema_of_today(pair: Pair) -> None:
     pair.run("INSERT INTO psp.semi_primaries (name) VALUES ('kept')")
     done = CliRunner().invoke(app, ["primary", "upgrade", pair.dsn])
     assert done.exit_code == 0, done.output
-    assert f"from version 1 to {primary.SCHEMA_VERSION}" in done.output
+    assert f"from version 1 to {primary.schema_version()}" in done.output
     fresh = Pair(f"{pair.name}_primary", pair.server)
     assert pair.primary_dsn == fresh.dsn  # made by this
     assert pair.dump("--schema-only") == fresh.dump("--schema-only")
@@ -34,7 +34,7 @@ def test_upgrade_leads_to_the_schema_of_today(pair: Pair) -> None:
             ("kept", None)
         ]
         assert primary.read_cluster(connection).state == "empty"
-    assert primary.upgrade_primary(pair.dsn) == primary.SCHEMA_VERSION
+    assert primary.upgrade_primary(pair.dsn) == primary.schema_version()
 
 
 def test_another_version_is_refused_with_what_to_do(pair: Pair) -> None:
@@ -52,7 +52,7 @@ def test_another_version_is_refused_with_what_to_do(pair: Pair) -> None:
 def test_no_upgrade_under_a_running_daemon(pair: Pair) -> None:
     make_version_1(pair)
     with psycopg.connect(pair.dsn, autocommit=True) as daemon:
-        daemon.execute("SELECT pg_advisory_lock(7369584, 1)")
+        daemon.execute("SELECT pg_advisory_lock(%s, %s)", primary.daemon_lock())
         with pytest.raises(PspError, match="psp-primary is serving"):
             primary.upgrade_primary(pair.dsn)
     with pair.connect() as connection:

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from psp.cluster.pgserver import PgServer
-from psp.paths import sql_dir
+from psp.sql_files import read_sql
 
 from tests.sql.databases import Pair, new_pair
 from tests.sql.guard.guarded import run_all
@@ -160,7 +160,7 @@ def test_no_lock_or_name_makes_an_apply_worker(app: Pair) -> None:
 def test_the_claim_ends_with_the_server(app: Pair) -> None:
     """After a restart another session may get the worker's pid."""
     with app.connect() as connection:
-        connection.execute((sql_dir("semi_primary/daemon") / "apply_claim.sql").read_bytes())
+        connection.execute(read_sql("semi_primary/daemon/apply_claim.sql"))
         connection.execute("SET session_replication_role = replica")
         connection.execute("DELETE FROM t")
         connection.execute("UPDATE psp.apply_session SET server_start = server_start - interval '1 hour'")
@@ -170,7 +170,7 @@ def test_the_claim_ends_with_the_server(app: Pair) -> None:
 
 def test_an_application_cannot_claim(app: Pair) -> None:
     with app.connect_as_application() as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        connection.execute((sql_dir("semi_primary/daemon") / "apply_claim.sql").read_bytes())
+        connection.execute(read_sql("semi_primary/daemon/apply_claim.sql"))
 
 
 def test_extensions_tables_are_left_out(server: PgServer) -> None:

@@ -2,8 +2,9 @@
 
 import psycopg
 import pytest
-from psp.mrv.ring import PLACES, part
+from psp.mrv.ring import part
 from psp.schema.release import release
+from psp.sql_files import constant
 
 from tests.sql.databases import Pair
 from tests.sql.mrv.columns import adjust, make, one
@@ -19,7 +20,7 @@ def test_parts_never_meet(slots: int) -> None:
         place for sp in range(1, slots + 1) for place in range(part(sp, slots)[0], sum(part(sp, slots)))
     ]
     assert len(set(places)) == len(places)
-    assert max(places) < PLACES
+    assert max(places) < constant("RING_PLACES")
 
 
 def test_first_records_stand_in_the_first_parts(pair: Pair) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from psp.paths import sql_dir
 from psp.schema.model import Table
+from psp.sql_files import read_sql
 
 _SCHEMA = """
 SELECT pg_get_userbyid(nspowner)::text AS owner FROM pg_namespace WHERE nspname = %s
@@ -74,7 +74,7 @@ class Details:
 
 
 def _query(file: str) -> bytes:
-    return (sql_dir("views/command") / file).read_bytes()
+    return read_sql(f"views/command/{file}")
 
 
 def read_schema(connection: psycopg.Connection[Any], name: str) -> tuple[str, list[Grant]]:

@@ -1,0 +1,50 @@
+"""The files of sql/, in which @NAME@ stands for a number of sql/constants.txt."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+import jinja2
+
+from psp.output import PspError
+from psp.paths import sql_dir
+
+_CONSTANT = re.compile(r"@([A-Z_]+)@")
+
+
+@cache
+def _constants() -> dict[str, int]:
+    lines = (sql_dir() / "constants.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split() for line in lines if line[:1].isalpha())
+    return {name: int(value) for name, value in pairs}
+
+
+def constant(name: str) -> int:
+    """A number that the SQL and the daemons have too. PspError: there is none of that name."""
+    found = _constants().get(name)
+    if found is None:
+        raise PspError(f"{sql_dir() / 'constants.txt'} has no {name}")
+    return found
+
+
+def fill_constants(sql: str) -> str:
+    """The SQL with a number for each @NAME@."""
+    return _CONSTANT.sub(lambda found: str(constant(found[1])), sql)
+
+
+def read_sql(file: str) -> bytes:
+    """The statements of a file such as `catalog/server_facts.sql`, as psycopg takes them."""
+    return fill_constants((sql_dir() / file).read_text(encoding="utf-8")).encode()
+
+
+class SqlLoader(jinja2.FileSystemLoader):
+    """The templates of some folders of sql/."""
+
+    def __init__(self, *folders: str) -> None:
+        super().__init__([sql_dir(folder) for folder in folders])
+
+    def get_source(
+        self, environment: jinja2.Environment, template: str
+    ) -> tuple[str, str, Callable[[], bool]]:
+        source, file, is_current = super().get_source(environment, template)
+        return fill_constants(source), file, is_current
