@@ -196,7 +196,7 @@ def guard_sql(captured_table: CapturedTable, relation: str | None = None) -> str
 
 
 def closing_sql(dblink_schema: str) -> list[str]:
-    """Which role the functions belong to; the event triggers that refuse schema changes; then who may do what.
+    """Who owns the functions; the event triggers that refuse schema changes; then who may do what.
 
     `dblink_schema`: as for `native_sql`.
     """
