@@ -46,7 +46,7 @@ Connection = psycopg.AsyncConnection[Any]
 
 
 async def connect_async(dsn: str = "", settings: Settings | None = None, **parameters: Any) -> AsyncClient:
-    """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`; finds the mode out."""
+    """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`, and detects the mode."""
 
     def again() -> Awaitable[Connection]:
         return psycopg.AsyncConnection.connect(dsn, **{**parameters, "autocommit": True})
@@ -94,7 +94,7 @@ class AsyncClient:
             await self._requests.find_endpoint(self.connection)
 
     async def close(self) -> None:
-        """Rolls back what is open. Commits that nobody has waited for go on."""
+        """Rolls back an open transaction. Commits that were not waited for continue."""
         try:
             await self._requests.close()
         finally:
@@ -146,14 +146,14 @@ class AsyncClient:
     async def commit_async(self) -> UUID:
         """Sends the commit request of the open transaction and returns its id; the connection is free.
 
-        In native mode the COMMIT is over when this returns; `get` tells how it went.
+        In native mode the COMMIT has ended when this returns, and `get` gives its result.
         """
         return await self._commit_async(None)
 
     async def get(self, tx_id: UUID) -> Committed:
         """Waits for the outcome of a `commit_async`, once for each. Returns and raises what `commit` does.
 
-        Cancelled, it sends the request no more; `commit(tx_id)` asks again.
+        After a cancel the request is not sent again; `commit(tx_id)` asks again.
         """
         ticket = self._tickets.pop(tx_id, None)
         if ticket is None:
@@ -165,7 +165,7 @@ class AsyncClient:
         return committed(tx_id, await self._requests.wait(ticket, tx_id))
 
     async def abort(self) -> None:
-        """Rolls the open transaction back; nothing of it is left. Without one it does nothing."""
+        """Rolls back the open transaction, if there is one."""
         if self._open is not None:
             await self._roll_back()
 
@@ -183,8 +183,8 @@ class AsyncClient:
     ) -> T:  # fmt: skip
         """Runs `function` in a transaction and commits it; after a serialization failure all of it again.
 
-        An exception of `function` rolls back and goes on to the caller. An unknown outcome is not retried.
-        Inside another `run` it raises TransactionOpenError, and the outer transaction goes on.
+        An exception of `function` rolls back and is passed on. An unknown outcome is not retried.
+        Inside another `run` it raises TransactionOpenError, and the outer transaction continues.
         """
         self._refuse_second()
         failures = 0
@@ -313,7 +313,7 @@ class _Requests:
         return number
 
     async def wait(self, number: int, tx_id: UUID) -> Reply:
-        """Raises OutcomeUnknown after the time limit. However it ends, the request is sent no more."""
+        """Raises OutcomeUnknown after the time limit. Afterwards the request is not sent again."""
         try:
             async with asyncio.timeout(self._settings.timeout_s):
                 return await self._waiting[number]
@@ -355,7 +355,7 @@ class _Requests:
                     await self._socket.send(message, zmq.NOBLOCK)
 
     async def find_endpoint(self, connection: Connection) -> None:
-        """As the daemon has noted it in the database; nothing while it has never run."""
+        """As the daemon has recorded it in the database; nothing if the daemon has never run."""
         row = await (await plain_cursor(connection).execute(FIND_ENDPOINT)).fetchone()
         if row and row[0]:
             self._endpoint = reachable(row[0], connection.info.host)

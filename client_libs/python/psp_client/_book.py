@@ -46,13 +46,13 @@ class RequestBook:
         return result
 
     def send_all_again(self) -> None:
-        """Everything is due: there is a new connection, on which nothing has been sent."""
+        """Everything is due: nothing has been sent on the new connection."""
         for found in self._requests.values():
             found.send_at_s = 0.0
             found.unanswered = 0
 
     def wait_s(self, now_s: float) -> float:
-        """How long nothing is due; without any request `retry_interval_s`."""
+        """How long until the next message is due; without a request `retry_interval_s`."""
         later_s = now_s + self._retry_interval_s
         return max(0.0, min((r.send_at_s for r in self._requests.values()), default=later_s) - now_s)
 
@@ -66,7 +66,7 @@ class RequestBook:
         return found.unanswered if found else 0
 
     def receive(self, data: bytes) -> int | None:
-        """Takes what has arrived in; the number of the request that it ends, if it does."""
+        """Takes a message that has arrived. Returns the number of the request that it answers, if any."""
         reply = read_reply(data)
         found = self._requests.get(reply.request_id) if reply else None
         if reply is None or found is None:
@@ -85,7 +85,7 @@ class RequestBook:
         return self._replies.pop(number, None)
 
     def give_up(self, number: int) -> Reply | None:
-        """Asks and knows no more; returns the last word that was no answer, if there was any."""
+        """Forgets the request. Returns the last reply that was no answer, if there was one."""
         self._requests.pop(number, None)
         self._replies.pop(number, None)
         return self._last_failure.pop(number, None)

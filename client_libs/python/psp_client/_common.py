@@ -38,7 +38,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Committed:
-    """A transaction that is committed, for good. global_t: its number at the primary, if it is known here."""
+    """A committed transaction. global_t: its number at the primary, if it is known here."""
 
     tx_id: UUID
     global_t: int | None = None
@@ -103,7 +103,7 @@ def committed(tx_id: UUID, reply: Reply) -> Committed:
 
 
 def unknown(tx_id: UUID, last: Reply | None) -> OutcomeUnknown:
-    """After the time limit. `last`: what the semi-primary said last, if anything."""
+    """The error after the time limit. `last`: the semi-primary's last words, if there were any."""
     return OutcomeUnknown(tx_id, last.message if last else "the semi-primary does not answer")
 
 

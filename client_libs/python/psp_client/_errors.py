@@ -1,4 +1,4 @@
-"""What becomes an exception: the classes of psycopg, so that a program catches the same in both modes."""
+"""Exceptions: psycopg's classes, so that a program catches the same ones in both modes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RETRYABLE = ("40001", "40P01")
 
 
 class OutcomeUnknown(errors.TransactionResolutionUnknown):
-    """No answer came in time (SQLSTATE 08007): `commit(error.tx_id)` asks again, whenever you like."""
+    """No answer came in time (SQLSTATE 08007). `commit(error.tx_id)` asks again, at any time."""
 
     def __init__(self, tx_id: UUID, why: str = "") -> None:
         super().__init__(f"psp: transaction {tx_id} may be committed or not{': ' if why else ''}{why}")
@@ -31,7 +31,7 @@ def error_of(reply: Reply) -> psycopg.Error:
 
 
 def failed_transaction() -> psycopg.Error:
-    """COMMIT of a transaction in which a statement has failed: PostgreSQL rolls back, and says no more."""
+    """COMMIT of a transaction in which a statement has failed: PostgreSQL rolls back without a reason."""
     return errors.InFailedSqlTransaction(
         "psp: a statement of the transaction has failed; it is rolled back, nothing was committed"
     )

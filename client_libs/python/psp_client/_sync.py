@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 def connect(dsn: str = "", settings: Settings | None = None, **parameters: Any) -> Client:
-    """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`; finds the mode out."""
+    """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`, and detects the mode."""
 
     def again() -> psycopg.Connection[Any]:
         return psycopg.connect(dsn, **{**parameters, "autocommit": True})
@@ -81,7 +81,7 @@ class Client:
             self._requests.find_endpoint(connection)
 
     def close(self) -> None:
-        """Rolls back what is open. Commits that nobody has waited for go on."""
+        """Rolls back an open transaction. Commits that were not waited for continue."""
         try:
             self._requests.close()
         finally:
@@ -133,7 +133,7 @@ class Client:
     def commit_async(self) -> UUID:
         """Sends the commit request of the open transaction and returns its id; the connection is free.
 
-        In native mode the COMMIT is over when this returns; `get` tells how it went.
+        In native mode the COMMIT has ended when this returns, and `get` gives its result.
         """
         return self._commit_async(None)
 
@@ -149,7 +149,7 @@ class Client:
         return committed(tx_id, self._requests.wait(ticket, tx_id))
 
     def abort(self) -> None:
-        """Rolls the open transaction back; nothing of it is left. Without one it does nothing."""
+        """Rolls back the open transaction, if there is one."""
         if self._open is not None:
             self._roll_back()
 
@@ -167,8 +167,8 @@ class Client:
     ) -> T:  # fmt: skip
         """Runs `function` in a transaction and commits it; after a serialization failure all of it again.
 
-        An exception of `function` rolls back and goes on to the caller. An unknown outcome is not retried.
-        Inside another `run` it raises TransactionOpenError, and the outer transaction goes on.
+        An exception of `function` rolls back and is passed on. An unknown outcome is not retried.
+        Inside another `run` it raises TransactionOpenError, and the outer transaction continues.
         """
         self._refuse_second()
         failures = 0
@@ -293,7 +293,7 @@ class _Requests:
         return number
 
     def wait(self, number: int, tx_id: UUID) -> Reply:
-        """Raises OutcomeUnknown after the time limit. However it ends, the request is sent no more."""
+        """Raises OutcomeUnknown after the time limit. Afterwards the request is not sent again."""
         try:
             return self._wait(number, tx_id)
         finally:
@@ -331,7 +331,7 @@ class _Requests:
             self._book.receive(self._socket.recv(zmq.NOBLOCK))
 
     def find_endpoint(self, connection: psycopg.Connection[Any]) -> None:
-        """As the daemon has noted it in the database; nothing while it has never run."""
+        """As the daemon has recorded it in the database; nothing if the daemon has never run."""
         row = plain_cursor(connection).execute(FIND_ENDPOINT).fetchone()
         if row and row[0]:
             self._endpoint = reachable(row[0], connection.info.host)
