@@ -33,7 +33,7 @@ class AdjustWorker : private ValueWorker {
   bool Change(const ValueId& value, std::int32_t change, const Window& window);
 
   const int runner_;
-  Backoff backoff_{2};                // windows: who waits for more records should not wait long
+  Backoff backoff_{2};                // windows: values that need more records should not wait long
   std::map<ValueId, double> totals_;  // of shared values at rest here, when last looked at
   ValueId resume_after_;              // where the last round's look at quiet values had to end
 };

@@ -96,7 +96,7 @@ def limits(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limited_by(measured: Mapping[str, Any], clients: int) -> str:
-    """In a word. Processors come first: who has the only lock works, too."""
+    """In a word. Processors come first: the holder of the only lock works, too."""
     if measured["cpu_busy"] >= SATURATED:
         return "processors"
     return "locks" if measured["lock_waiters"] >= clients * MANY else "commits"

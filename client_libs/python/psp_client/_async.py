@@ -327,7 +327,7 @@ class _Requests:
         while not self._book.is_empty():
             try:
                 await self._receive_or_send()
-            except zmq.ZMQError:  # who waits is told when the time limit is over
+            except zmq.ZMQError:  # the waiting call learns of it at its time limit
                 await asyncio.sleep(LOOK_INTERVAL_S)
 
     async def _receive_or_send(self) -> None:

@@ -80,7 +80,7 @@ def begin_statement(isolation: str, *, read_only: bool, by_request: bool) -> str
 
 
 def reachable(endpoint: str, database_host: str) -> str:
-    """The endpoint as a client can connect to it: who listens everywhere is where its PostgreSQL is."""
+    """The endpoint as a client can connect to it. A daemon that listens everywhere is at its PostgreSQL."""
     for everywhere in ("tcp://*:", "tcp://0.0.0.0:", "tcp://[::]:"):
         if endpoint.startswith(everywhere):
             host = "127.0.0.1" if database_host.startswith("/") or not database_host else database_host

@@ -91,10 +91,9 @@ BEGIN
     VALUES (ids[1], key, commits, aborts, response_ms);
 END $psp$;
 
--- Who waits for rows of MRVs now. A row that somebody waits for has a tuple lock: of those that wait for it, and of the
--- first in the queue, who waits for the transaction that holds the row itself.
--- At least so many: who has waited until a commit, only to find that another one was quicker, waits for that one's
--- transaction alone, and PostgreSQL does not tell because of which row.
+-- How many sessions wait for rows of MRVs now. Each of them waits for, or holds, a tuple lock: the first in the queue holds it
+-- and waits for the transaction that has changed the row. The true number may be larger: after a commit another session may
+-- be quicker, and then the first one waits for that session's transaction without a lock that names the row.
 CREATE FUNCTION psp_mrv.lock_waits(OUT column_id integer, OUT key text[], OUT waiters integer) RETURNS SETOF record
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $psp$
 #variable_conflict use_column

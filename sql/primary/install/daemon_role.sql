@@ -1,6 +1,6 @@
 -- The role as which psp-primary logs in, and its rights: on psp's tables, and to end sessions of an older psp-primary that it
--- replaces. Run after schema.sql and after each upgrade. Who runs it without the right to create roles connects the daemon
--- as the owner of the schema.
+-- replaces. Run after schema.sql and after each upgrade. Without the right to create roles it makes no role: then the daemon
+-- connects as the owner of the schema.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'psp_primary') THEN

@@ -1,4 +1,4 @@
-"""Local transactions in the way of the apply worker: who is ended, who is not, and with which error."""
+"""Local transactions in the way of the apply worker: which are ended, which are not, and with which error."""
 
 import threading
 from contextlib import suppress

@@ -62,7 +62,7 @@ def await_refusal(cluster: LocalCluster, name: str) -> None:
 
 
 def test_who_has_lost_transactions_is_not_let_in_again(tmp_path: Path) -> None:
-    """Also not when new transactions have their numbers; who has none of them goes on."""
+    """Also not when new transactions have their numbers; an SP that has none of them continues."""
     with adopted_pair([SCHEMA.read_text()]) as cluster:
         north, south = cluster.sps
         write(north, 0, "kept")

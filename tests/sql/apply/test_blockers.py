@@ -1,4 +1,4 @@
-"""Who holds up the apply worker: the SQL that sees it and ends them, on lock queues of our own."""
+"""Sessions that hold up the apply worker: the SQL that finds and ends them, on lock queues of our own."""
 
 import threading
 from collections.abc import Iterator

@@ -350,7 +350,7 @@ def test_lock_waits_show_who_is_wanted(pair: Pair) -> None:
 
 
 def test_nobody_waits_in_a_circle_where_little_is_left(pair: Pair) -> None:
-    """Who has waited for a record that then holds too little must not wait for the rest with it locked."""
+    """A session that got a record which then holds too little must not wait for the rest with it locked."""
     pair.run(SCHEMA)
     make(pair, "item.stock", records=2)
     pair.run("UPDATE psp_mrv.item_stock SET v = 0 WHERE id = 1 AND rk = 0")

@@ -1,4 +1,4 @@
-"""Who reaches what of psp (docs/security.md): ordinary roles, tables' owners, who may CREATE, the daemon."""
+"""Which role reaches what of psp (docs/security.md): ordinary roles, owners, CREATE, the daemon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster in views mode: adoption converts and seeds, who joins gets the same, release gives it back."""
+"""A cluster in views mode: adoption converts and seeds, joining gives the same, release gives it back."""
 
 from __future__ import annotations
 
