@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from psp.cluster.local import LocalCluster
-from psp.cluster.pgserver import PgServer
-from psp.cluster.ports import PortAllocator
+from psp.servers.pgserver import PgServer
+from psp.servers.ports import PortAllocator
 
 # The same promise as psp's: what was committed survives a crash.
 DURABLE = {"synchronous_commit": "on", "fsync": "on"}

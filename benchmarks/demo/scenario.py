@@ -10,12 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from psp.cluster import daemons, growth, processes
+from psp.cluster import daemons, growth
+from psp.cluster.configs import APP_ROLE
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
-from psp.cluster.pgserver import APP_ROLE, PgServer
-from psp.cluster.ports import PortAllocator
 from psp.cluster.verify import verify
 from psp.schema.model import Mode
+from psp.servers import processes
+from psp.servers.pgserver import PgServer
+from psp.servers.ports import PortAllocator
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.plain import plain_copy

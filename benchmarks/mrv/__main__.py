@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 
 from benchmarks.mrv import adaptive, comparison, pgbench, program, shop, targets
 from benchmarks.mrv.comparison import PLAIN, VIEW, Report

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psp.cluster import processes
 from psp.cluster.daemons import MRV_BINARY, daemon_name, start_daemon
-from psp.cluster.pgserver import PgServer
+from psp.servers import processes
+from psp.servers.pgserver import PgServer
 
 from benchmarks.mrv import comparison, pgbench, shop
 from benchmarks.mrv.comparison import PLAIN, VIEW, Report

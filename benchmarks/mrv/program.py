@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from psp.cluster.pgserver import PgServer
 from psp.output import PspError, console, table
+from psp.servers.pgserver import PgServer
 
 from benchmarks.mrv import heatmap, server
 from benchmarks.mrv.pgbench import PgbenchError

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from psp.cluster.pgserver import PgServer, give_to_server
-from psp.cluster.ports import PortAllocator
-from psp.cluster.temporary import TemporaryFolder
+from psp.servers.pgserver import PgServer, give_to_server
+from psp.servers.ports import PortAllocator
+from psp.servers.temporary import TemporaryFolder
 from psycopg import sql
 
 DURABLE = {"fsync": "on", "synchronous_commit": "on"}

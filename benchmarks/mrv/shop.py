@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import psycopg
-from psp.cluster.pgserver import PgServer
 from psp.mrv.create import Options, create
+from psp.servers.pgserver import PgServer
 
 STOCK = 1_000_000_000  # nobody runs out of it
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from psp.cluster import growth
-from psp.cluster.local import PRIMARY, LocalCluster, Options, Zone
-from psp.cluster.pgserver import APP_ROLE, PgServer
+from psp.cluster.configs import APP_ROLE, PRIMARY
+from psp.cluster.local import LocalCluster, Options, Zone
 from psp.schema.model import Mode
+from psp.servers.pgserver import PgServer
 from psp.waiting import wait_until
 
 from benchmarks.overhead import cpu

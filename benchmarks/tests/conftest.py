@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer, give_to_server
-from psp.cluster.ports import PortAllocator
-from psp.cluster.temporary import TemporaryFolder
+from psp.servers.pgserver import PgServer, give_to_server
+from psp.servers.ports import PortAllocator
+from psp.servers.temporary import TemporaryFolder
 from psycopg import sql
 
 from benchmarks.tpcc import runner

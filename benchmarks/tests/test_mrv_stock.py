@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 
 from benchmarks.mrv import __main__ as command
 from benchmarks.mrv import adaptive, comparison, cpu_busy, heatmap, pgbench, shop, targets

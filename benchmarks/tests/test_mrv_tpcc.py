@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer
 from psp.output import PspError
+from psp.servers.pgserver import PgServer
 
 from benchmarks.mrv import comparison
 from benchmarks.mrv import server as mrv_server

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 
 from benchmarks.tests.conftest import SMALL
 from benchmarks.tpcc import check, runner

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 
 from benchmarks.mrv import server as mrv_server
 from benchmarks.vacation import __main__ as command

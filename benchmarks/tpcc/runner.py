@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
-from psp.cluster.temporary import TemporaryFolder
 from psp.schema.model import Mode
+from psp.servers.temporary import TemporaryFolder
 from psycopg.conninfo import conninfo_to_dict
 
 SCRIPT = Path(__file__).with_name("tpcc.lua")

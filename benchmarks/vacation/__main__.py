@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psp.cluster.pgserver import PgServer
 from psp.output import PspError
+from psp.servers.pgserver import PgServer
 
 from benchmarks.mrv import comparison, program
 from benchmarks.mrv.comparison import PLAIN, VIEW, Report

@@ -8,7 +8,7 @@ from psp import __version__
 from psp.cluster.cli import app as cluster_app
 from psp.mrv.cli import app as mrv_app
 from psp.output import console
-from psp.primary_cli import app as primary_app
+from psp.primary.cli import app as primary_app
 from psp.schema.cli import app as schema_app
 
 app = typer.Typer(

@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from psp.cluster import growth, processes, verify
+from psp.cluster import growth, verify
 from psp.cluster.local import LocalCluster, Options, Zone
-from psp.cluster.processes import ProcessName
 from psp.schema.model import Mode
+from psp.servers import processes
+from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
 
 from tests.cluster.sites import Sites, cluster_for

@@ -13,9 +13,10 @@ from typing import Any, LiteralString
 
 import psycopg
 from psp import paths
-from psp.cluster import daemons, growth, processes
+from psp.cluster import daemons, growth
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
-from psp.cluster.processes import ProcessName
+from psp.servers import processes
+from psp.servers.processes import ProcessName
 from psp.sql_files import read_sql
 from psp.waiting import wait_until
 

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import psycopg
 from psp.cluster import growth, verify
+from psp.cluster.configs import APP_ROLE
 from psp.cluster.local import LocalCluster, Options, Zone
-from psp.cluster.pgserver import APP_ROLE
 from psp.output import PspError
 from psp.waiting import wait_until
 

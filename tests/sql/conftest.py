@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from psp.cluster.pgserver import PgServer, give_to_server
-from psp.cluster.ports import PortAllocator
-from psp.cluster.temporary import TemporaryFolder
+from psp.servers.pgserver import PgServer, give_to_server
+from psp.servers.ports import PortAllocator
+from psp.servers.temporary import TemporaryFolder
 
 from tests.sql.databases import APPLICATION, Pair, new_pair
 

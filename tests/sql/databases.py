@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import psycopg
-from psp.cluster.pgserver import PgServer
 from psp.paths import postgres_program
+from psp.primary.database import init_primary
 from psp.schema.adopt import Options, adopt
-from psp.schema.primary import init_primary
+from psp.servers.pgserver import PgServer
 
 APPLICATION = "application"  # an ordinary role: no superuser, owner of the tables that it creates
 _numbers = itertools.count(1)

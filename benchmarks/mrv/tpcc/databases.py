@@ -1,8 +1,8 @@
 """TPC-C's databases: a plain one, and a copy of it with the hot columns as Multi-Record Values."""
 
 import psycopg
-from psp.cluster.pgserver import PgServer
 from psp.mrv.create import Options, create
+from psp.servers.pgserver import PgServer
 from psycopg import sql
 
 from benchmarks.mrv.comparison import PLAIN, VIEW

@@ -13,7 +13,8 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from psp.cluster import growth, state, status, verify
-from psp.cluster.local import PRIMARY, LocalCluster, Options, Part, Zone
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster, Options, Part, Zone
 from psp.output import Json, PspError, console, print_json
 from psp.paths import postgres_program
 from psp.problems import errors_shown

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from psp import paths
-from psp.cluster import processes
-from psp.cluster.processes import ProcessName
+from psp.servers import processes
+from psp.servers.processes import ProcessName
 
 READY_TIMEOUT_S = 30
 DAEMON = "daemon"

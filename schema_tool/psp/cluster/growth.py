@@ -8,10 +8,10 @@ from psycopg.rows import scalar_row
 
 from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.output import PspError
+from psp.primary.database import mark_released
 from psp.schema.adopt import adopt_database
 from psp.schema.join import prepare_join
 from psp.schema.materialized import refresh
-from psp.schema.primary import mark_released
 from psp.waiting import WaitTimeout, wait_until
 
 JOIN_STALL_TIMEOUT_S = 60

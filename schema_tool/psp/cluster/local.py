@@ -19,25 +19,21 @@ from typing import Literal, Self
 import psycopg
 from psycopg import sql
 
-from psp.cluster import daemons, processes, state
-from psp.cluster.pgserver import (
-    APP_ROLE,
-    PRIMARY_ROLE,
-    SP_ROLE,
-    SUPERUSER,
+from psp.cluster import configs, daemons, state
+from psp.cluster.configs import APP_ROLE, PRIMARY, PRIMARY_DATABASE
+from psp.cluster.state import ClusterState, NodeState
+from psp.output import PspError
+from psp.primary.database import init_primary
+from psp.schema.model import Mode
+from psp.servers import folders, processes
+from psp.servers.pgserver import (
     PgServer,
     StopMode,
     give_to_server,
 )
-from psp.cluster.ports import PortAllocator
-from psp.cluster.state import ClusterState, NodeState
-from psp.cluster.temporary import TemporaryFolder, remove_tree
-from psp.output import PspError
-from psp.schema.model import Mode
-from psp.schema.primary import init_primary
+from psp.servers.ports import PortAllocator
+from psp.servers.temporary import TemporaryFolder, remove_tree
 
-PRIMARY = "primary"
-PRIMARY_DATABASE = "psp"
 # Every commit of the primary is on its disk; SPs may forget what the primary has.
 SYNCHRONOUS_COMMIT = {"primary": "on", "sp": "off"}
 
@@ -106,12 +102,12 @@ class LocalCluster:
         directory = (options.directory or state.default_directory(options.name)).resolve()
         cls._remove_remains(directory)
         ports = PortAllocator(options.port_base)
-        state.make_reachable(directory)
+        folders.make_reachable(directory)
         cluster = cls(
             ClusterState(
                 name=options.name,
                 directory=directory,
-                socket_dir=state.make_socket_dir(directory),
+                socket_dir=folders.make_socket_dir(directory),
                 database=options.database,
                 pg_settings=dict(options.pg_settings),
                 primary_options=dict(options.primary_options),
@@ -311,33 +307,11 @@ class LocalCluster:
 
     def primary_config(self) -> dict[str, object]:
         """The configuration of the primary's daemon."""
-        return {
-            "database": self.server(PRIMARY).socket_dsn(PRIMARY_DATABASE, PRIMARY_ROLE),
-            "listen": f"tcp://127.0.0.1:{self.state.node(PRIMARY).daemon_port}",
-            **self.state.primary_options,
-        }
+        return configs.primary_config(self.state, self.server(PRIMARY))
 
     def sp_config(self, name: str) -> dict[str, object]:
         """The configuration of an SP's daemon."""
-        node = self.state.node(name)
-        port = node.relay_port or self.state.node(PRIMARY).daemon_port
-        return {
-            "name": name,
-            "database": self.server(name).socket_dsn(self.state.database, self._daemon_role()),
-            "primary": f"tcp://127.0.0.1:{port}",
-            **self._by_mode(node),
-            **self.state.sp_options,
-        }
-
-    def _daemon_role(self) -> str:
-        """In views mode the daemon's workers still need a superuser (docs/security.md)."""
-        return SP_ROLE if self.state.mode == "native" else SUPERUSER
-
-    def _by_mode(self, node: NodeState) -> dict[str, object]:
-        """Where commits arrive: from PostgreSQL's hook, or from clients."""
-        if self.state.mode == "views":
-            return {"mode": "views", "client_listen": f"tcp://127.0.0.1:{node.client_port}"}
-        return {"hook_listen": f"unix:{self.state.socket_dir}/.s.PGSQL.{node.daemon_port}"}
+        return configs.sp_config(self.state, self.state.node(name), self.server(name))
 
     # ---- databases under psp --------------------------------------------------------------------
 

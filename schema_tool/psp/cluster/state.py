@@ -9,20 +9,18 @@ import fcntl
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from psp.cluster.pgserver import SOCKET_PATH_BYTES_MAX
 from psp.output import PspError
 from psp.schema.model import Mode
+from psp.servers.folders import base_directory
 
 STATE_FILE = "cluster.json"
 FORMAT = 1
-LONGEST_SOCKET = ".s.PGSQL.65535"
 
 Role = Literal["primary", "sp"]
 
@@ -99,38 +97,11 @@ def load(directory: Path) -> ClusterState | None:
     return ClusterState(**document, nodes=nodes)
 
 
-def base_directory() -> Path:
-    """Where clusters live if no folder is given: on disk, reachable for the servers' account, ours."""
-    base = Path("/var/tmp") / f"psp-{os.getuid()}"
-    make_reachable(base)
-    if base.stat().st_uid != os.getuid():
-        raise PspError(f"{base} belongs to another user", "give a folder of your own with --dir")
-    return base
-
-
-def make_reachable(folder: Path) -> None:
-    """Makes the folder, if there is none; the servers' account can look into it, with any umask."""
-    if not folder.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o755)
-
-
 def default_directory(name: str) -> Path:
     """The folder of the cluster of that name. PspError if that cannot be a folder's name."""
     if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) is None:
         raise PspError(f"{name!r} cannot be a cluster's name", "letters, digits, _, - and . can")
     return base_directory() / name
-
-
-def make_socket_dir(directory: Path) -> Path:
-    """A new folder in the cluster's, or with a short name elsewhere if the sockets' paths became too long."""
-    folder = directory / ".sockets"
-    if len(os.fsencode(folder / LONGEST_SOCKET)) <= SOCKET_PATH_BYTES_MAX:
-        folder.mkdir(exist_ok=True)
-    else:
-        folder = Path(tempfile.mkdtemp(prefix="psp-", dir="/tmp"))
-    folder.chmod(0o755)
-    return folder
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from psp.cluster.local import PRIMARY, LocalCluster, SpNode
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster, SpNode
 from psp.output import table
 
 # The daemon writes its status each second; older than this, it says nothing about now.

@@ -16,7 +16,8 @@ from psycopg.rows import dict_row, scalar_row
 from rich.console import Group
 from rich.text import Text
 
-from psp.cluster.local import PRIMARY, LocalCluster
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster
 from psp.output import PspError, console, print_json, table
 from psp.sql_files import read_sql
 from psp.waiting import WaitTimeout, wait_until

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from psp.cluster import verify
-from psp.cluster_key import write_cluster_key
 from psp.output import Json, console, print_json
+from psp.primary import members
+from psp.primary.cluster_key import write_cluster_key
+from psp.primary.database import init_primary, schema_version, upgrade_primary
 from psp.problems import errors_shown
-from psp.schema import members
-from psp.schema.primary import init_primary, schema_version, upgrade_primary
 
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the primary's PostgreSQL.")]
 

@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from rich.table import Table
 
 from psp.output import PspError, table
-from psp.schema import primary
+from psp.primary import database as primary
 from psp.sql_files import read_sql
 
 

@@ -16,8 +16,9 @@ import psycopg
 from psycopg import sql
 
 from psp.output import PspError
+from psp.primary import database as primary
 from psp.problems import RefusedError, has_errors
-from psp.schema import locks, modes, primary
+from psp.schema import locks, modes
 from psp.schema.catalog import read_database
 from psp.schema.dump import dump_schema
 from psp.schema.generate import TEXT_SETTINGS, CapturedTable, number_tables, row_query

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from psp.output import PspError
-from psp.schema import primary
+from psp.primary import database as primary
 from psp.sql_files import read_sql
 
 _SELF = """

@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 
 from psp.output import PspError
+from psp.primary import database as primary
 from psp.problems import has_errors
-from psp.schema import primary
 from psp.schema.catalog import read_database
 from psp.schema.generate import CapturedTable, captured
 from psp.schema.install import Identity, run_script

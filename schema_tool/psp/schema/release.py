@@ -11,7 +11,8 @@ from psycopg import sql
 
 from psp.mrv.ring import forget_part
 from psp.output import PspError
-from psp.schema import locks, primary
+from psp.primary import database as primary
+from psp.schema import locks
 from psp.schema.catalog import read_database
 from psp.schema.farewell import Farewell, Self, ask_primary, read_self, without_primary
 from psp.schema.keys import KEY_COLUMN

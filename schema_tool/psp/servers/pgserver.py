@@ -20,10 +20,6 @@ from psp.output import PspError
 from psp.paths import postgres_program
 
 SUPERUSER = "psp"
-APP_ROLE = "app"
-# As which the daemons log in: daemon_role.sql of sql/primary and sql/semi_primary.
-PRIMARY_ROLE = "psp_primary"
-SP_ROLE = "psp_semi_primary"
 START_TIMEOUT_S = 60
 SOCKET_PATH_BYTES_MAX = 107  # sockaddr_un.sun_path
 

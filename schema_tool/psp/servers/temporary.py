@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from psp.cluster import processes, state
-from psp.cluster.pgserver import PgServer
+from psp.servers import folders, processes
+from psp.servers.pgserver import PgServer
 
 PREFIX = "run-"
 
@@ -28,10 +28,10 @@ class TemporaryFolder:
     """
 
     def __init__(self, base: Path | None = None) -> None:
-        self._base = base or state.base_directory()
+        self._base = base or folders.base_directory()
         while True:
             with suppress(FileNotFoundError):  # somebody's `remove` took the empty base away: once more
-                state.make_reachable(self._base)
+                folders.make_reachable(self._base)
                 self.path, self._lock = _make(self._base)
                 break
         self.path.chmod(0o755)

@@ -5,7 +5,8 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-from psp.cluster.local import PRIMARY, LocalCluster, SpNode
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster, SpNode
 from psp.waiting import wait_until
 
 from tests.cluster.support import (

@@ -11,11 +11,12 @@ import psycopg
 import pytest
 from psp import paths
 from psp.cluster import daemons
-from psp.cluster.local import PRIMARY, LocalCluster
-from psp.cluster.processes import ProcessName
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster
 from psp.output import PspError
 from psp.paths import postgres_program
 from psp.schema.release import release
+from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
 
 from tests.cluster.support import WAIT_S, connect, execute, raises, start_second, wait_for_row

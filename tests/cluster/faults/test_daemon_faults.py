@@ -4,9 +4,10 @@ import threading
 
 import psycopg
 import pytest
-from psp.cluster.local import PRIMARY, LocalCluster, Zone
-from psp.cluster.processes import ProcessName
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster, Zone
 from psp.output import PspError
+from psp.servers.processes import ProcessName
 
 from tests.cluster.support import (
     CONNECTION_FAILURE,

@@ -4,9 +4,10 @@ import threading
 
 import psycopg
 import pytest
-from psp.cluster.local import PRIMARY, LocalCluster
-from psp.cluster.processes import ProcessName
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster
 from psp.output import PspError
+from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
 
 from tests.cluster.support import WAIT_S, connect, execute, start_second, wait_for_row, wait_streaming

@@ -6,8 +6,9 @@ from typing import LiteralString
 
 import psycopg
 from psp import paths
-from psp.cluster.local import PRIMARY, LocalCluster, SpNode
-from psp.cluster.pgserver import PgServer
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster, SpNode
+from psp.servers.pgserver import PgServer
 from psp.waiting import wait_until
 
 from tests.cluster.support import (

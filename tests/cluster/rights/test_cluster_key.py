@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from psp.cluster.local import LocalCluster, Options, Zone
-from psp.cluster_key import write_cluster_key
 from psp.output import PspError
+from psp.primary.cluster_key import write_cluster_key
 
 from tests.cluster.support import MakeCluster, execute, raises, retry, wait_for_row
 

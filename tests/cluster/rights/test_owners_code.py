@@ -10,13 +10,13 @@ from typing import LiteralString
 import psycopg
 import pytest
 from psp.cluster import verify
+from psp.cluster.configs import PRIMARY_ROLE, SP_ROLE
 from psp.cluster.local import LocalCluster
-from psp.cluster.pgserver import PRIMARY_ROLE, SP_ROLE
 from psp.waiting import wait_until
 
 from tests.cluster.support import WAIT_S, adopted_pair, connect, execute
 
-# psp.cluster.pgserver: the application's role, which owns the tables, and the superuser of the servers.
+# psp.cluster.configs: the application's role, which owns the tables, and the superuser of the servers.
 OWNER, SUPERUSER = "app", "psp"
 
 ATTACK = f"""

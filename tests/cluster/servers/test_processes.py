@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from psp.cluster import processes
-from psp.cluster.processes import ProcessName
 from psp.output import PspError
+from psp.servers import processes
+from psp.servers.processes import ProcessName
 
 READY_THEN_WAIT = "import signal; print('ready', flush=True); signal.pause()"
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + READY_THEN_WAIT

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psp.cluster import processes, state
-from psp.cluster.local import PRIMARY, LocalCluster, Options, Zone
+from psp.cluster import state
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster, Options, Zone
 from psp.output import PspError
+from psp.servers import processes
 
 from tests.cluster.support import MakeCluster
 

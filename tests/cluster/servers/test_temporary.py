@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from psp.cluster import processes
-from psp.cluster.local import PRIMARY, LocalCluster, Zone
-from psp.cluster.pgserver import PgServer
-from psp.cluster.temporary import TemporaryFolder
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster, Zone
+from psp.servers import processes
+from psp.servers.pgserver import PgServer
+from psp.servers.temporary import TemporaryFolder
 
 # A cluster, and as in the benchmarks one more server in its folder that the cluster does not know.
 MAKER = """
 import signal
 from psp.cluster.local import LocalCluster, Zone
-from psp.cluster.pgserver import PgServer
-from psp.cluster.ports import PortAllocator
+from psp.servers.pgserver import PgServer
+from psp.servers.ports import PortAllocator
 
 cluster = LocalCluster.temporary([Zone("a")])
 more = PgServer(cluster.state.directory / "more", PortAllocator().take(), cluster.state.socket_dir)

@@ -14,8 +14,10 @@ import psycopg
 import pytest
 import zmq
 from psp import paths
-from psp.cluster import daemons, processes
-from psp.cluster.local import PRIMARY, LocalCluster, SpNode
+from psp.cluster import daemons
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster, SpNode
+from psp.servers import processes
 from psp.waiting import wait_until
 from psp_client._messages import Kind, Status, read_reply, request
 

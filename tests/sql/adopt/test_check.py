@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer
 from psp.output import PspError
+from psp.primary.database import init_primary
 from psp.problems import Problem, RefusedError, has_errors
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
 from psp.schema.cli import app
-from psp.schema.primary import init_primary
 from psp.schema.rules import check
 from psp.schema.server import read_facts
+from psp.servers.pgserver import PgServer
 from typer.testing import CliRunner
 
 from tests.sql.databases import APPLICATION, Pair, Quiet

@@ -7,9 +7,9 @@ import pytest
 from psp.cli import app
 from psp.cluster import verify
 from psp.output import PspError
+from psp.primary.database import daemon_lock
 from psp.schema.catalog import read_database
 from psp.schema.join import prepare_join
-from psp.schema.primary import daemon_lock
 from typer.testing import CliRunner, Result
 
 from tests.sql.databases import Pair

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from psp.cli import app
+from psp.primary.database import daemon_lock
 from psp.schema.join import prepare_join
-from psp.schema.primary import daemon_lock
 from typer.testing import CliRunner
 
 from tests.sql.databases import Pair

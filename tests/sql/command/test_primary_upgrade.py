@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psp.cli import app
 from psp.output import PspError
-from psp.schema import primary
+from psp.primary import database as primary
 from typer.testing import CliRunner
 
 from tests.sql.databases import Pair

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 
 from tests.sql.databases import Pair, new_pair
 from tests.sql.refusals import refused

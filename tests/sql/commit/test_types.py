@@ -14,10 +14,10 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from psp.cluster.pgserver import PgServer
 from psp.schema.catalog import read_database
 from psp.schema.generate import TEXT_SETTINGS, number_tables, row_query
 from psp.schema.keys import quote
+from psp.servers.pgserver import PgServer
 
 from tests.sql.databases import Pair, new_pair
 from tests.sql.write_sets import entries, fields, written

@@ -10,9 +10,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer
 from psp.schema.generate import TEXT_SETTINGS
 from psp.schema.keys import LOOK_TYPES, Normalisation, normalised
+from psp.servers.pgserver import PgServer
 
 from tests.sql.databases import Pair, new_pair
 from tests.sql.vectors import VECTORS, cases, script

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 
 from tests.sql.databases import Pair, new_pair
 from tests.sql.guard.guarded import GUARDED

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 from psp.sql_files import read_sql
 
 from tests.sql.databases import Pair, new_pair

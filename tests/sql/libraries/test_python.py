@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import psp_client
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 from psp.waiting import wait_until
 from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 
 from tests.sql.databases import Pair, new_pair
 from tests.sql.mrv.columns import adjust, make, one

@@ -15,10 +15,10 @@ from typing import Any, LiteralString
 import psycopg
 import pytest
 from psp import paths
-from psp.cluster import processes
 from psp.cluster.daemons import MRV_BINARY, write_config
-from psp.cluster.processes import ProcessName
 from psp.output import PspError
+from psp.servers import processes
+from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
 
 from tests.sql.databases import Pair

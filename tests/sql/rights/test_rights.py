@@ -7,7 +7,7 @@ can reach from there.
 from __future__ import annotations
 
 import pytest
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 from psycopg import errors
 from psycopg.rows import dict_row
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import SP_ROLE, PgServer
+from psp.cluster.configs import SP_ROLE
 from psp.schema.release import release
+from psp.servers.pgserver import PgServer
 from psycopg import errors
 
 from tests.sql.databases import APPLICATION, Pair, new_pair

@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 import pytest
 from psp.cli import app as cli
-from psp.cluster.pgserver import PgServer
 from psp.output import PspError
 from psp.problems import RefusedError
 from psp.schema.catalog import read_database
@@ -18,6 +17,7 @@ from psp.schema.release import release
 from psp.schema.rules import check
 from psp.schema.server import read_facts
 from psp.schema.views.convert import Options, convert
+from psp.servers.pgserver import PgServer
 from psycopg import errors
 from typer.testing import CliRunner
 

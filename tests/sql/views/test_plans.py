@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from psp.cluster.pgserver import PgServer
 from psp.paths import home
+from psp.servers.pgserver import PgServer
 
 from tests.sql.databases import Pair, new_pair
 from tests.sql.views.converted import begin, convert_pair

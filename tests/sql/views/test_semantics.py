@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from psp.cluster.pgserver import PgServer
+from psp.servers.pgserver import PgServer
 from psp.waiting import wait_until
 
 from tests.sql.databases import Pair, new_pair

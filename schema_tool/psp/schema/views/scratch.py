@@ -10,14 +10,14 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from psp.cluster.pgserver import SUPERUSER, PgServer, give_to_server
-from psp.cluster.ports import PortAllocator
-from psp.cluster.temporary import TemporaryFolder
 from psp.output import PspError
 from psp.paths import postgres_program
 from psp.problems import Problem
 from psp.schema import locks
 from psp.schema.views.convert import Options, convert
+from psp.servers.pgserver import SUPERUSER, PgServer, give_to_server
+from psp.servers.ports import PortAllocator
+from psp.servers.temporary import TemporaryFolder
 
 DATABASE = "scratch"
 SETTINGS = {"fsync": "off", "shared_buffers": "16MB", "max_connections": "10", "autovacuum": "off"}
