@@ -1,5 +1,5 @@
 """What the documents claim must exist: linked and named files, make targets, every setting of the
-daemons, the tests that docs/thesis.md names, and the code and the tests of docs/decisions.
+daemons, the tests that docs/thesis.md and tests/README.md name, and the code and the tests of docs/decisions.
 
 The tables of settings in docs/operating.md are made from what the daemons themselves say under
 `--print-sample-config`: `make format` writes them (--fix), and lint makes them again and compares.
@@ -21,6 +21,7 @@ SETTING = re.compile(r"# (?P<about>.+)\n# (?P<type>.+); (?P<fallback>.+)\n(?:# )
 OPERATING = ROOT / "docs" / "operating.md"
 THESIS = ROOT / "docs" / "thesis.md"
 FILE_NAME = re.compile(r"[\w./-]+(?:/|\.(?:py|cc|h|sql|j2|lua|proto))")
+TESTS = ROOT / "tests"
 DECISIONS = ROOT / "docs" / "decisions"
 TEST_FILES = [ROOT / path for path in [*cpp_files(), *under(PYTHON_FOLDERS, ".py")] if "test" in path.name]
 DAEMONS = ("psp-primary", "psp-semi-primary", "psp-mrv")
@@ -154,6 +155,36 @@ def check_tests(names: list[str]) -> Iterator[str]:
             yield f"`{name}` is not in {', '.join(str(path.relative_to(ROOT)) for path in found)}"
 
 
+def check_promises() -> Iterator[str]:
+    """The last table of tests/README.md: what must hold, its tests, its mutations. It has all mutations."""
+    named: set[str] = set()
+    readme = (TESTS / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("\n| what must hold |")[2].splitlines()
+    for row in table[2:]:
+        what, tests, mutations = (cell.strip() for cell in row.strip("|").split("|"))
+        if not tests:
+            yield f"tests/README.md: no test shows: {what}"
+        # `cluster` and `sites` are fixtures: a name without a capital letter or an underscore is no test.
+        names = [name for name in re.findall(r"`([^`]+)`", tests) if re.search(r"[A-Z/_]", name)]
+        for problem in check_tests(names):
+            yield f"tests/README.md: {problem}"
+        named.update(re.findall(r"`([^`]+)`", mutations))
+    known = known_mutations()
+    yield from (f"tests/README.md: there is no mutation `{name}`" for name in sorted(named - known))
+    yield from (f"tests/README.md: the mutation `{name}` is in no row" for name in sorted(known - named))
+
+
+def known_mutations() -> set[str]:
+    """Those of the simulation and of the fuzzer, by the names that they have in the code."""
+    scenario = (TESTS / "simulation" / "scenario.h").read_text(encoding="utf-8")
+    enumeration = scenario.partition("enum class Mutation {")[2].partition("};")[0]
+    fuzzer = (TESTS / "fuzz" / "mutations.py").read_text(encoding="utf-8")
+    return {
+        *(name for name in re.findall(r"^  (k\w+)", enumeration, re.MULTILINE) if name != "kNone"),
+        *re.findall(r'\bMutation\(\s*"([^"]+)"', fuzzer),
+    }
+
+
 def settings_table(binary: Path) -> str:
     """A daemon's settings as a Markdown table, in the daemon's own words."""
     sample = subprocess.run(
@@ -195,7 +226,14 @@ def main() -> int:
     parser.add_argument("--build", default="build", help="the CMake build folder")
     parser.add_argument("--fix", action="store_true", help="write the tables of settings")
     options = parser.parse_args()
-    problems = [*check_links(), *check_paths(), *check_make_targets(), *check_thesis(), *check_decisions()]
+    problems = [
+        *check_links(),
+        *check_paths(),
+        *check_make_targets(),
+        *check_thesis(),
+        *check_promises(),
+        *check_decisions(),
+    ]
     problems += check_settings(ROOT / options.build, options.fix)
     for problem in problems:
         print(problem)
