@@ -9,8 +9,7 @@ from typing import Any
 import psycopg
 
 from psp.output import PspError
-from psp.schema.install import Stride
-from psp.schema.model import Mode
+from psp.schema.model import Mode, Stride
 from psp.schema.server import refuse_encoding
 from psp.sql_files import constant, read_sql
 

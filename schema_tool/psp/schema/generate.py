@@ -1,8 +1,8 @@
-"""Makes psp's SQL for a database: the contexts of the templates, and the rows of psp.tables."""
+"""Both modes: the contexts of the templates, the rows of psp.tables, and SQL for keys and images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,26 +21,10 @@ from psp.schema.model import Database, Index, Table
 from psp.schema.templates import dollar_quote, sql_templates
 
 CAPTURE_TEMPLATE = "capture.sql.j2"
-FIRST_FILES = (
-    "semi_primary.sql",
-    "owners.sql",
-    "apply_functions.sql",
-    "sequences.sql",
-    "schema.sql",
-    "replica_role.sql",
-    "hook.sql.j2",
-)
 GUARD_FILES = (
     "captured_relations.sql", "guarded_state.sql", "ddl_checks.sql", "ddl_guard.sql", "guard_watch.sql",
     "ddl_start.sql",
 )  # fmt: skip
-LAST_FILES = (
-    "function_owner.sql",
-    *GUARD_FILES,
-    "grants.sql.j2",
-    "daemon_role.sql",
-)  # after everything else: schema changes are refused then
-
 TEXT_SETTINGS = """
 SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO, MDY'; SET LOCAL intervalstyle = 'postgres';
 SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'; SET LOCAL lc_monetary = 'C';
@@ -160,32 +144,19 @@ def _normalised_filter(column: Mapping[str, Any], value: str) -> str:
     return normalised(column["normalise"], value, column["type"])
 
 
-def _environment() -> jinja2.Environment:
+def capture_templates() -> jinja2.Environment:
+    """The templates of native mode's objects, and of those that both modes have."""
     environment = sql_templates("native/install", "semi_primary/install")
     environment.filters["normalised"] = _normalised_filter
     environment.filters["literal"] = literal
     return environment
 
 
-def native_sql(tables: Iterable[CapturedTable], dblink_schema: str) -> list[str]:
-    """All of psp's SQL for a semi-primary but that of `closing_sql`, in the order to run it.
-
-    `dblink_schema`: quoted, the schema that has the dblink extension.
-    """
-    environment = _environment()
-    capture = environment.get_template(CAPTURE_TEMPLATE)
-    result = [environment.get_template(name).render(dblink=dblink_schema) for name in FIRST_FILES]
-    for captured_table in tables:
-        result.append(guard_sql(captured_table))
-        result.append(capture.render(captured_table.context))
-    return result
-
-
 def guard_sql(captured_table: CapturedTable, relation: str | None = None) -> str:
     """Functions of guards that call code of users. `relation`: the table, quoted, if it has another name."""
     table = captured_table.table
     return (
-        _environment()
+        capture_templates()
         .get_template("guard.sql.j2")
         .render(
             relation=relation or f"{quote(table.schema)}.{quote(table.name)}",
@@ -193,15 +164,6 @@ def guard_sql(captured_table: CapturedTable, relation: str | None = None) -> str
             quote=captured_table.context["quote"],
         )
     )
-
-
-def closing_sql(dblink_schema: str) -> list[str]:
-    """Who owns the functions; the event triggers that refuse schema changes; then who may do what.
-
-    `dblink_schema`: as for `native_sql`.
-    """
-    environment = _environment()
-    return [environment.get_template(name).render(dblink=dblink_schema) for name in LAST_FILES]
 
 
 # ---- copying ----------------------------------------------------------------------------------------------
@@ -224,4 +186,4 @@ def key_and_image(captured_table: CapturedTable, row: str) -> tuple[str, str]:
 
 
 def _macros(captured_table: CapturedTable) -> Any:
-    return _environment().get_template(CAPTURE_TEMPLATE).make_module(dict(captured_table.context))
+    return capture_templates().get_template(CAPTURE_TEMPLATE).make_module(dict(captured_table.context))

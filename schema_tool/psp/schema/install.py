@@ -1,4 +1,4 @@
-"""What adoption and joining share: psp's schema, strided sequences; native mode's capture of each table.
+"""Both modes: who a semi-primary is, its tables' numbers, its sequences' strides.
 
 Everything runs inside the caller's transaction.
 """
@@ -14,9 +14,8 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from psp.mrv.ring import prefer_own_part
-from psp.schema.generate import CapturedTable, closing_sql, native_sql
-from psp.schema.model import Sequence
+from psp.schema.generate import CapturedTable
+from psp.schema.model import Sequence, Stride
 
 
 @dataclass(frozen=True)
@@ -35,44 +34,9 @@ class Identity:
         return -1 if self.joining else 0
 
 
-@dataclass(frozen=True)
-class Stride:
-    """A sequence's place: SP number s draws base + increment * (s + slots * n)."""
-
-    schema: str
-    name: str
-    base: int
-    increment: int
-
-
 def run_script(connection: psycopg.Connection[Any], script: str) -> None:
     """Runs SQL of our own making (files, templates, a stored dump), any number of statements."""
     connection.execute(sql.SQL(script))
-
-
-def install(
-    connection: psycopg.Connection[Any],
-    identity: Identity,
-    tables: Iterable[CapturedTable],
-    strides: Iterable[Stride],
-    dblink_schema: str | None,
-) -> None:
-    """Creates psp and puts capture on the tables. `dblink_schema`: quoted, where the extension is already."""
-    tables = list(tables)
-    connection.execute("SET LOCAL client_min_messages = warning")
-    connection.execute("SET LOCAL search_path = ''")  # so that nothing of the user's is found by a bare name
-    connection.execute("CREATE SCHEMA psp")
-    if dblink_schema is None:
-        dblink_schema = "psp"
-        connection.execute("CREATE EXTENSION dblink SCHEMA psp")
-    for script in native_sql(tables, dblink_schema):
-        run_script(connection, script)
-    identify(connection, identity, strides)
-    store_tables(connection, tables)
-    create_apply_functions(connection)
-    prefer_own_part(connection, identity.sp_id, identity.slots)
-    for script in closing_sql(dblink_schema):
-        run_script(connection, script)
 
 
 def identify(connection: psycopg.Connection[Any], identity: Identity, strides: Iterable[Stride]) -> None:

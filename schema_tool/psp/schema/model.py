@@ -284,3 +284,13 @@ class Database:
         """The type under all domains; any other type as it is."""
         found = self.types[type_oid]
         return self.plain_type(found.base) if found.kind == "d" else found
+
+
+@dataclass(frozen=True)
+class Stride:
+    """A sequence's place: SP number s draws base + increment * (s + slots * n)."""
+
+    schema: str
+    name: str
+    base: int
+    increment: int

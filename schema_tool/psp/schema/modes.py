@@ -11,11 +11,12 @@ from typing import Any
 import psycopg
 
 from psp.problems import Problem, sort
-from psp.schema import install as native
 from psp.schema import rules
 from psp.schema.generate import CapturedTable
-from psp.schema.install import Identity, Stride
-from psp.schema.model import Database, Mode
+from psp.schema.install import Identity
+from psp.schema.model import Database, Mode, Stride
+from psp.schema.native import install as native
+from psp.schema.native import rules as native_rules
 from psp.schema.server import ServerFacts, read_facts
 from psp.schema.views import convert as views
 
@@ -30,7 +31,7 @@ def check(
     """All that stands in the way of adoption in that mode, errors first."""
     facts = read_facts(connection)
     if mode == "native":
-        return rules.check(database, facts, slots, add_keys)
+        return native_rules.check(database, facts, slots, add_keys)
     found = views.check(connection, database, drop_foreign_keys=drop_foreign_keys, add_keys=add_keys)
     return sort([*rules.check_cluster(database, facts, slots), *found])
 
@@ -38,7 +39,7 @@ def check(
 def check_empty(database: Database, facts: ServerFacts, mode: Mode) -> list[Problem]:
     """What is wrong with the server of an empty database that is to join."""
     if mode == "native":
-        return rules.check(database, facts, slots=1, add_keys=False)
+        return native_rules.check(database, facts, slots=1, add_keys=False)
     return rules.check_cluster(database, facts, slots=1)
 
 

@@ -1,11 +1,11 @@
-"""What stands in the way of adoption."""
+"""What stands in the way of adoption, in the server, the tables and the sequences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from psp.paths import POSTGRES_MIN_VERSION
-from psp.problems import Problem, sort
+from psp.problems import Problem
 from psp.schema.keys import KeyRefusedError, add_key_clause, key_column_type, normalisation
 from psp.schema.model import FIRST_USER_OID, LOCAL_OID_TYPES, Column, Database, Index, Sequence, Table
 from psp.schema.server import ServerFacts
@@ -15,13 +15,6 @@ SERVER_LOCAL_TYPES = frozenset({"oid", "xid", "cid", "tid", "xid8", "pg_lsn", "p
 
 SEQUENCE_VALUES_MIN = 1000
 """Fewer values left for each SP than this, or than a tenth of all, are worth a warning."""
-
-
-def check(database: Database, facts: ServerFacts, slots: int, add_keys: bool) -> list[Problem]:
-    """All problems, errors first. With `add_keys`, tables that can be given a primary key need none."""
-    found = [*check_cluster(database, facts, slots), *_dblink(database, facts)]
-    found += [p for table in database.tables for p in _table(database, table, add_keys)]
-    return sort(found)
 
 
 def check_cluster(database: Database, facts: ServerFacts, slots: int) -> list[Problem]:
@@ -87,23 +80,11 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     )
 
 
-def _dblink(database: Database, facts: ServerFacts) -> Iterator[Problem]:
-    where = f"database {database.name}"
-    if not facts.dblink_schema and not facts.dblink_available:
-        yield Problem("error", where, "the extension dblink is not available",
-                      "install PostgreSQL's contrib modules (Debian: postgresql-contrib)")  # fmt: skip
-    if facts.dblink_public and not facts.adopted:
-        yield Problem("error", where,
-                      "every role may execute dblink's functions: it can talk to the daemon's port, and by "
-                      "opening a connection in place of psp's learn the token that the daemon asks for",
-                      "REVOKE EXECUTE on dblink's functions FROM PUBLIC, or DROP EXTENSION dblink: psp then "
-                      "installs it for itself only")  # fmt: skip
-
-
 # ---- tables -----------------------------------------------------------------------------------------------
 
 
-def _table(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:
+def check_table(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:
+    """Native mode: what is wrong with a table. With `add_keys` it needs no primary key if it can have one."""
     for trigger in table.triggers:
         if trigger.enabled in "AR" and trigger.deferrable:
             yield Problem("error", f"trigger {trigger.name} on {table.label}",

@@ -11,7 +11,7 @@ from psp.problems import Problem, RefusedError, has_errors
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
 from psp.schema.cli import app
-from psp.schema.rules import check
+from psp.schema.native.rules import check
 from psp.schema.server import read_facts
 from psp.servers.pgserver import PgServer
 from typer.testing import CliRunner

@@ -13,8 +13,8 @@ from psp.output import PspError
 from psp.problems import RefusedError
 from psp.schema.catalog import read_database
 from psp.schema.locks import BlockedError
+from psp.schema.native.rules import check
 from psp.schema.release import release
-from psp.schema.rules import check
 from psp.schema.server import read_facts
 from psp.schema.views.convert import Options, convert
 from psp.servers.pgserver import PgServer

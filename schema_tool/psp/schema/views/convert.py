@@ -16,14 +16,13 @@ from psp.schema.catalog import read_database
 from psp.schema.generate import TEXT_SETTINGS, CapturedTable, number_tables
 from psp.schema.install import (
     Identity,
-    Stride,
     create_apply_functions,
     identify,
     run_script,
     store_tables,
 )
 from psp.schema.keys import quote
-from psp.schema.model import Database
+from psp.schema.model import Database, Stride
 from psp.schema.rules import not_superuser
 from psp.schema.server import read_facts
 from psp.schema.views.catalog import Check, Grant, Unique, read_details, read_schema

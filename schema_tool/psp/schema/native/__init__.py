@@ -1,0 +1,1 @@
+"""Native mode: triggers capture what the tables' writers do, and a hook at COMMIT sends it."""
