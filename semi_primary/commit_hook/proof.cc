@@ -14,8 +14,14 @@ std::string Sha256(std::string_view bytes) {
   return digest;
 }
 
+Proofs ProofsOf(std::string_view token, std::string_view message) {
+  const std::string digits = EncodeHex(Sha256(std::string(token).append(message)));
+  const std::size_t half = digits.size() / 2;
+  return {digits.substr(0, half), digits.substr(half)};
+}
+
 std::string Proof(std::string_view token, std::string_view message) {
-  return EncodeHex(Sha256(std::string(token) + Sha256(message)));
+  return ProofsOf(token, message).request;
 }
 
 bool EqualInConstantTime(std::string_view a, std::string_view b) {

@@ -11,8 +11,16 @@ namespace psp {
 // The 32 bytes of SHA-256 (FIPS 180-4).
 std::string Sha256(std::string_view bytes);
 
-// Sha256(token + Sha256(message)) as 64 hexadecimal digits: who has the proof of one message cannot make that
-// of a longer one. The same as psp.proof (sql/native/install/hook.sql.j2).
+// The halves of Sha256(token + message), 32 hexadecimal digits each. Who has one half knows nothing of the
+// other, and cannot make the proof of a longer message either. The same as psp.proofs (sql/native/install/hook_daemon.sql.j2).
+struct Proofs {
+  std::string request;
+  std::string answer;
+};
+
+Proofs ProofsOf(std::string_view token, std::string_view message);
+
+// The proof of a request, or of a message of the daemon's own.
 std::string Proof(std::string_view token, std::string_view message);
 
 // Takes as long for a wrong value as for the right one.

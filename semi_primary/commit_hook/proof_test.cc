@@ -15,7 +15,12 @@ TEST(ProofTest, DependsOnTokenAndMessage) {
   EXPECT_EQ(Proof("secret", "a"), Proof("secret", "a"));
   EXPECT_NE(Proof("secret", "a"), Proof("secret", "b"));
   EXPECT_NE(Proof("secret", "a"), Proof("guess", "a"));
-  EXPECT_EQ(Proof("secret", "").size(), 64U);
+}
+
+TEST(ProofTest, TheAnswersIsTheOtherHalf) {
+  const Proofs proofs = ProofsOf("secret", "a");
+  EXPECT_EQ(proofs.request, Proof("secret", "a"));
+  EXPECT_EQ(proofs.request + proofs.answer, EncodeHex(Sha256("secreta")));
 }
 
 TEST(EqualInConstantTimeTest, LengthAndBytes) {

@@ -15,7 +15,6 @@ constexpr std::size_t kSmallMessageBytesMax = 16384;
 constexpr std::size_t kRequestHeadBytesMax = 65536;  // everything in a commit request but the write-set
 constexpr std::size_t kBusyBytesMax = 65536;         // what a client may send while it waits for a reply
 constexpr std::size_t kIdleBufferBytes = 4096;
-constexpr std::size_t kAnswerProofDigits = 32;  // libpq keeps 63 bytes of a command's tag
 
 UserError Malformed(std::string what) { return {"08P01", "malformed message: " + std::move(what), "", ""}; }
 
@@ -173,7 +172,7 @@ void HookProtocol::Wait(HookRequest request) {
 }
 
 void HookProtocol::Commit(CommitRequest request) {
-  committing_ = request.tx_id;
+  answer_proof_ = request.answer_proof;
   if (request.assembled.doubts.empty()) return Wait(std::move(request));
   doubtful_ = std::move(request);
   wire::AppendCommandComplete(&output_, "PSP DOUBTS");
@@ -237,9 +236,8 @@ std::optional<HookRequest> HookProtocol::TakeRequest() { return std::exchange(re
 
 void HookProtocol::ReplyCommitted(GlobalT global_t) {
   if (state_ != State::kBusy) return;
-  const std::string proof = Proof(options_.token, "answer " + committing_.ToText());
-  wire::AppendCommandComplete(&output_,
-                              "PSP " + std::to_string(global_t) + " " + proof.substr(0, kAnswerProofDigits));
+  // libpq keeps 63 bytes of a command's tag.
+  wire::AppendCommandComplete(&output_, "PSP " + std::to_string(global_t) + " " + answer_proof_);
   Ready();
   Advance();
 }

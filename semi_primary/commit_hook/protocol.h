@@ -78,7 +78,7 @@ class HookProtocol {
   std::string problem_;
   std::optional<HookRequest> request_;
   std::optional<CommitRequest> doubtful_;  // waits for its rows
-  TxId committing_;                        // of the last commit request
+  std::string answer_proof_;               // of the last commit request
 };
 
 }  // namespace psp

@@ -14,6 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kTx = "00112233-4455-6677-8899-aabbccddeeff";
+constexpr const char* kCommitHead = "00112233-4455-6677-8899-aabbccddeeff 10 -";
 
 std::string Startup(std::uint32_t code, std::string_view parameters = "") {
   std::string out;
@@ -53,8 +54,8 @@ class HookProtocolTest : public ::testing::Test {
     const std::string request = std::string("outcome ") + kTx;
     return Message('Q', request + " " + Proof("secret", request));
   }
-  // A request that captures key `a` of table 7 as often as `times` says.
-  static std::string Commit(int times) {
+  // The captures of a transaction that captured key `a` of table 7 as often as `times` says.
+  static std::string Chunks(int times) {
     std::string id;
     AppendInt32(&id, 7);
     std::string entry;
@@ -63,9 +64,15 @@ class HookProtocolTest : public ::testing::Test {
     for (int i = 0; i < times; ++i) {
       AppendRecord(&chunks, {{kOidCid, id}, {kOidInt4, id}, {kOidChar, "d"}, {kOidBytea, entry}});
     }
-    const std::string head = std::string(kTx) + " 10 -";
-    return Message('Q',
-                   "commit " + head + " " + Proof("secret", head + Sha256(chunks)) + " " + EncodeHex(chunks));
+    return chunks;
+  }
+  static Proofs ProofsOfCommit(const std::string& chunks) {
+    return ProofsOf("secret", std::string(kCommitHead) + Sha256(chunks));
+  }
+  static std::string Commit(int times) {
+    const std::string chunks = Chunks(times);
+    return Message('Q', "commit " + std::string(kCommitHead) + " " + ProofsOfCommit(chunks).request + " " +
+                            EncodeHex(chunks));
   }
   static std::string Rows(const std::string& found) {
     const std::string head = std::string("rows ") + kTx + " ";
@@ -136,8 +143,8 @@ TEST_F(HookProtocolTest, RequestAndReply) {
   EXPECT_EQ(Types(protocol_.TakeOutput()), "TDCZ");
   Send(Commit(1));
   protocol_.ReplyCommitted(42);
-  const std::string proof = Proof("secret", std::string("answer ") + kTx).substr(0, 32);
-  EXPECT_EQ(protocol_.TakeOutput(), Message('C', "PSP 42 " + proof) + std::string("Z\0\0\0\5I", 6));
+  EXPECT_EQ(protocol_.TakeOutput(),
+            Message('C', "PSP 42 " + ProofsOfCommit(Chunks(1)).answer) + std::string("Z\0\0\0\5I", 6));
   Send(Outcome());
   protocol_.ReplyError({"40001", "conflict", "detail", "hint"});
   const std::string error = protocol_.TakeOutput();

@@ -52,8 +52,13 @@ UserError WrongProof() {
           "Only psp's own functions may commit. The token stands in psp.identity of the daemon's database."};
 }
 
+struct ProvenBytes {
+  std::string bytes;
+  std::string answer_proof;
+};
+
 // The bytes of the last word, if they are proved.
-Result<std::string, UserError> TakeProvenBytes(std::string_view rest, std::string_view token,
+Result<ProvenBytes, UserError> TakeProvenBytes(std::string_view rest, std::string_view token,
                                                std::string_view head, std::size_t bytes_max) {
   const std::string_view proof = TakeWord(&rest);
   const std::string_view hex = TakeWord(&rest);
@@ -61,8 +66,9 @@ Result<std::string, UserError> TakeProvenBytes(std::string_view rest, std::strin
   if (hex.size() / 2 > bytes_max) return WriteSetTooLarge(hex.size() / 2, bytes_max);
   auto bytes = DecodeHex(hex);
   if (!bytes) return Malformed("the bytes are not hexadecimal");
-  if (!EqualInConstantTime(proof, Proof(token, std::string(head) + Sha256(*bytes)))) return WrongProof();
-  return std::move(*bytes);
+  Proofs proofs = ProofsOf(token, std::string(head) + Sha256(*bytes));
+  if (!EqualInConstantTime(proof, proofs.request)) return WrongProof();
+  return ProvenBytes{std::move(*bytes), std::move(proofs.answer)};
 }
 
 Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::string_view token,
@@ -76,15 +82,16 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::string_vi
   auto seen = ParseSeen(TakeWord(&rest), *watermark);
   if (!seen) return Malformed("the seen list is not ascending above the watermark");
   const std::string_view head = all.substr(0, all.size() - rest.size() - 1);
-  const auto bytes = TakeProvenBytes(rest, token, head, write_set_bytes_max);
-  if (!bytes) return bytes.error();
-  auto assembled = AssembleWriteSet(*bytes);
+  auto proven = TakeProvenBytes(rest, token, head, write_set_bytes_max);
+  if (!proven) return proven.error();
+  auto assembled = AssembleWriteSet(proven->bytes);
   if (!assembled) return Malformed("the write-set: " + assembled.error());
   request.tx_id = *tx_id;
   request.watermark = *watermark;
   request.seen = std::move(*seen);
   request.assembled = std::move(*assembled);
-  request.write_set_bytes = bytes->size();
+  request.write_set_bytes = proven->bytes.size();
+  request.answer_proof = std::move(proven->answer_proof);
   return HookRequest(std::move(request));
 }
 
@@ -95,7 +102,7 @@ Result<HookRequest, UserError> ParseRows(std::string_view rest, std::string_view
   if (!tx_id) return Malformed("the tx id is no uuid");
   auto found = TakeProvenBytes(rest, token, "rows " + std::string(id) + " ", write_set_bytes_max);
   if (!found) return found.error();
-  return HookRequest(RowsRequest{*tx_id, std::move(*found)});
+  return HookRequest(RowsRequest{*tx_id, std::move(found->bytes)});
 }
 
 Result<HookRequest, UserError> ParseOutcome(std::string_view rest, std::string_view token) {

@@ -28,6 +28,7 @@ struct CommitRequest {
   std::vector<GlobalT> seen;  // ascending, all > watermark
   AssembledWriteSet assembled;
   std::size_t write_set_bytes = 0;
+  std::string answer_proof;  // goes with the decision
 };
 
 struct DoubtsRequest {

@@ -6,7 +6,6 @@
 -- Open transactions that have written. Unlogged: they do not survive a crash, nor must these rows.
 CREATE UNLOGGED TABLE psp.commit_intent (
     xid     xid8 PRIMARY KEY,
-    tx_id   uuid,                            -- by which the primary and psp.outcome know it; null: filler
     step    smallint NOT NULL DEFAULT 0,     -- 0: written; 1: COMMIT said, the hook waits for other deferred triggers
     decided boolean NOT NULL DEFAULT false,  -- being decided: nothing more may be written
     filler  boolean NOT NULL DEFAULT false   -- see psp.clean

@@ -169,9 +169,9 @@ def test_proof_of_a_request(native: Pair, request_of: dict[str, str]) -> None:
         connection.execute("SET LOCAL search_path = pg_catalog")
         proof = one(
             connection,
-            "SELECT psp.proof(%s::text, convert_to(%s::text, 'UTF8') || sha256(%s::bytea))"
+            "SELECT psp.proof(%s::text, %s::text, sha256(%s::bytea))"
             if "bytes" in request_of
-            else "SELECT psp.proof(%s::text, convert_to(%s::text, 'UTF8'))",
+            else "SELECT psp.proof(%s::text, %s::text)",
             token,
             request_of["proven"],
             *([bytes.fromhex(request_of["bytes"])] if "bytes" in request_of else []),

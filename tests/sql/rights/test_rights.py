@@ -86,7 +86,7 @@ FORBIDDEN = [
     "UPDATE psp.watermark SET watermark = 100",
     "TRUNCATE psp.write_set",
     "SELECT psp.refuse_commit(true, 1)",
-    "SELECT psp.end_disturbed_commit(gen_random_uuid(), 1, true, '', '', '', '')",
+    "SELECT psp.end_disturbed_commit(gen_random_uuid(), '', '', '', '', '', '')",
     "SELECT psp.look_again(gen_random_uuid())",
     "SELECT psp.look_1('{}', '{}')",
     "SELECT psp.proof('x', '')",

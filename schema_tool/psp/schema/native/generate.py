@@ -13,7 +13,10 @@ FIRST_FILES = (
     "sequences.sql",
     "schema.sql",
     "replica_role.sql",
+    "hook_daemon.sql.j2",
+    "hook_refusals.sql",
     "hook.sql.j2",
+    "functions.sql.j2",
 )
 LAST_FILES = (
     "function_owner.sql",

@@ -1,0 +1,126 @@
+-- What the commit hook refuses, and the first and the last write of a transaction.
+-- These functions are called by SECURITY DEFINER functions with a fixed search_path only.
+
+-- Raises what stands in the way of sending a transaction that has written.
+CREATE FUNCTION psp.refuse_commit(adopted boolean, bytes bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT adopted THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'serialization_failure',
+            MESSAGE = 'psp: the transaction is older than the adoption of this database by psp',
+            HINT = 'Retry the transaction.';
+    END IF;
+    RAISE EXCEPTION USING
+        ERRCODE = 'program_limit_exceeded',
+        MESSAGE = format('psp: the write-set of %s bytes is too large', bytes),
+        HINT = 'Split the transaction into smaller ones.';
+END $$;
+
+-- Refuses what can still fail, or run an application's code, after the deferred triggers of a COMMIT: by then the
+-- transaction would be committed everywhere else. Foreign tables: postgres_fdw commits at their server later still, or loses its
+-- connection then; file_fdw does nothing at COMMIT. (Foreign keys between temporary tables are refused by the DDL guard.)
+CREATE FUNCTION psp.refuse_what_runs_later() RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    cursors text := (SELECT string_agg(quote_ident(name), ', ') FROM pg_cursor()
+                      WHERE is_holdable AND creation_time >= least(transaction_timestamp(), statement_timestamp()));
+    foreign_table text := (SELECT min(l.relation::regclass::text)
+                             FROM pg_locks l
+                             JOIN pg_foreign_table t ON t.ftrelid = l.relation
+                             JOIN pg_foreign_server s ON s.oid = t.ftserver
+                             JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw
+                             LEFT JOIN pg_proc h ON h.oid = w.fdwhandler
+                            WHERE l.pid = pg_backend_pid() AND h.proname IS DISTINCT FROM 'file_fdw_handler');
+BEGIN
+    IF psp.is_prepare(current_query()) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'feature_not_supported',
+            MESSAGE = 'psp: PREPARE TRANSACTION is not supported for transactions that write',
+            HINT = 'Use COMMIT.';
+    ELSIF cursors IS NOT NULL THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'feature_not_supported',
+            MESSAGE = 'psp: a transaction that writes cannot leave a cursor WITH HOLD behind',
+            DETAIL = format('PostgreSQL would run the rest of the query of %s after the transaction is decided.', cursors),
+            HINT = 'Close the cursor before COMMIT, or declare it in a transaction of its own.';
+    ELSIF foreign_table IS NOT NULL THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'feature_not_supported',
+            MESSAGE = 'psp: a transaction that writes cannot use foreign tables',
+            DETAIL = format('The server of %s would be asked to commit after the transaction is decided, and may fail.', foreign_table),
+            HINT = 'Use foreign tables in a transaction of their own, for example to fill a temporary table.';
+    END IF;
+END $$;
+
+-- Whether a client's message has a PREPARE TRANSACTION in it. Deferred triggers run at PREPARE, too, and nothing but the
+-- message's text tells. Comments, strings and names are taken out, from left to right. Where PostgreSQL may have read the
+-- message otherwise (backslashes, dollar quotes, comments inside comments), the two words alone decide.
+CREATE FUNCTION psp.is_prepare(message text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    words CONSTANT text := E'prepare(\\s|--[^\\n\\r]*|/\\*.*\\*/)*transaction';
+    token CONSTANT text := E'--[^\\n\\r]*|/\\*([^*/]|\\*(?!/)|/(?!\\*))*\\*/|''(''''|[^''])*''|"(""|[^"])*"';
+    bare  text;
+BEGIN
+    IF message IS NULL OR message !~* words THEN
+        RETURN false;
+    ELSIF message ~ E'\\\\|\\$\\w*\\$' THEN
+        RETURN true;
+    END IF;
+    bare := regexp_replace(message, token, ' ', 'g');
+    RETURN bare ~ E'/\\*' OR bare ~* E'prepare\\s+transaction';
+END $$;
+
+-- A step of the commit hook that few transactions take. PostgreSQL refuses psp's own writes in a transaction that was made
+-- read-only after it had written. If constraints were made immediate (SET CONSTRAINTS ALL IMMEDIATE), the event runs at once,
+-- nested in another one: it is queued again, deferred, and waits for the real COMMIT.
+CREATE FUNCTION psp.postpone_commit(intent psp.commit_intent) RETURNS psp.commit_intent
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF intent.filler THEN
+        RETURN NULL;
+    ELSIF current_setting('transaction_read_only') = 'on' THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'read_only_sql_transaction',
+            MESSAGE = 'psp: a transaction that has written cannot be made read-only',
+            HINT = 'Leave out SET TRANSACTION READ ONLY.';
+    END IF;
+    SET CONSTRAINTS psp.psp_commit DEFERRED;
+    UPDATE psp.commit_intent SET step = 0 WHERE xid = intent.xid;
+    RETURN NULL;
+END $$;
+
+-- Raises why a transaction may not write (any more).
+CREATE FUNCTION psp.refuse_write(x xid8, decided boolean) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tx uuid;
+BEGIN
+    IF decided THEN
+        SELECT psp.id_of_own_transaction(i.token, x) INTO tx FROM psp.identity i;
+        RAISE EXCEPTION USING
+            ERRCODE = 'transaction_resolution_unknown',
+            MESSAGE = 'psp: the transaction is being committed, nothing more can be written in it',
+            DETAIL = format('What transaction %s wrote before may have been committed or not.', tx),
+            HINT = format('SELECT psp.outcome(%L) tells which.', tx);
+    END IF;
+    RAISE EXCEPTION USING
+        ERRCODE = 'feature_not_supported',
+        MESSAGE = 'psp: SERIALIZABLE transactions cannot write',
+        DETAIL = 'Reads of other semi-primaries are not certified, so SERIALIZABLE would not mean what it says.',
+        HINT = 'Use REPEATABLE READ.';
+END $$;
+
+-- The first write of a transaction, or a write that comes too late. Called by the capture functions when
+-- psp.commit_intent holds no row of the transaction, or one that is past writing. (A SET clause would cost more than the
+-- rest.)
+CREATE FUNCTION psp.begin_intent(x xid8, decided boolean) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF decided OR pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN
+        RETURN psp.refuse_write(x, decided);
+    END IF;
+    INSERT INTO psp.commit_intent (xid) VALUES (x);
+    RETURN false;
+END $$;
