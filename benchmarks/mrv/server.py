@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from psp.servers.pgserver import PgServer, give_to_server
-from psp.servers.ports import PortAllocator
-from psp.servers.temporary import TemporaryFolder
+from psp.servers.pgserver import PgServer
+from psp.servers.temporary import temporary_server
 from psycopg import sql
 
 DURABLE = {"fsync": "on", "synchronous_commit": "on"}
@@ -15,16 +14,8 @@ DURABLE = {"fsync": "on", "synchronous_commit": "on"}
 @contextmanager
 def throw_away_server(clients_max: int) -> Iterator[PgServer]:
     """A durable PostgreSQL that is removed at the end."""
-    with TemporaryFolder() as folder:
-        give_to_server(folder.path)
-        settings = {**DURABLE, "max_connections": str(clients_max + 20)}
-        server = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, settings)
-        server.create()
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    with temporary_server({**DURABLE, "max_connections": str(clients_max + 20)}) as server:
+        yield server
 
 
 def set_commit_delay(dsn: str, delay_ms: float) -> None:

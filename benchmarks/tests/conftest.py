@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
-from psp.servers.pgserver import PgServer, give_to_server
-from psp.servers.ports import PortAllocator
-from psp.servers.temporary import TemporaryFolder
+from psp.servers.pgserver import PgServer
+from psp.servers.temporary import temporary_server
 from psycopg import sql
 
 from benchmarks.tpcc import runner
@@ -17,11 +16,7 @@ SMALL = Scale(warehouses=2, items=1000, customers=100)
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PgServer]:
-    with TemporaryFolder() as folder:
-        give_to_server(folder.path)
-        running = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, {"fsync": "off"})
-        running.create()
-        running.start()
+    with temporary_server({"fsync": "off"}) as running:
         yield running
 
 

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,30 +41,6 @@ def adopted_pair(scripts: Iterable[str], options: Options | None = None) -> Iter
                 connection.execute(script.encode())
         growth.adopt(cluster)
         yield cluster
-
-
-@contextmanager
-def running(*bodies: Callable[[], object]) -> Iterator[None]:
-    """Each in a thread. They have ended when the block has been left; the first exception is raised then."""
-    problems: list[BaseException] = []
-
-    def guarded(body: Callable[[], object]) -> None:
-        try:
-            body()
-        except BaseException as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=guarded, args=(body,)) for body in bodies]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        for thread in threads:
-            thread.join(2 * WAIT_S)
-    assert not any(thread.is_alive() for thread in threads), "a client hangs"
-    if problems:
-        raise problems[0]
 
 
 def connect(sp: SpNode, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from psp.servers.pgserver import PgServer, give_to_server
-from psp.servers.ports import PortAllocator
-from psp.servers.temporary import TemporaryFolder
+from psp.servers.pgserver import PgServer
+from psp.servers.temporary import temporary_server
 
 from tests.sql.databases import APPLICATION, Pair, new_pair
 
@@ -15,11 +14,7 @@ from tests.sql.databases import APPLICATION, Pair, new_pair
 @pytest.fixture(scope="session")
 def server() -> Iterator[PgServer]:
     settings = {"fsync": "off", "max_prepared_transactions": "5", "shared_buffers": "32MB"}
-    with TemporaryFolder() as folder:
-        give_to_server(folder.path)
-        found = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, settings)
-        found.create()
-        found.start()
+    with temporary_server(settings) as found:
         found.create_role(APPLICATION)
         yield found
 

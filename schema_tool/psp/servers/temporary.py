@@ -9,14 +9,15 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from psp.servers import folders, processes
-from psp.servers.pgserver import PgServer
+from psp.servers.pgserver import PgServer, give_to_server
+from psp.servers.ports import PortAllocator
 
 PREFIX = "run-"
 
@@ -52,6 +53,17 @@ class TemporaryFolder:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.remove()
+
+
+@contextmanager
+def temporary_server(settings: Mapping[str, str]) -> Iterator[PgServer]:
+    """A PostgreSQL server of the block's own. It runs until the block ends, and is removed then."""
+    with TemporaryFolder() as folder:
+        give_to_server(folder.path)
+        server = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, settings)
+        server.create()
+        server.start()
+        yield server
 
 
 def _make(base: Path) -> tuple[Path, int | None]:

@@ -7,7 +7,7 @@ import pytest
 from psycopg import errors
 
 from tests.cluster.sites import Sites, needs
-from tests.cluster.support import running
+from tests.threads import running
 
 # ---- statements -----------------------------------------------------------------------------------
 

@@ -19,9 +19,9 @@ from tests.cluster.support import (
     connect,
     execute,
     raises,
-    running,
     wait_for_row,
 )
+from tests.threads import running
 
 SCHEMA = """
 CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL);

@@ -19,9 +19,9 @@ from tests.cluster.support import (
     execute,
     raises,
     retry,
-    running,
     wait_for_row,
 )
+from tests.threads import running
 
 ADD: LiteralString = "INSERT INTO account VALUES (%s, %s)"
 OWNERS: LiteralString = "SELECT DISTINCT owner FROM account ORDER BY owner"

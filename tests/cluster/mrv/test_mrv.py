@@ -17,7 +17,8 @@ from psp.mrv.drop import drop
 from psp.output import PspError
 from psp.waiting import wait_until
 
-from tests.cluster.support import WAIT_S, connect, execute, running, wait_for_row
+from tests.cluster.support import WAIT_S, connect, execute, wait_for_row
+from tests.threads import running
 
 STOCK = 200
 SCHEMA = f"""

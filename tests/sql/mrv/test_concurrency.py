@@ -6,7 +6,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -14,6 +14,7 @@ import pytest
 
 from tests.sql.databases import Pair
 from tests.sql.mrv.columns import adjust, make, one
+from tests.threads import running
 
 PRODUCTS = 3
 STOCK = 60
@@ -22,29 +23,6 @@ SCHEMA = f"""
 CREATE TABLE item (id int PRIMARY KEY, name text, stock int CHECK (stock >= 0));
 INSERT INTO item SELECT i, 'n', {STOCK} FROM generate_series(1, {PRODUCTS}) i;
 """
-
-
-@contextlib.contextmanager
-def running(*works: Callable[[], object]) -> Iterator[None]:
-    """Runs each in a thread; on leaving, waits for all and raises the first error of any."""
-    errors: list[BaseException] = []
-
-    def guarded(work: Callable[[], object]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        for thread in threads:
-            thread.join(120)
-    if errors:
-        raise errors[0]
 
 
 def wait_until_blocked(watcher: psycopg.Connection[Any], pid: int, by: int | None = None) -> None:

@@ -6,7 +6,7 @@ import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from psp.waiting import wait_until
 
 from tests.sql.databases import Pair
 from tests.sql.mrv.columns import make, one, unmake
+from tests.threads import running_until_left
 
 WAIT_S = 60
 ITEMS = "CREATE TABLE item (id integer PRIMARY KEY, stock integer NOT NULL CHECK (stock >= 0));"
@@ -86,31 +87,6 @@ def actions(connection: psycopg.Connection[Any], worker: str) -> int:
     return int(one(connection, query))
 
 
-@contextmanager
-def running(*bodies: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Each body in a thread, until the block is left; the first exception of one is raised then."""
-    stop = threading.Event()
-    problems: list[BaseException] = []
-
-    def guarded(body: Callable[[threading.Event], None]) -> None:
-        try:
-            body(stop)
-        except BaseException as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=guarded, args=(body,)) for body in bodies]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-        if problems:
-            raise problems[0]
-
-
 # ---- adjust ---------------------------------------------------------------------------------------
 
 
@@ -130,7 +106,7 @@ def test_a_hot_value_grows_and_shrinks_again_without_any_report(pair: Pair, daem
                 next(sold)
 
     with pair.connect(autocommit=True) as watch:
-        with running(*[buy] * 8):
+        with running_until_left(*[buy] * 8):
             wait_until("records for the hot item", lambda: records(watch, 1) >= 4, WAIT_S)
         assert records(watch, 2) == 1
         wait_until("one record again", lambda: records(watch, 1) == 1, WAIT_S)
@@ -427,7 +403,7 @@ def test_sums_and_bounds_hold_while_workers_are_killed(
     clients = [partial(transfer, pair, isolation, seed) for seed in range(4)]
     with (
         pair.connect(autocommit=True) as watch,
-        running(*clients, partial(read_snapshots, pair, seen)),
+        running_until_left(*clients, partial(read_snapshots, pair, seen)),
     ):
         for _ in range(5):
             wait_until("work of adjust", lambda: actions(watch, "adjust") > 0, WAIT_S)

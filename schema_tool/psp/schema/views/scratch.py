@@ -15,9 +15,8 @@ from psp.paths import postgres_program
 from psp.problems import Problem
 from psp.schema import locks
 from psp.schema.views.convert import Options, convert
-from psp.servers.pgserver import SUPERUSER, PgServer, give_to_server
-from psp.servers.ports import PortAllocator
-from psp.servers.temporary import TemporaryFolder
+from psp.servers.pgserver import SUPERUSER, PgServer
+from psp.servers.temporary import temporary_server
 
 DATABASE = "scratch"
 SETTINGS = {"fsync": "off", "shared_buffers": "16MB", "max_connections": "10", "autovacuum": "off"}
@@ -31,11 +30,7 @@ _OWNER = re.compile(
 
 def convert_file(path: Path, options: Options, say: locks.Say) -> tuple[str, list[Problem]]:
     """The script, for an empty database; and warnings. Roles that the file names must exist there."""
-    with TemporaryFolder() as folder:
-        give_to_server(folder.path)
-        server = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, SETTINGS)
-        server.create()
-        server.start()
+    with temporary_server(SETTINGS) as server:
         _load(server, path.read_text(encoding="utf-8"))
         problems = convert(server.dsn(DATABASE), options, say)
         return _dump(server), problems
