@@ -83,3 +83,10 @@ def new_pair(server: PgServer) -> Pair:
     name = f"app{next(_numbers)}"
     server.create_database(name)
     return Pair(name, server)
+
+
+def one(connection: psycopg.Connection[Any], query: str, *values: Any) -> Any:
+    """The first value of a query's first row."""
+    row = connection.execute(query.encode(), values or None).fetchone()
+    assert row is not None
+    return row[0]

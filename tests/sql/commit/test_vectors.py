@@ -14,7 +14,7 @@ from psp.schema.generate import TEXT_SETTINGS
 from psp.schema.keys import LOOK_TYPES, Normalisation, normalised
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import Pair, new_pair
+from tests.sql.databases import Pair, new_pair, one
 from tests.sql.vectors import VECTORS, cases, script
 from tests.sql.views.converted import begun, convert_pair
 
@@ -44,12 +44,6 @@ def plain(native: Pair) -> Iterator[psycopg.Connection[Any]]:
         connection.execute(TEXT_SETTINGS.encode())
         yield connection
         connection.rollback()
-
-
-def one(connection: psycopg.Connection[Any], query: str, *values: Any) -> Any:
-    row = connection.execute(query.encode(), values).fetchone()
-    assert row is not None
-    return row[0]
 
 
 def captured(connection: psycopg.Connection[Any]) -> list[dict[str, Any]]:

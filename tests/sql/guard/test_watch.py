@@ -9,7 +9,7 @@ import pytest
 from psp.servers.pgserver import PgServer
 from psp.sql_files import read_sql
 
-from tests.sql.databases import Pair, new_pair
+from tests.sql.databases import Pair, new_pair, one
 from tests.sql.guard.guarded import run_all
 from tests.sql.refusals import explained, refused
 
@@ -29,12 +29,6 @@ def app(server: PgServer) -> Pair:
     return pair
 
 
-def value(connection: psycopg.Connection[Any], query: str) -> Any:
-    row = connection.execute(query.encode()).fetchone()
-    assert row is not None
-    return row[0]
-
-
 @pytest.mark.parametrize(
     ("sequence", "setting", "first"),
     [
@@ -51,28 +45,28 @@ def value(connection: psycopg.Connection[Any], query: str) -> Any:
 def test_setval_is_set_right(app: Pair, sequence: str, setting: str, first: int) -> None:
     """The next number belongs to this semi-primary, and lies beyond what was set."""
     with app.connect(autocommit=True) as connection:
-        value(connection, f"SELECT setval('{sequence}', {setting})")
-        value(connection, "SELECT psp.align_sequences(true)")
-        assert value(connection, f"SELECT nextval('{sequence}')") == first
-        assert value(connection, "SELECT psp.align_sequences(true)") == 0
+        one(connection, f"SELECT setval('{sequence}', {setting})")
+        one(connection, "SELECT psp.align_sequences(true)")
+        assert one(connection, f"SELECT nextval('{sequence}')") == first
+        assert one(connection, "SELECT psp.align_sequences(true)") == 0
 
 
 def test_a_sequence_at_its_end_stays_there(app: Pair) -> None:
     with app.connect(autocommit=True) as connection:
-        value(connection, "SELECT setval('short', 9999)")
-        assert value(connection, "SELECT psp.align_sequences(true)") == 1
+        one(connection, "SELECT setval('short', 9999)")
+        assert one(connection, "SELECT psp.align_sequences(true)") == 1
         with pytest.raises(psycopg.errors.SequenceGeneratorLimitExceeded):
-            value(connection, "SELECT nextval('short')")
-        assert value(connection, "SELECT psp.align_sequences(true)") == 0
-        value(connection, "SELECT setval('short', 1, false)")
+            one(connection, "SELECT nextval('short')")
+        assert one(connection, "SELECT psp.align_sequences(true)") == 0
+        one(connection, "SELECT setval('short', 1, false)")
 
 
 def test_who_has_drawn_is_waited_for(app: Pair) -> None:
     with app.connect() as other, app.connect(autocommit=True) as connection:
-        value(other, "SELECT setval('up', 700)")
-        assert value(connection, "SELECT psp.align_sequences(true)") == 0
+        one(other, "SELECT setval('up', 700)")
+        assert one(connection, "SELECT psp.align_sequences(true)") == 0
         other.commit()
-        assert value(connection, "SELECT psp.align_sequences(true)") == 1
+        assert one(connection, "SELECT psp.align_sequences(true)") == 1
 
 
 def problems(connection: psycopg.Connection[Any]) -> list[str]:
@@ -83,15 +77,15 @@ def test_nothing_to_tell(app: Pair) -> None:
     with app.connect() as connection:
         told = [p for p in problems(connection) if "t_n_seq" not in p and "short" not in p]
         assert told == []
-        assert value(connection, "SELECT psp.refresh_guards()") is False
+        assert one(connection, "SELECT psp.refresh_guards()") is False
 
 
 def test_sequences_near_their_end(app: Pair) -> None:
     """The type of the column counts, not only that of the sequence."""
     with app.connect() as connection:
-        value(connection, "SELECT setval('big_id_seq', 2147483647 - 64 * 1000)")
+        one(connection, "SELECT setval('big_id_seq', 2147483647 - 64 * 1000)")
         assert any("sequence public.big_id_seq: 1000 numbers" in p for p in problems(connection))
-        assert "big_id_seq: 1… numbers" in value(connection, "SELECT psp.guard_warnings()")
+        assert "big_id_seq: 1… numbers" in one(connection, "SELECT psp.guard_warnings()")
 
 
 BEHIND_ITS_BACK = [
@@ -128,7 +122,7 @@ def test_after_an_upgrade_of_postgresql(app: Pair) -> None:
             connection.execute("ALTER TABLE t SET (fillfactor = 80)")
         with explained(), connection.transaction():
             connection.execute("DROP TRIGGER psp_capture_insert ON t")
-        assert value(connection, "SELECT psp.refresh_guards()") is True
+        assert one(connection, "SELECT psp.refresh_guards()") is True
         connection.execute("ALTER TABLE t SET (fillfactor = 80)")
         connection.rollback()
 

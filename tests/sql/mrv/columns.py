@@ -27,10 +27,3 @@ def adjust(connection: psycopg.Connection[Any], mrv: int, key: list[str], change
     ).fetchone()
     assert row is not None
     return str(row[0])
-
-
-def one(connection: psycopg.Connection[Any], query: str, *parameters: Any) -> Any:
-    """The only value of the only row."""
-    row = connection.execute(query.encode(), parameters or None).fetchone()
-    assert row is not None
-    return row[0]

@@ -8,8 +8,8 @@ from psp.mrv.alter import alter
 from psp.output import PspError
 from typer.testing import CliRunner
 
-from tests.sql.databases import APPLICATION, Pair
-from tests.sql.mrv.columns import adjust, make, one
+from tests.sql.databases import APPLICATION, Pair, one
+from tests.sql.mrv.columns import adjust, make
 
 LARGEST = 2**31 - 1
 SCHEMA = f"""

@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.sql.databases import Pair
-from tests.sql.mrv.columns import adjust, make, one
+from tests.sql.databases import Pair, one
+from tests.sql.mrv.columns import adjust, make
 from tests.threads import running
 
 PRODUCTS = 3

@@ -14,8 +14,8 @@ from psp.output import PspError
 from psp.problems import RefusedError
 from typer.testing import CliRunner
 
-from tests.sql.databases import APPLICATION, Pair
-from tests.sql.mrv.columns import adjust, make, one, unmake
+from tests.sql.databases import APPLICATION, Pair, one
+from tests.sql.mrv.columns import adjust, make, unmake
 
 SCHEMA = """
 CREATE TABLE kind (id int PRIMARY KEY);

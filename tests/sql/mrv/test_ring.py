@@ -6,8 +6,8 @@ from psp.mrv.ring import part
 from psp.schema.release import release
 from psp.sql_files import constant
 
-from tests.sql.databases import Pair
-from tests.sql.mrv.columns import adjust, make, one
+from tests.sql.databases import Pair, one
+from tests.sql.mrv.columns import adjust, make
 
 SETTINGS = """
 SELECT coalesce(array_agg(c), '{}') FROM pg_db_role_setting, unnest(setconfig) c WHERE setdatabase = %s::oid

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import Pair, new_pair
-from tests.sql.mrv.columns import adjust, make, one
+from tests.sql.databases import Pair, new_pair, one
+from tests.sql.mrv.columns import adjust, make
 
 SCHEMA = """
 CREATE TABLE {t} (a int, b text DEFAULT 'x', name text, stock int NOT NULL DEFAULT 7 CHECK (stock >= 0),

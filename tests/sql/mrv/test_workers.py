@@ -21,8 +21,8 @@ from psp.servers import processes
 from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
 
-from tests.sql.databases import Pair
-from tests.sql.mrv.columns import make, one, unmake
+from tests.sql.databases import Pair, one
+from tests.sql.mrv.columns import make, unmake
 from tests.threads import running_until_left
 
 WAIT_S = 60
