@@ -1,7 +1,7 @@
 """The configurations of the daemons of a local cluster, and the roles of its databases."""
 
 from psp.cluster.state import ClusterState, NodeState
-from psp.servers.pgserver import SUPERUSER, PgServer
+from psp.servers.pgserver import PgServer
 
 APP_ROLE = "app"
 """The application's role. It owns the tables and is no superuser."""
@@ -26,11 +26,9 @@ def primary_config(state: ClusterState, server: PgServer) -> dict[str, object]:
 def sp_config(state: ClusterState, node: NodeState, server: PgServer) -> dict[str, object]:
     """The configuration of an SP's daemon."""
     port = node.relay_port or state.node(PRIMARY).daemon_port
-    # In views mode the daemon's workers still need a superuser (docs/security.md).
-    role = SP_ROLE if state.mode == "native" else SUPERUSER
     return {
         "name": node.name,
-        "database": server.socket_dsn(state.database, role),
+        "database": server.socket_dsn(state.database, SP_ROLE),
         "primary": f"tcp://127.0.0.1:{port}",
         **_commits(state, node),
         **state.sp_options,

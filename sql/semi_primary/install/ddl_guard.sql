@@ -72,7 +72,7 @@ DECLARE
                       WHERE NOT EXISTS (SELECT FROM pg_proc p
                                          WHERE p.pronamespace = 'psp'::regnamespace AND p.proname = f.name
                                            AND (NOT f.for_daemon OR has_function_privilege('psp_semi_primary', p.oid, 'EXECUTE'))
-                                           AND (f.name !~ '^(guard|look)_[0-9]+$'
+                                           AND (f.name !~ '^(guard|look)_[0-9]+$' OR (SELECT i.mode FROM psp.identity i) = 'views'
                                                 OR has_function_privilege('psp_functions', p.oid, 'EXECUTE'))));
 BEGIN
     IF missing IS NOT NULL THEN

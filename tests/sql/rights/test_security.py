@@ -17,7 +17,7 @@ from tests.sql.refusals import not_allowed, refused
 from tests.sql.write_sets import written
 
 CREATOR, STRANGER = "creator", "stranger"
-OWNER_ROLE = "psp_functions"  # sql/native/install/function_owner.sql
+OWNER_ROLE = "psp_functions"  # sql/semi_primary/install/function_owner.sql
 SCHEMA = f"""
 CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x';
 CREATE TABLE t (id int PRIMARY KEY, v int);

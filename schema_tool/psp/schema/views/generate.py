@@ -24,8 +24,8 @@ FIRST_FILES = (
     "sequences.sql",
     "transactions.sql",
 )
-CLUSTER_FILES = GUARD_FILES  # schema changes are refused from then on
 LAST_FILES = ("grants.sql",)
+CLUSTER_FILES = ("function_owner.sql", *GUARD_FILES, *LAST_FILES, "function_rights.sql", "daemon_role.sql")
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def closing_sql(tables: Sequence[ConvertedTable], in_cluster: bool) -> list[str]
     script = environment.get_template("workers.sql.j2").render(
         tables=contexts, quote=dollar_quote(repr(contexts))
     )
-    files = (*CLUSTER_FILES, *LAST_FILES) if in_cluster else LAST_FILES
+    files = CLUSTER_FILES if in_cluster else LAST_FILES
     return [*guards, script, *(environment.get_template(name).render() for name in files)]
 
 
@@ -168,6 +168,7 @@ def _worker_context(converted: ConvertedTable) -> dict[str, Any]:
         "table_id": captured.table_id,
         "temp": converted.qualified(converted.temp_name),
         "persistent": converted.qualified(converted.persistent_name),
+        "owner": quote(converted.details.owner),
         "written": [c.name for c in captured.table.columns if not c.generated],
         "key_names": [captured.table.column(m.number).name for m in captured.table.primary_key.columns],
         "key": key,
@@ -177,6 +178,7 @@ def _worker_context(converted: ConvertedTable) -> dict[str, Any]:
                 "guard_id": guard["guard_id"],
                 "key": _guard_key(guard),
                 "condition": _taken(guard),
+                "calls": bool(guard["columns"]),
             }
             for guard in captured.context["guards"]
         ],
