@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/result.h"
+
 namespace psp {
 
 enum class PgReaction {
@@ -18,6 +20,9 @@ struct PgError {
   std::string sqlstate;  // empty when the error did not come from the server
   std::string message;   // one line, without a trailing newline
 };
+
+template <class T>
+using PgResult = Result<T, PgError>;
 
 // Whether the same statement may succeed later with the same data: it was cancelled, the server lacked disk,
 // memory or connections, was shut down or read-only, or another transaction got the lock. Every other error

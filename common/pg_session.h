@@ -20,9 +20,6 @@
 
 namespace psp {
 
-template <class T>
-using PgResult = Result<T, PgError>;
-
 // A binary parameter for exec_prepared: an array from ArrayWriter, a bytea, … (one copy is made).
 // For a number of parameters known only at run time: pqxx::prepare::make_dynamic_params(vector of these).
 inline pqxx::binarystring Binary(std::string_view bytes) { return {bytes.data(), bytes.size()}; }

@@ -26,20 +26,6 @@ struct ApplyActivity {
   std::atomic<int> backend_pid{0};
 };
 
-// For as long as it lives the worker wants the row locks of a batch.
-class LockWanting {
- public:
-  explicit LockWanting(ApplyActivity* activity) : activity_(activity) {
-    activity_->wanting_since_us = MonotonicUs();
-  }
-  ~LockWanting() { activity_->wanting_since_us = 0; }
-  LockWanting(const LockWanting&) = delete;
-  LockWanting& operator=(const LockWanting&) = delete;
-
- private:
-  ApplyActivity* activity_;
-};
-
 class BlockerWatch {
  public:
   // `database`: psp.this_database() of the one to look at. `activity` must outlive this.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace psp {
 namespace {
 
@@ -19,10 +21,18 @@ TEST(ApplyReaction, AnythingElseStopsTheStream) {
   }
 }
 
-TEST(ApplyReaction, ALostConnectionBeginsAgainAndALostRaceGoesOnAtOnce) {
+TEST(ApplyReaction, ALostConnectionBeginsAgainAndALostRaceIsTriedAgain) {
   EXPECT_EQ(To(PgReaction::kReconnect, "57P01"), ApplyReaction::kBegin);
   EXPECT_EQ(To(PgReaction::kInDoubt, ""), ApplyReaction::kBegin);
-  EXPECT_EQ(To(PgReaction::kRetry, "40P01"), ApplyReaction::kAtOnce);
+  EXPECT_EQ(To(PgReaction::kRetry, "40P01"), ApplyReaction::kAgain);
+}
+
+TEST(ApplyReaction, LossesInARowAreFollowedByLongerAndLongerPauses) {
+  for (int losses = 1; losses <= 3; ++losses) EXPECT_EQ(PauseAfterLosses(losses), 0) << losses;
+  std::int64_t pause_ms = 1;
+  for (int losses = 4; losses <= 100; ++losses, pause_ms = std::min<std::int64_t>(pause_ms * 2, 5'000)) {
+    EXPECT_EQ(PauseAfterLosses(losses), pause_ms) << losses;
+  }
 }
 
 }  // namespace

@@ -1,23 +1,10 @@
 #include "semi_primary/apply/trouble.h"
 
-#include <fmt/chrono.h>
-
-#include <chrono>
-#include <ctime>
-
-#include "common/log.h"
-#include "common/pg_session.h"
-
 namespace psp {
 namespace {
 
 // How much of PostgreSQL's message goes into psp.status: rows may be large.
 constexpr std::size_t kMessageBytesMax = 1000;
-
-std::string Now() {
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}Z", fmt::gmtime(now));
-}
 
 // Cut between two characters: it goes into a JSON text.
 std::string Shortened(const std::string& text) {
@@ -29,21 +16,19 @@ std::string Shortened(const std::string& text) {
 
 }  // namespace
 
-void Trouble::Note(bool stops, GlobalT watermark, const std::string& sqlstate, const std::string& message) {
+void Trouble::Report(bool stops, GlobalT watermark, const std::string& sqlstate, const std::string& message) {
   const bool is_new = message_.empty();
   const std::string what = (sqlstate.empty() ? "" : sqlstate + " ") + Shortened(message);
   stopped_at_ = stops ? watermark : -1;
   if (what == message_ && stops == stops_) return;
   message_ = what;
   stops_ = stops;
-  if (is_new) since_ = Now();
+  if (is_new) since_ = now_();
   const std::string told =
-      fmt::format("applying {} since {}: {}", stops ? "has stopped" : "waits", since_, what);
-  spdlog::log(stops ? spdlog::level::critical : spdlog::level::warn, "{}; it is tried again", told);
+      std::string("applying ") + (stops ? "has stopped" : "waits") + " since " + since_ + ": " + what;
+  notes_.push_back({stops ? Note::Level::kCritical : Note::Level::kWarning, told + "; it is tried again"});
   report_(ApplyTrouble{told, stops});
 }
-
-bool Trouble::Pause(std::stop_token stop) { return WaitOrStop(stop, pause_.NextMs()); }
 
 void Trouble::Began() {
   if (!message_.empty() && stopped_at_ < 0) Over();
@@ -58,7 +43,7 @@ void Trouble::Succeeded(GlobalT watermark) {
 void Trouble::Over() {
   message_.clear();
   stopped_at_ = -1;
-  spdlog::info("applying goes on; it had waited or stopped since {}", since_);
+  notes_.push_back({Note::Level::kInfo, "applying goes on; it had waited or stopped since " + since_});
   report_(ApplyTrouble{});
 }
 

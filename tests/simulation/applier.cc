@@ -8,21 +8,83 @@ namespace {
 
 constexpr std::int64_t kConflictGraceUs = 150'000;
 constexpr std::int64_t kAckIntervalUs = 250'000;
+const PgError kLost{PgReaction::kReconnect, "", "the session is lost"};
 
 TableCatalogPtr SharedCatalog() {
   static const auto shared = std::make_shared<const TableCatalog>(Catalog());
   return shared;
 }
 
+ApplyCore::Options CoreOptions() {
+  ApplyCore::Options options;
+  options.ack_interval_us = kAckIntervalUs;
+  options.conflict_grace_us = kConflictGraceUs;
+  options.time_of_day = [] { return std::string("now"); };
+  return options;
+}
+
+// What a transaction makes of the database, statement by statement.
+class Transaction {
+ public:
+  Transaction(Simulator* sim, const Scenario& scenario, SpState state)
+      : next(std::move(state)), sim_(*sim), scenario_(scenario) {}
+
+  SpState next;
+  bool durable = false;
+
+  void operator()(const InsistOnLocks& /*statement*/) {}
+  void operator()(const ClearTable& clear) {
+    if (scenario_.mutation == Mutation::kCopyIsNotCleared) return;
+    std::erase_if(next.rows, [&](const auto& row) { return row.first.table_id == clear.table_id; });
+  }
+  void operator()(const DeleteRows& rows) {
+    BeforeTheEnd();
+    for (const RowKey& key : UnpackKeys(rows.table_id, rows.keys)) next.rows.erase(key);
+  }
+  void operator()(const WriteRows& rows) {
+    BeforeTheEnd();
+    for (const auto& [key, image] : UnpackRows(rows.table_id, rows.rows)) next.Put(key, image);
+  }
+  void operator()(const ResolveOwn& /*statement*/) { sim_.Violation("views mode is not simulated"); }
+  void operator()(const ResetSession& /*statement*/) { is_reset_ = true; }
+  void operator()(const EndBatch& end) {
+    is_reset_ = true;
+    durable = end.durable;
+    next.watermark = end.upto;
+    if (end.joined) next.joining = false;
+    std::erase_if(next.applied, [&](const auto& one) { return one.first <= next.watermark; });
+  }
+
+  // What COMMIT finds.
+  void Check() const {
+    if (!is_reset_) sim_.Violation("what the owners' code left in the session is there at COMMIT");
+    std::set<std::int64_t> values;
+    for (const auto& [key, row] : next.rows) {
+      if (key.table_id == kNames && !values.insert(ValueOf(row.image)).second) {
+        sim_.Violation("apply up to ", next.watermark, " violates the unique index");
+      }
+    }
+  }
+
+ private:
+  void BeforeTheEnd() const {
+    if (is_reset_) sim_.Violation("rows are written after the end of their batch");
+  }
+
+  Simulator& sim_;
+  const Scenario& scenario_;
+  bool is_reset_ = false;
+};
+
 }  // namespace
 
 Applier::Applier(Simulator* sim, const Scenario& scenario, SpDatabase* database, Hooks hooks)
-    : sim_(*sim), scenario_(scenario), database_(*database), hooks_(std::move(hooks)) {
-  sim_.After(kAckIntervalUs, alive_, [this] { MakeDurable(); });
-}
-
-void Applier::Later(std::int64_t low_us, std::int64_t high_us, void (Applier::*step)()) {
-  sim_.After(sim_.Between(low_us, high_us), work_, [this, step] { (this->*step)(); });
+    : sim_(*sim),
+      scenario_(scenario),
+      database_(*database),
+      hooks_(std::move(hooks)),
+      core_(CoreOptions(), [this](ApplyEvent event) { Report(std::move(event)); }) {
+  sim_.After(0, alive_, [this] { Next(); });
 }
 
 void Applier::Report(ApplyEvent event) {
@@ -30,35 +92,48 @@ void Applier::Report(ApplyEvent event) {
   sim_.At(report_free_us_, alive_, [this, event = std::move(event)] { hooks_.report(event); });
 }
 
-void Applier::ReportProgress() {
-  const SpState& state = *database_.state();
-  Report(ApplyProgress{generation_, state.watermark, std::max<GlobalT>(durable_, 0), copied_rows_,
-                       state.joining});
+void Applier::Next() {
+  if (is_asking_ || stalled_) return;
+  is_asking_ = true;
+  request_ = core_.Next(sim_.now_us());
+  for (const Note& note : core_.TakeNotes()) sim_.Trace(note.text);
+  std::visit([this](const auto& request) { Do(request); }, ApplyRequest(request_));
 }
 
-void Applier::Push(ApplyStep step) {
-  queue_.push_back(std::move(step));
+void Applier::Answered() {
+  is_asking_ = false;
   Next();
 }
 
-void Applier::Begin() {
-  if (!database_.up()) return;
-  connected_ = true;
-  copied_rows_ = 0;
-  complete_t_ = INT64_MAX;
-  durable_ = -1;
-  const SpState& state = *database_.state();
-  Commits own = state.applied;
-  if (scenario_.mutation == Mutation::kLostOwnAreThere) {
-    own.insert(database_.applied_before_crash().begin(), database_.applied_before_crash().end());
-  }
-  Report(ApplyStarted{++generation_, state.watermark, state.joining, SharedCatalog(), std::move(own)});
+bool Applier::SessionIsBroken() const { return !database_.up() || session_ != database_.incarnation(); }
+
+void Applier::Push(ApplyStep step) {
+  if (scenario_.mutation == Mutation::kJoinedBeforeTheLog) step.complete_t = 0;
+  queue_.push_back(std::move(step));
+  if (is_asking_ && !is_taking_ && std::holds_alternative<TakeSteps>(request_)) Take();
 }
 
+// What runs in the session ends with it, and an idle session is looked at.
 void Applier::OnPostgresCrash() {
+  if (!is_asking_ || is_taking_ || std::holds_alternative<Pause>(request_)) return;
+  if (std::holds_alternative<ConnectSession>(request_)) return;
   work_ = std::make_shared<int>(0);
-  connected_ = false;
-  busy_ = false;
+  Later(0, 0, [this] {
+    if (std::holds_alternative<TakeSteps>(request_)) return Take();
+    std::visit([this](const auto& request) { Do(request); }, ApplyRequest(request_));
+  });
+}
+
+// The worker is there as soon as PostgreSQL is (README.md).
+void Applier::OnPostgresBack() {
+  if (!is_asking_) return;
+  if (std::holds_alternative<Pause>(request_)) {
+    work_ = std::make_shared<int>(0);
+    core_.OnPaused();
+    Answered();
+  } else if (std::holds_alternative<ConnectSession>(request_)) {
+    Do(ConnectSession{});
+  }
 }
 
 void Applier::SetStalled(bool stalled) {
@@ -66,54 +141,99 @@ void Applier::SetStalled(bool stalled) {
   Next();
 }
 
-void Applier::Next() {
-  if (busy_ || stalled_ || !connected_) return;
-  std::erase_if(queue_, [this](const ApplyStep& step) { return step.generation != generation_; });
-  if (queue_.empty()) return;
-  busy_ = true;
-  if (queue_.front().copied_rows) {
-    copy_ = std::move(queue_.front());
-    queue_.pop_front();
-    return Later(200, 5'000, &Applier::Copy);
-  }
-  batch_.clear();
-  for (std::int64_t steps = sim_.Between(1, 6); steps > 0 && !queue_.empty(); --steps) {
-    const std::vector<ApplyTransaction>& some = queue_.front().transactions;
-    batch_.insert(batch_.end(), some.begin(), some.end());
-    upto_t_ = queue_.front().closed_t;
-    queue_.pop_front();
-  }
-  next_own_ = 0;
-  blocked_since_us_ = 0;
-  written_.clear();
-  Later(50, 2'000, &Applier::FindOwn);
+void Applier::Do(const ConnectSession& /*request*/) {
+  if (!database_.up()) return;
+  session_ = database_.incarnation();
+  core_.OnConnected();
+  Answered();
 }
 
-bool Applier::IsIn(const ApplyTransaction& own) { return database_.state()->applied.contains(own.global_t); }
+void Applier::Do(const ReadPosition& /*request*/) {
+  if (SessionIsBroken()) {
+    core_.OnPosition(kLost);
+    return Answered();
+  }
+  const SpState& state = *database_.state();
+  Commits own = state.applied;
+  if (scenario_.mutation == Mutation::kLostOwnAreThere) {
+    own.insert(database_.applied_before_crash().begin(), database_.applied_before_crash().end());
+  }
+  core_.OnPosition(ApplyPosition{true, state.watermark, state.joining, std::move(own), SharedCatalog()});
+  Answered();
+}
 
-// Goes through the batch; stays at an own transaction whose backend has not ended.
-void Applier::FindOwn() {
-  for (; next_own_ < batch_.size(); ++next_own_) {
-    const ApplyTransaction& one = batch_[next_own_];
-    if (one.own) {
-      if (IsIn(one) || scenario_.mutation == Mutation::kOwnMarkersAreTaken) continue;
-      if (scenario_.mutation != Mutation::kNoWaitForOwnBackend) {
-        if (!database_.TryLock(kLockOwner, AdvisoryLock(one.tx_id)))
-          return Later(500, 2'000, &Applier::FindOwn);
-        if (IsIn(one)) continue;
-      }
-      sim_.Trace("apply: own ", one.global_t, " is not in");
-      if (one.write_set == nullptr) return sim_.Violation("nobody knows the rows of own ", one.global_t);
+void Applier::Do(const ReadCatalog& /*request*/) {
+  core_.OnCatalog(SessionIsBroken() ? PgResult<TableCatalogPtr>(kLost) : SharedCatalog());
+  Answered();
+}
+
+void Applier::Do(const TakeSteps& request) {
+  if (!queue_.empty()) return Take();
+  const std::int64_t wait_us = std::max<std::int64_t>(0, request.until_us - sim_.now_us());
+  Later(wait_us, wait_us, [this] { Take(); });
+}
+
+void Applier::Take() {
+  work_ = std::make_shared<int>(0);
+  std::vector<ApplyStep> steps;
+  for (std::int64_t some = sim_.Between(1, 6); some > 0 && !queue_.empty(); --some) {
+    if (queue_.front().copied_rows && !steps.empty()) break;
+    steps.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+    if (steps.back().copied_rows) break;
+  }
+  is_taking_ = true;
+  taken_.clear();
+  for (const ApplyStep& step : steps) {
+    taken_.insert(taken_.end(), step.transactions.begin(), step.transactions.end());
+  }
+  Later(50, 2'000, [this, steps = std::move(steps)] {
+    is_taking_ = false;
+    core_.OnSteps(steps, sim_.now_us());
+    Answered();
+  });
+}
+
+void Applier::Do(const FindMissingProofs& request) {
+  Later(50, 2'000, [this, own = request.own] {
+    std::vector<GlobalT> missing;
+    for (const GlobalT global_t : own) {
+      if (!database_.state()->applied.contains(global_t)) missing.push_back(global_t);
     }
-    if (one.write_set != nullptr) written_.push_back({one.global_t, one.write_set.get()});
-  }
-  Build();
+    if (scenario_.mutation == Mutation::kOwnMarkersAreTaken) missing.clear();
+    core_.OnMissingProofs(SessionIsBroken() ? PgResult<std::vector<GlobalT>>(kLost) : missing);
+    Answered();
+  });
 }
 
-void Applier::Build() {
-  const auto built = BuildBatch(Catalog(), written_, false);
-  if (!built.ok()) return sim_.Violation("a batch cannot be built: ", built.error().message);
-  changes_ = Unpack(*built);
+void Applier::Do(const WaitForBackend& request) {
+  Later(500, 2'000, [this, tx_id = request.tx_id] {
+    const bool has_ended = scenario_.mutation == Mutation::kNoWaitForOwnBackend ||
+                           database_.TryLock(kLockOwner, AdvisoryLock(tx_id));
+    database_.Unlock(kLockOwner);
+    core_.OnBackend(SessionIsBroken() ? PgResult<bool>(kLost) : has_ended);
+    Answered();
+  });
+}
+
+void Applier::Do(const ApplyTemporaryRows& /*request*/) { sim_.Violation("views mode is not simulated"); }
+
+void Applier::Do(const RunStatements& request) {
+  if (SessionIsBroken()) {
+    core_.OnStatements(kLost, sim_.now_us());
+    return Answered();
+  }
+  changes_ = {};
+  for (const ApplyStatement& statement : request.statements) {
+    if (const auto* rows = std::get_if<DeleteRows>(&statement)) {
+      const auto keys = UnpackKeys(rows->table_id, rows->keys);
+      changes_.deletes.insert(changes_.deletes.end(), keys.begin(), keys.end());
+    } else if (const auto* written = std::get_if<WriteRows>(&statement)) {
+      const auto some = UnpackRows(written->table_id, written->rows);
+      changes_.upserts.insert(changes_.upserts.end(), some.begin(), some.end());
+    }
+  }
+  blocked_since_us_ = 0;
   LockRows();
 }
 
@@ -127,61 +247,46 @@ void Applier::LockRows() {
     if (database_.TryLock(kLockOwner, key)) continue;
     if (blocked_since_us_ == 0) blocked_since_us_ = sim_.now_us();
     if (sim_.now_us() - blocked_since_us_ >= kConflictGraceUs) hooks_.end_blocker(database_.HolderOf(key));
-    return Later(500, 5'000, &Applier::LockRows);
+    return Later(500, 5'000, [this] { LockRows(); });
   }
-  Later(200, 5'000, &Applier::Write);
-}
-
-void Applier::Write() {
-  SpState next = *database_.state();
-  for (const RowKey& key : changes_.deletes) next.rows.erase(key);
-  for (const auto& [key, image] : changes_.upserts) next.Put(key, image);
-  next.watermark = upto_t_;
-  if (next.watermark >= complete_t_) next.joining = false;
-  std::erase_if(next.applied, [&](const auto& one) { return one.first <= next.watermark; });
-  for (const ApplyTransaction& one : batch_) database_.NoteBrought(one.global_t, one.tx_id);
-  sim_.Trace("apply: W is ", next.watermark);
-  Done(std::move(next));
-}
-
-// A part of the copy.
-void Applier::Copy() {
-  const auto built = BuildBatch(Catalog(), {{copy_.closed_t, copy_.copied_rows.get()}}, false);
-  if (!built.ok()) return sim_.Violation("the copy cannot be written: ", built.error().message);
-  SpState next = *database_.state();
-  if (copy_.copy_begins && scenario_.mutation != Mutation::kCopyIsNotCleared) next.rows.clear();
-  for (const auto& [key, image] : Unpack(*built).upserts) next.Put(key, image);
-  if (copy_.copy_is_complete) {
-    next.watermark = copy_.closed_t;
-    complete_t_ = scenario_.mutation == Mutation::kJoinedBeforeTheLog ? 0 : copy_.complete_t;
-    next.joining = next.watermark < complete_t_;
+  if (scenario_.mutation == Mutation::kWatermarkBeforeRows) {
+    Commit({std::get<RunStatements>(request_).statements.back()});
   }
-  copied_rows_ = copy_.rows_done;
-  sim_.Trace("apply: ", copied_rows_, " rows are copied", copy_.copy_is_complete ? ", all" : "");
-  Done(std::move(next));
+  Later(200, 5'000, [this] {
+    Commit(std::get<RunStatements>(request_).statements);
+    database_.Unlock(kLockOwner);
+    // The answer is lost if PostgreSQL crashes now.
+    Later(10, 300, [this] {
+      core_.OnStatements(Done{}, sim_.now_us());
+      Answered();
+    });
+  });
 }
 
-void Applier::Done(SpState next) {
-  std::set<std::int64_t> values;
-  for (const auto& [key, row] : next.rows) {
-    if (key.table_id == kNames && !values.insert(ValueOf(row.image)).second) {
-      sim_.Violation("apply up to ", next.watermark, " violates the unique index");
-    }
+void Applier::Commit(const ApplyStatements& statements) {
+  Transaction transaction(&sim_, scenario_, *database_.state());
+  for (const ApplyStatement& statement : statements) std::visit(transaction, statement);
+  transaction.Check();
+  for (const ApplyTransaction& one : taken_) {
+    if (one.global_t <= transaction.next.watermark) database_.NoteBrought(one.global_t, one.tx_id);
   }
-  database_.Commit(std::move(next));
-  database_.Unlock(kLockOwner);
-  busy_ = false;
-  ReportProgress();
-  Next();
+  sim_.Trace("apply: W is ", transaction.next.watermark);
+  database_.Commit(std::move(transaction.next));
+  if (transaction.durable && scenario_.mutation != Mutation::kAckBeforeDurable) database_.Flush();
 }
 
-void Applier::MakeDurable() {
-  sim_.After(kAckIntervalUs, alive_, [this] { MakeDurable(); });
-  const SpState& state = *database_.state();
-  if (!connected_ || state.joining || durable_ >= state.watermark) return;
-  if (scenario_.mutation != Mutation::kAckBeforeDurable) database_.Flush();
-  durable_ = state.watermark;
-  ReportProgress();
+void Applier::Do(const LookAlive& /*request*/) {
+  core_.OnLookAlive(SessionIsBroken() ? PgResult<Done>(kLost) : Done{});
+  Answered();
 }
+
+void Applier::Do(const Pause& request) {
+  Later(request.ms * 1000, request.ms * 1000, [this] {
+    core_.OnPaused();
+    Answered();
+  });
+}
+
+void Applier::Do(const EndWorker& /*request*/) { sim_.Violation("the apply worker ends"); }
 
 }  // namespace psp::simulation

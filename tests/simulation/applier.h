@@ -1,12 +1,14 @@
-// The apply worker of an SP as a chain of events: takes some steps, makes sure that own transactions are in,
-// waits for row locks, ends blockers after the grace, writes, moves W. Uses the real BuildBatch.
+// The apply worker of an SP: the real core, with a database and an inbox that answer later.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "semi_primary/apply/apply_core.h"
 #include "semi_primary/apply/types.h"
 #include "tests/simulation/rows.h"
 #include "tests/simulation/scenario.h"
@@ -27,47 +29,58 @@ class Applier {
   ~Applier() { database_.Unlock(kLockOwner); }  // its session ends with the daemon
 
   void Push(ApplyStep step);
-  // Looks where the database stands; what was pushed for an earlier generation is dropped.
-  void Begin();
   void OnPostgresCrash();
+  void OnPostgresBack();
   void SetStalled(bool stalled);
-  bool idle() const { return !busy_ && queue_.empty(); }
+  bool idle() const { return std::holds_alternative<TakeSteps>(request_) && queue_.empty(); }
 
  private:
+  // Asks the core what is to be done, and does it.
   void Next();
-  void FindOwn();
-  bool IsIn(const ApplyTransaction& own);
-  void Build();
-  void LockRows();
-  void Write();
-  void Copy();
-  void Done(SpState next);
-  void MakeDurable();
-  void ReportProgress();
+  void Answered();
+  bool SessionIsBroken() const;
   void Report(ApplyEvent event);
-  void Later(std::int64_t low_us, std::int64_t high_us, void (Applier::*step)());
+
+  // One for each kind of request. Each answers the core at once or later.
+  void Do(const ConnectSession& request);
+  void Do(const ReadPosition& request);
+  void Do(const ReadCatalog& request);
+  void Do(const TakeSteps& request);
+  void Do(const FindMissingProofs& request);
+  void Do(const WaitForBackend& request);
+  void Do(const ApplyTemporaryRows& request);
+  void Do(const RunStatements& request);
+  void Do(const LookAlive& request);
+  void Do(const Pause& request);
+  void Do(const EndWorker& request);
+
+  void Take();
+  void LockRows();
+  void Commit(const ApplyStatements& statements);
+
+  // Later, unless the daemon ends or the session breaks before.
+  template <class Action>
+  void Later(std::int64_t low_us, std::int64_t high_us, Action action) {
+    sim_.After(sim_.Between(low_us, high_us), work_, std::move(action));
+  }
 
   Simulator& sim_;
   const Scenario& scenario_;
   SpDatabase& database_;
   const Hooks hooks_;
+  ApplyCore core_;
   bool stalled_ = false;
   const Simulator::Owner alive_ = std::make_shared<int>(0);
   Simulator::Owner work_ = std::make_shared<int>(0);  // what is under way dies with it
   std::int64_t report_free_us_ = 0;                   // reports keep their order
-  std::uint64_t generation_ = 0;
-  bool connected_ = false;
-  std::int64_t copied_rows_ = 0;
-  GlobalT complete_t_ = INT64_MAX;  // joined when W has come here; no copy is complete: the maximum
-  GlobalT durable_ = -1;
   std::deque<ApplyStep> queue_;
+  // Of the session: which start of PostgreSQL it is connected to; null: none.
+  Simulator::Owner session_;
   // Under way:
-  bool busy_ = false;
-  ApplyStep copy_;
-  std::vector<ApplyTransaction> batch_;
-  GlobalT upto_t_ = 0;
-  std::size_t next_own_ = 0;
-  std::vector<WrittenRows> written_;
+  ApplyRequest request_ = EndWorker{};
+  bool is_asking_ = false;  // the core has a request that waits for its answer
+  bool is_taking_ = false;  // steps are on their way to the core
+  std::vector<ApplyTransaction> taken_;
   RowChanges changes_;
   std::int64_t blocked_since_us_ = 0;
 };

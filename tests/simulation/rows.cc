@@ -89,23 +89,21 @@ const TableCatalog& Catalog() {
   return catalog;
 }
 
-RowChanges Unpack(const std::vector<TableChange>& changes) {
-  RowChanges all;
-  for (const TableChange& change : changes) {
-    const auto key = [&](std::int64_t id) { return RowKey{change.table->table_id, Record({id})}; };
-    if (!change.delete_keys.empty()) {
-      const auto keys = ArraysOf(change.delete_keys);
-      for (const std::int64_t id : keys.at(0)) all.deletes.push_back(key(id));
-    }
-    if (change.upsert_values.empty()) continue;
-    const auto arrays = ArraysOf(change.upsert_values);
-    const std::vector<std::int64_t>& ids = arrays.at(0);
-    const std::vector<std::int64_t>& values = arrays.at(1);
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      all.upserts.emplace_back(key(ids[i]), Image(ids[i], values.at(i)));
-    }
+std::vector<RowKey> UnpackKeys(std::uint32_t table_id, std::string_view record) {
+  const auto arrays = ArraysOf(record);
+  std::vector<RowKey> keys;
+  for (const std::int64_t id : arrays.at(0)) keys.push_back({table_id, Record({id})});
+  return keys;
+}
+
+std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, std::string_view record) {
+  const auto arrays = ArraysOf(record);
+  std::vector<std::pair<RowKey, std::string>> rows;
+  for (std::size_t i = 0; i < arrays.at(0).size(); ++i) {
+    const std::int64_t id = arrays[0][i];
+    rows.emplace_back(RowKey{table_id, Record({id})}, Image(id, arrays.at(1).at(i)));
   }
-  return all;
+  return rows;
 }
 
 std::string Text(const RowKey& key) {

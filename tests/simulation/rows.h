@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,11 +27,12 @@ std::int64_t ValueOf(const std::string& image);
 const TableCatalog& Catalog();
 
 struct RowChanges {
-  std::vector<RowKey> deletes;  // to be done first
+  std::vector<RowKey> deletes;
   std::vector<std::pair<RowKey, std::string>> upserts;
 };
-// What the SQL of the apply worker would make of the arrays.
-RowChanges Unpack(const std::vector<TableChange>& changes);
+// What the SQL of the apply worker would make of a record of arrays.
+std::vector<RowKey> UnpackKeys(std::uint32_t table_id, std::string_view record);
+std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, std::string_view record);
 
 // For traces.
 std::string Text(const RowKey& key);

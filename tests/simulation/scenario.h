@@ -33,6 +33,7 @@ enum class Mutation {
   kAckBeforeDurable,        // an SP acknowledges what is not on its disk
   kOwnMarkersAreTaken,      // the apply worker takes every own transaction for applied
   kNoWaitForOwnBackend,     // … looks for the proof once, without waiting for the backend's end
+  kWatermarkBeforeRows,     // … lets W be seen before the rows that belong to it
   kCopyIsNotCleared,        // a copy that begins again leaves the rows of the one before
   kJoinedBeforeTheLog,      // an SP opens with the copy, before the log has brought what the copy left out
   kHistoryIsNotDrawn,       // each start of the primary's daemon goes on with the history of the last one

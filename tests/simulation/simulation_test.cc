@@ -84,11 +84,11 @@ TEST_P(MutationTest, IsFound) {
 INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                          ::testing::Values(Mutation::kNoConflictCheck, Mutation::kDecisionBeforeDurable,
                                            Mutation::kAckBeforeDurable, Mutation::kOwnMarkersAreTaken,
-                                           Mutation::kNoWaitForOwnBackend, Mutation::kCopyIsNotCleared,
-                                           Mutation::kJoinedBeforeTheLog, Mutation::kLogIsNotKeptForJoiners,
-                                           Mutation::kHistoryIsNotDrawn, Mutation::kGapsAreNotSeen,
-                                           Mutation::kEpochsAreNotSaved, Mutation::kCollectedKeysAreNew,
-                                           Mutation::kLostOwnAreThere));
+                                           Mutation::kNoWaitForOwnBackend, Mutation::kWatermarkBeforeRows,
+                                           Mutation::kCopyIsNotCleared, Mutation::kJoinedBeforeTheLog,
+                                           Mutation::kLogIsNotKeptForJoiners, Mutation::kHistoryIsNotDrawn,
+                                           Mutation::kGapsAreNotSeen, Mutation::kEpochsAreNotSaved,
+                                           Mutation::kCollectedKeysAreNew, Mutation::kLostOwnAreThere));
 
 }  // namespace
 }  // namespace psp::simulation

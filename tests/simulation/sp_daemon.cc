@@ -48,7 +48,6 @@ SpDaemon::SpDaemon(Simulator* sim, const Scenario& scenario, SpId sp_id, SpDatab
     if (link == link_) link_ = 0;
   };
   sim_.Trace("SP ", sp_id_, ": daemon starts at ", database_.state()->watermark);
-  applier_.Begin();
   Tick();
 }
 

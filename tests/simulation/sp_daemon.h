@@ -34,7 +34,7 @@ class SpDaemon {
     sure_from_generation_ = last_generation_ + 1;
     applier_.OnPostgresCrash();
   }
-  void OnPostgresBack() { applier_.Begin(); }
+  void OnPostgresBack() { applier_.OnPostgresBack(); }
   void SetStalled(bool stalled) { applier_.SetStalled(stalled); }
 
   // Nothing waits, and everything up to `closed_t` is applied.

@@ -1,0 +1,325 @@
+#include "semi_primary/apply/apply_core.h"
+
+#include <algorithm>
+
+#include "semi_primary/apply/reaction.h"
+
+namespace psp {
+namespace {
+
+constexpr std::int64_t kLookAliveUs = 1'000'000;
+
+}  // namespace
+
+ApplyCore::ApplyCore(Options options, std::function<void(ApplyEvent)> report)
+    : options_(std::move(options)), report_(std::move(report)), trouble_(report_, options_.time_of_day) {}
+
+ApplyRequest ApplyCore::Next(std::int64_t now_us) {
+  if (pause_) return *pause_;
+  switch (state_) {
+    case State::kConnect:
+      return ConnectSession{};
+    case State::kPosition:
+      return ReadPosition{};
+    case State::kIdle:
+      return TakeSteps{durable_ < watermark_ ? durable_at_us_ + options_.ack_interval_us
+                                             : now_us + kLookAliveUs};
+    case State::kProofs:
+      if (options_.views_mode && wanting_since_us_ == 0) wanting_since_us_ = now_us;
+      return *own_->Next();
+    case State::kCatalog:
+      return ReadCatalog{};
+    case State::kRows: {
+      if (wanting_since_us_ == 0) wanting_since_us_ = now_us;
+      end_.durable = !copy_ && DurableIsDue(now_us);
+      RunStatements run = copy_ ? CopyStatements() : BatchStatements();
+      // Giving way in each deadlock could go on for ever, where one local transaction after the other locks the
+      // rows in another order. Then PostgreSQL tells the local one 40P01, after its own deadlock_timeout, or
+      // the blocker watch ends it.
+      if (now_us - wanting_since_us_ >= options_.conflict_grace_us) {
+        run.statements.insert(run.statements.begin(), InsistOnLocks{});
+      }
+      return run;
+    }
+    case State::kDurable:
+      end_ = {watermark_, watermark_, true, false};
+      return RunStatements{{end_}};
+    case State::kAlive:
+      return LookAlive{};
+    case State::kEnded:
+      break;
+  }
+  return EndWorker{};
+}
+
+void ApplyCore::OnConnected() { state_ = State::kPosition; }
+
+void ApplyCore::OnPosition(PgResult<ApplyPosition> position) {
+  if (!position) {
+    OnError(position.error());
+    // A cause that has been removed shows in a new session.
+    if (state_ == State::kPosition) BeginAgain(pause_ ? pause_->ms : 0);
+    return;
+  }
+  if (!position->is_ours) {
+    const std::string message =
+        "`database` leads to another database than when this daemon started: nothing is written there. Let "
+        "it "
+        "lead to the same one again, or restart the daemon if this one is to be served now";
+    notes_.push_back({Note::Level::kCritical, message});
+    state_ = State::kEnded;
+    return report_(ApplyFailed{message});
+  }
+  watermark_ = position->watermark;
+  joining_ = position->joining;
+  durable_ = -1;
+  durable_at_us_ = 0;
+  copied_rows_ = 0;
+  complete_t_ = INT64_MAX;
+  catalog_ = position->catalog;
+  catalog_is_early_ = joining_;
+  losses_ = 0;
+  state_ = State::kIdle;
+  report_(ApplyStarted{++generation_, watermark_, joining_, catalog_, std::move(position->own)});
+  trouble_.Began();
+}
+
+void ApplyCore::OnCatalog(PgResult<TableCatalogPtr> catalog) {
+  if (!catalog) return OnError(catalog.error());
+  catalog_ = *catalog;
+  catalog_is_early_ = joining_;
+  report_(ApplyCatalog{catalog_});
+  if (parts_) {
+    Build();
+  } else {
+    state_ = State::kIdle;
+  }
+}
+
+void ApplyCore::OnSteps(std::vector<ApplyStep> steps, std::int64_t now_us) {
+  std::erase_if(steps, [this](const ApplyStep& step) { return step.generation != generation_; });
+  if (steps.empty()) {
+    state_ = DurableIsDue(now_us) ? State::kDurable : State::kAlive;
+    return;
+  }
+  catalog_was_read_ = false;
+  if (steps[0].copied_rows) {
+    copy_ = std::move(steps[0]);
+    parts_.emplace(1);
+    return Build();
+  }
+  closed_t_ = steps.back().closed_t;
+  std::vector<ApplyTransaction> transactions;
+  for (ApplyStep& step : steps) {
+    std::ranges::move(step.transactions, std::back_inserter(transactions));
+  }
+  own_.emplace(std::move(transactions), options_.views_mode);
+  state_ = State::kProofs;
+  NextProof();
+}
+
+void ApplyCore::NextProof() {
+  for (Note& note : own_->TakeNotes()) notes_.push_back(std::move(note));
+  if (!own_->lacks_rows().empty()) return OnError({PgReaction::kReconnect, "", own_->lacks_rows()});
+  if (own_->Next()) return;
+  transactions_ = own_->TakeTransactions();
+  own_.reset();
+  wanting_since_us_ = 0;
+  parts_.emplace(transactions_.size());
+  Build();
+}
+
+void ApplyCore::OnMissingProofs(const PgResult<std::vector<GlobalT>>& missing) {
+  if (!missing) return OnError(missing.error());
+  own_->OnMissingProofs(*missing);
+  NextProof();
+}
+
+void ApplyCore::OnBackend(const PgResult<bool>& has_ended) {
+  if (!has_ended) return OnError(has_ended.error());
+  own_->OnBackend(*has_ended);
+  NextProof();
+}
+
+void ApplyCore::OnTemporaryRows(const PgResult<Done>& applied) {
+  if (!applied) {
+    if (ReactionTo(applied.error()) != ApplyReaction::kStop) return OnError(applied.error());
+    notes_.push_back({Note::Level::kWarning, "apply: " + applied.error().message});
+  }
+  losses_ = 0;
+  own_->OnTemporaryRows();
+  NextProof();
+}
+
+// The part's rows as arrays. A table that is not known may have come since the catalog was read.
+void ApplyCore::Build() {
+  std::vector<WrittenRows> written;
+  if (copy_) {
+    written.push_back({copy_->closed_t, copy_->copied_rows.get()});
+  } else {
+    for (std::size_t i = parts_->begin(); i < parts_->end(); ++i) {
+      const ApplyTransaction& one = transactions_[i];
+      if (one.write_set) written.push_back({one.global_t, one.write_set.get()});
+    }
+  }
+  auto changes = BuildBatch(*catalog_, written, parts_->replace_all());
+  if (changes) {
+    changes_ = std::move(*changes);
+    state_ = State::kRows;
+  } else if (changes.error().unknown_table && !catalog_was_read_) {
+    catalog_was_read_ = true;
+    state_ = State::kCatalog;
+  } else {
+    FailedByItself("", changes.error().message);
+  }
+}
+
+RunStatements ApplyCore::BatchStatements() {
+  RunStatements run;
+  AppendRows(changes_, &run.statements);
+  for (std::size_t i = parts_->begin(); options_.views_mode && i < parts_->end(); ++i) {
+    const ApplyTransaction& one = transactions_[i];
+    if (one.own && one.write_set) run.statements.emplace_back(ResolveOwn{one.tx_id, one.global_t});
+  }
+  const GlobalT upto = parts_->is_last() ? closed_t_ : transactions_[parts_->begin()].global_t;
+  end_ = {watermark_, upto, end_.durable, joining_ && upto >= complete_t_};
+  run.statements.emplace_back(end_);
+  return run;
+}
+
+RunStatements ApplyCore::CopyStatements() const {
+  RunStatements run;
+  if (copy_->copy_begins) {
+    for (const auto& [id, table] : catalog_->tables) run.statements.emplace_back(ClearTable{id});
+  }
+  AppendRows(changes_, &run.statements);
+  if (copy_->copy_is_complete) {
+    const GlobalT upto = copy_->closed_t;
+    run.statements.emplace_back(EndBatch{upto, upto, false, copy_->complete_t <= upto});
+  } else {
+    run.statements.emplace_back(ResetSession{});
+  }
+  return run;
+}
+
+void ApplyCore::OnStatements(const PgResult<Done>& done, std::int64_t now_us) {
+  if (!done) return OnError(done.error());
+  losses_ = 0;
+  wanting_since_us_ = 0;
+  if (state_ == State::kRows && copy_) {
+    AfterCopy();
+  } else {
+    watermark_ = end_.upto;
+    if (end_.joined) joining_ = false;
+    if (end_.durable) {
+      durable_ = watermark_;
+      durable_at_us_ = now_us;
+    }
+  }
+  Report();
+  trouble_.Succeeded(watermark_);
+  if (state_ == State::kRows) {
+    AfterBatch();
+  } else {
+    state_ = State::kIdle;
+  }
+}
+
+void ApplyCore::AfterCopy() {
+  copied_rows_ = copy_->rows_done;
+  if (!copy_->copy_is_complete) return;
+  watermark_ = copy_->closed_t;
+  complete_t_ = copy_->complete_t;
+  joining_ = watermark_ < complete_t_;
+}
+
+void ApplyCore::AfterBatch() {
+  catalog_was_read_ = false;
+  if (parts_->GoOn()) return Build();
+  GoIdle();
+  if (catalog_is_early_ && !joining_) state_ = State::kCatalog;
+}
+
+void ApplyCore::GoIdle() {
+  state_ = State::kIdle;
+  parts_.reset();
+  copy_.reset();
+  own_.reset();
+  transactions_.clear();
+  changes_.clear();
+  wanting_since_us_ = 0;
+}
+
+void ApplyCore::OnLookAlive(const PgResult<Done>& alive) {
+  if (!alive) return OnError(alive.error());
+  state_ = State::kIdle;
+  trouble_.Succeeded(watermark_);
+}
+
+bool ApplyCore::DurableIsDue(std::int64_t now_us) const {
+  return !joining_ && durable_ < watermark_ && now_us - durable_at_us_ >= options_.ack_interval_us;
+}
+
+void ApplyCore::Stop() {
+  const bool is_connected =
+      state_ != State::kConnect && state_ != State::kPosition && state_ != State::kEnded;
+  const bool owes = is_connected && !joining_ && durable_ < watermark_;
+  GoIdle();
+  pause_.reset();
+  state_ = owes ? State::kDurable : State::kEnded;
+}
+
+void ApplyCore::OnError(const PgError& error) {
+  switch (ReactionTo(error)) {
+    case ApplyReaction::kAgain: {
+      const std::int64_t pause_ms = PauseAfterLosses(++losses_);
+      if (pause_ms >= kToldPauseMs) trouble_.Waits(error);
+      if (pause_ms > 0) pause_ = Pause{pause_ms};
+      return;
+    }
+    case ApplyReaction::kWait:
+      wanting_since_us_ = 0;
+      trouble_.Waits(error);
+      pause_ = Pause{trouble_.NextPauseMs()};
+      return;
+    case ApplyReaction::kStop:
+      if (state_ == State::kRows) return FailedByItself(error.sqlstate, error.message);
+      return Stopped(state_ == State::kProofs ? watermark_ : -1, error.sqlstate, error.message);
+    case ApplyReaction::kBegin:
+      break;
+  }
+  notes_.push_back({Note::Level::kWarning, "apply: " + error.sqlstate + " " + error.message});
+  BeginAgain(trouble_.NextPauseMs());
+}
+
+void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& message) {
+  wanting_since_us_ = 0;
+  if (!parts_->TrySmaller()) return Stopped(watermark_, sqlstate, message);
+  notes_.push_back(
+      {Note::Level::kWarning, "apply: " + sqlstate + " " + message + "; trying in smaller parts"});
+  Build();
+}
+
+// In a new session: the cause may have been a setting of the database or a right.
+void ApplyCore::Stopped(GlobalT blocked_at, const std::string& sqlstate, const std::string& message) {
+  trouble_.Stops(blocked_at, sqlstate, message);
+  BeginAgain(trouble_.NextPauseMs());
+}
+
+void ApplyCore::BeginAgain(std::int64_t pause_ms) {
+  GoIdle();
+  state_ = State::kConnect;
+  pause_ = Pause{pause_ms, true};
+}
+
+void ApplyCore::Report() {
+  report_(ApplyProgress{generation_, watermark_, std::max<GlobalT>(durable_, 0), copied_rows_, joining_});
+}
+
+std::vector<Note> ApplyCore::TakeNotes() {
+  std::vector<Note> notes = std::exchange(notes_, {});
+  for (Note& note : trouble_.TakeNotes()) notes.push_back(std::move(note));
+  return notes;
+}
+
+}  // namespace psp

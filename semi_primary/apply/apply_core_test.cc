@@ -1,0 +1,360 @@
+// The real decisions of the apply worker, with a session that a test can read and break.
+#include "semi_primary/apply/apply_core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <set>
+
+#include "common/pg_binary.h"
+#include "semi_primary/apply/reaction.h"
+
+namespace psp {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const PgError kLost{PgReaction::kReconnect, "57P01", "lost"};
+const PgError kInDoubt{PgReaction::kInDoubt, "", "lost while committing"};
+const PgError kDeadlock{PgReaction::kRetry, "40P01", "deadlock"};
+const PgError kFull{PgReaction::kAbort, "53100", "disk full"};
+const PgError kPicky{PgReaction::kAbort, "23514", "check"};
+
+std::string Key(std::int64_t id) {
+  std::string value;
+  AppendInt64(&value, id);
+  std::string record;
+  AppendRecord(&record, {{kOidInt8, value}});
+  return record;
+}
+
+std::string Name(const ApplyStatement& statement) {
+  struct Names {
+    std::string operator()(const InsistOnLocks&) { return "insist"; }
+    std::string operator()(const ClearTable&) { return "clear"; }
+    std::string operator()(const DeleteRows&) { return "delete"; }
+    std::string operator()(const WriteRows& rows) { return rows.are_new ? "insert" : "upsert"; }
+    std::string operator()(const ResolveOwn&) { return "resolve"; }
+    std::string operator()(const ResetSession&) { return "reset"; }
+    std::string operator()(const EndBatch& end) {
+      return "W=" + std::to_string(end.upto) + (end.durable ? " durable" : "") +
+             (end.joined ? " joined" : "");
+    }
+  };
+  return std::visit(Names{}, statement);
+}
+
+// A database of which the test sees each transaction, and what was asked before it.
+class FakeSession {
+ public:
+  explicit FakeSession(ApplyCore* core) : core_(*core) {}
+
+  GlobalT watermark = 0;
+  bool joining = false;
+  bool is_ours = true;
+  std::set<GlobalT> proofs;
+  std::deque<PgResult<Done>> results;  // of transactions, in this order; then all succeed
+  bool commits_all_the_same = false;   // although the result is an error
+  int backend_stays = 0;               // so many times a backend is still committing
+  std::vector<std::string> log;
+  std::int64_t now_us = 10'000'000;
+  std::int64_t paused_ms = 0;
+
+  // Until the core waits for steps, and `steps` are given to it.
+  void Run(std::vector<ApplyStep> steps) {
+    RunUntilIdle();
+    core_.OnSteps(std::move(steps), now_us);
+    RunUntilIdle();
+  }
+  void RunUntilIdle() {
+    for (int i = 0; i < 1000; ++i) {
+      const ApplyRequest request = core_.Next(now_us);
+      if (std::holds_alternative<TakeSteps>(request) || std::holds_alternative<EndWorker>(request)) return;
+      std::visit([this](const auto& one) { Do(one); }, request);
+    }
+    ADD_FAILURE() << "the core never waits for steps";
+  }
+
+ private:
+  void Do(const ConnectSession&) {
+    log.emplace_back("connect");
+    core_.OnConnected();
+  }
+  void Do(const ReadPosition&) {
+    log.emplace_back("position");
+    core_.OnPosition(ApplyPosition{is_ours, watermark, joining, {}, Catalog()});
+  }
+  void Do(const ReadCatalog&) {
+    log.emplace_back("catalog");
+    core_.OnCatalog(Catalog());
+  }
+  void Do(const TakeSteps&) {}
+  void Do(const FindMissingProofs& find) {
+    log.emplace_back("proofs");
+    std::vector<GlobalT> missing;
+    for (const GlobalT global_t : find.own) {
+      if (!proofs.contains(global_t)) missing.push_back(global_t);
+    }
+    core_.OnMissingProofs(missing);
+  }
+  void Do(const WaitForBackend&) {
+    log.emplace_back("backend");
+    core_.OnBackend(backend_stays-- <= 0);
+  }
+  void Do(const ApplyTemporaryRows&) {
+    log.emplace_back("temporary");
+    core_.OnTemporaryRows(Done{});
+  }
+  void Do(const RunStatements& run) {
+    std::string text;
+    for (const ApplyStatement& statement : run.statements)
+      text += (text.empty() ? "" : " ") + Name(statement);
+    PgResult<Done> result = Done{};
+    if (!results.empty()) {
+      result = results.front();
+      results.pop_front();
+    }
+    log.push_back(text + (result ? "" : " FAILS"));
+    if (result || commits_all_the_same) {
+      if (const auto* end = std::get_if<EndBatch>(&run.statements.back())) watermark = end->upto;
+    }
+    core_.OnStatements(result, now_us);
+  }
+  void Do(const LookAlive&) {
+    log.emplace_back("alive");
+    core_.OnLookAlive(Done{});
+  }
+  void Do(const Pause& pause) {
+    paused_ms += pause.ms;
+    now_us += pause.ms * 1000;
+    if (pause.disconnect) log.emplace_back("disconnect");
+    core_.OnPaused();
+  }
+  void Do(const EndWorker&) {}
+
+  static TableCatalogPtr Catalog() {
+    constexpr ArrayType kInt8 = {1016, kOidInt8};
+    auto catalog = std::make_shared<TableCatalog>();
+    catalog->tables[1] = {1, "public", "t", {"id"}, {kInt8}, {kInt8}};
+    return catalog;
+  }
+
+  ApplyCore& core_;
+};
+
+class ApplyCoreTest : public ::testing::Test {
+ protected:
+  ApplyCoreTest() { session_.RunUntilIdle(); }
+
+  static ApplyTransaction Writes(GlobalT global_t, bool own = false) {
+    auto rows = std::make_shared<proto::WriteSet>();
+    proto::Row* row = rows->add_rows();
+    row->set_table_id(1);
+    row->set_key(Key(global_t));
+    row->set_image(Key(global_t));
+    return {global_t, TxId(), own, rows};
+  }
+  static ApplyTransaction Marker(GlobalT global_t) { return {global_t, TxId(), true, nullptr}; }
+  static ApplyStep Step(std::vector<ApplyTransaction> transactions, std::uint64_t generation = 1) {
+    ApplyStep step;
+    step.generation = generation;
+    step.closed_t = transactions.back().global_t;
+    step.transactions = std::move(transactions);
+    return step;
+  }
+  // What the worker has told last of how far it is.
+  ApplyProgress Progress() const {
+    for (auto event = events_.rbegin(); event != events_.rend(); ++event) {
+      if (const auto* progress = std::get_if<ApplyProgress>(&*event)) return *progress;
+    }
+    return {};
+  }
+  ApplyTrouble LastTrouble() const {
+    for (auto event = events_.rbegin(); event != events_.rend(); ++event) {
+      if (const auto* trouble = std::get_if<ApplyTrouble>(&*event)) return *trouble;
+    }
+    return {};
+  }
+  // The log since the last call.
+  std::vector<std::string> Log() { return std::exchange(session_.log, {}); }
+
+  std::vector<ApplyEvent> events_;
+  ApplyCore core_{
+      {.ack_interval_us = 1'000'000, .conflict_grace_us = 1'000'000, .time_of_day = [] { return "noon"; }},
+      [this](ApplyEvent event) { events_.push_back(std::move(event)); }};
+  FakeSession session_{&core_};
+};
+
+TEST_F(ApplyCoreTest, RowsAndTheirWatermarkAreOneTransactionAndTheWatermarkIsLast) {
+  EXPECT_THAT(Log(), ElementsAre("connect", "position"));
+  session_.Run({Step({Writes(1), Writes(2)}), Step({Writes(3)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=3 durable"));
+  session_.Run({Step({Writes(4)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=4"));
+  EXPECT_EQ(Progress().watermark, 4);
+  EXPECT_EQ(Progress().durable, 3);
+}
+
+TEST_F(ApplyCoreTest, NothingIsReportedBeforeItsCommit) {
+  core_.OnSteps({Step({Writes(1)})}, session_.now_us);
+  for (const PgError& error : {kDeadlock, kFull, kDeadlock}) {
+    ASSERT_TRUE(std::holds_alternative<RunStatements>(core_.Next(session_.now_us)));
+    EXPECT_EQ(Progress().watermark, 0);
+    core_.OnStatements(error, session_.now_us);
+    EXPECT_EQ(Progress().watermark, 0) << error.sqlstate;
+    core_.OnPaused();
+  }
+  session_.RunUntilIdle();
+  EXPECT_EQ(Progress().watermark, 1);
+}
+
+TEST_F(ApplyCoreTest, OwnCommitsAreProvenBeforeTheFirstRowIsLocked) {
+  Log();
+  session_.proofs = {2};
+  session_.Run({Step({Writes(1), Marker(2)})});
+  EXPECT_THAT(Log(), ElementsAre("proofs", "upsert W=2 durable"));
+  session_.backend_stays = 2;
+  session_.Run({Step({Writes(3), Writes(4, true)})});
+  EXPECT_THAT(Log(), ElementsAre("proofs", "backend", "backend", "backend", "proofs", "upsert W=4"));
+}
+
+TEST_F(ApplyCoreTest, AnOwnCommitWhoseRowsAreNotKnownIsAskedForAgain) {
+  Log();
+  session_.Run({Step({Marker(1)})});
+  EXPECT_THAT(Log(), ElementsAre("proofs", "backend", "proofs", "disconnect", "connect", "position"));
+  EXPECT_EQ(session_.watermark, 0) << "nothing is skipped";
+  session_.Run({Step({Writes(1, true)})});  // of the old stream
+  EXPECT_EQ(session_.watermark, 0);
+  session_.Run({Step({Writes(1, true)}, 2)});
+  EXPECT_EQ(session_.watermark, 1);
+}
+
+TEST_F(ApplyCoreTest, AfterACommitInDoubtTheDatabaseTellsWhereItStands) {
+  session_.Run({Step({Writes(1)})});
+  Log();
+  session_.results = {kInDoubt};
+  session_.commits_all_the_same = true;
+  session_.Run({Step({Writes(2)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=2 FAILS", "disconnect", "connect", "position"));
+  const auto* started = std::get_if<ApplyStarted>(&events_.back());
+  ASSERT_NE(started, nullptr);
+  EXPECT_EQ(started->watermark, 2);
+  EXPECT_EQ(started->generation, 2U);
+}
+
+TEST_F(ApplyCoreTest, ABatchThatFailsByItselfIsAppliedOneByOneAndThenWithoutOnConflict) {
+  Log();
+  session_.results = {kPicky, Done{}, kPicky, Done{}};
+  session_.Run({Step({Writes(1), Writes(2), Writes(3)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=3 durable FAILS", "upsert W=1 durable", "upsert W=2 FAILS",
+                                 "delete insert W=2", "upsert W=3"));
+  EXPECT_EQ(LastTrouble().message, "");
+}
+
+TEST_F(ApplyCoreTest, WhatCannotBeAppliedStopsWithItsReasonAndSkipsNothing) {
+  Log();
+  session_.results = {kPicky, kPicky, kPicky, kPicky};
+  session_.Run({Step({Writes(1), Writes(2)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=2 durable FAILS", "upsert W=1 durable FAILS",
+                                 "delete insert W=1 durable FAILS", "disconnect", "connect", "position"));
+  EXPECT_TRUE(LastTrouble().stops);
+  EXPECT_THAT(LastTrouble().message, HasSubstr("has stopped since noon: 23514 check"));
+  session_.results.clear();
+  session_.Run({Step({Writes(1), Writes(2)}, 2)});
+  EXPECT_EQ(session_.watermark, 2);
+  EXPECT_EQ(LastTrouble().message, "") << "it is over";
+}
+
+TEST_F(ApplyCoreTest, ADeadlockIsTriedAgainAtOnceAndTheWorkerInsistsAfterTheGrace) {
+  Log();
+  session_.results = {kDeadlock, kDeadlock};
+  session_.Run({Step({Writes(1)})});
+  EXPECT_EQ(session_.paused_ms, 0);
+  Log();
+  for (int i = 0; i < 13; ++i) session_.results.emplace_back(kDeadlock);  // pauses of 1, 2, 4 … ms
+  session_.Run({Step({Writes(2)})});
+  EXPECT_EQ(session_.log.front(), "upsert W=2 FAILS");
+  EXPECT_THAT(session_.log.back(), HasSubstr("insist upsert W=2"));
+  EXPECT_EQ(core_.wanting_since_us(), 0);
+}
+
+TEST_F(ApplyCoreTest, CodeThatRaises40001EachTimeIsTriedSlowerAndSlowerAndIsTold) {
+  const PgError raised{PgReaction::kRetry, "40001", "always"};
+  for (int i = 0; i < 20; ++i) session_.results.emplace_back(raised);
+  session_.Run({Step({Writes(1)})});
+  EXPECT_GE(session_.paused_ms, 20'000);
+  bool is_told = false;
+  for (const ApplyEvent& event : events_) {
+    const auto* trouble = std::get_if<ApplyTrouble>(&event);
+    is_told =
+        is_told || (trouble != nullptr && trouble->message == "applying waits since noon: 40001 always");
+  }
+  EXPECT_TRUE(is_told);
+  EXPECT_EQ(LastTrouble().message, "") << "it is over";
+  EXPECT_EQ(session_.watermark, 1);
+}
+
+TEST_F(ApplyCoreTest, ACopyIsJoinedWhenTheLogHasBroughtWhatItLeftOut) {
+  session_.joining = true;
+  session_.results = {kLost};
+  session_.Run({Step({Writes(1)})});  // begins again, and joins now
+  Log();
+  ApplyStep first = Step({Writes(5)}, 2);
+  first.copied_rows = first.transactions[0].write_set;
+  first.copy_begins = true;
+  ApplyStep last = first;
+  last.copy_begins = false;
+  last.copy_is_complete = true;
+  last.complete_t = 7;
+  session_.Run({first});
+  session_.Run({last});
+  EXPECT_TRUE(Progress().joining);
+  session_.Run({Step({Writes(6)}, 2)});
+  EXPECT_TRUE(Progress().joining);
+  session_.Run({Step({Writes(7)}, 2)});
+  EXPECT_FALSE(Progress().joining);
+  EXPECT_THAT(Log(),
+              ElementsAre("clear upsert reset", "upsert W=5", "upsert W=6", "upsert W=7 joined", "catalog"));
+}
+
+TEST_F(ApplyCoreTest, WhenItStopsItMakesDurableWhatIsApplied) {
+  session_.Run({Step({Writes(1)})});
+  session_.Run({Step({Writes(2)})});
+  Log();
+  core_.Stop();
+  session_.RunUntilIdle();
+  core_.Stop();
+  EXPECT_TRUE(std::holds_alternative<EndWorker>(core_.Next(session_.now_us)));
+  EXPECT_THAT(Log(), ElementsAre("W=2 durable"));
+}
+
+TEST_F(ApplyCoreTest, NothingIsWrittenToAnotherDatabase) {
+  session_.results = {kLost};
+  session_.is_ours = false;
+  session_.Run({Step({Writes(1)})});
+  Log();
+  EXPECT_TRUE(std::holds_alternative<EndWorker>(core_.Next(session_.now_us)));
+  EXPECT_TRUE(std::holds_alternative<ApplyFailed>(events_.back()));
+}
+
+TEST(ApplyCoreViewsMode, OwnRowsThatAreAppliedHereAreResolvedBeforeTheWatermark) {
+  ApplyCore core({.views_mode = true, .time_of_day = [] { return "noon"; }}, [](const ApplyEvent&) {});
+  FakeSession session(&core);
+  session.RunUntilIdle();
+  session.log.clear();
+  ApplyStep step;
+  step.generation = 1;
+  step.closed_t = 1;
+  auto rows = std::make_shared<proto::WriteSet>();
+  rows->add_rows()->set_table_id(1);
+  rows->mutable_rows(0)->set_key(Key(1));
+  rows->mutable_rows(0)->set_image(Key(1));
+  step.transactions = {{1, TxId(), true, rows}};
+  session.Run({step});
+  EXPECT_THAT(session.log, ElementsAre("proofs", "temporary", "proofs", "upsert resolve W=1 durable"));
+}
+
+}  // namespace
+}  // namespace psp

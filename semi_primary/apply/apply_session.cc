@@ -1,0 +1,160 @@
+#include "semi_primary/apply/apply_session.h"
+
+#include "common/log.h"
+#include "common/pg_binary.h"
+#include "common/this_database.h"
+#include "embedded/apply_sql.h"
+#include "semi_primary/apply/load_catalog.h"
+
+namespace psp {
+namespace {
+
+// A SELECT cannot have more than 1664 columns.
+constexpr std::size_t kCallsMax = 500;
+constexpr std::string_view kLockNotAvailable = "55P03";
+// PostgreSQL has crashed since the daemon started, and took the temporary rows of views mode.
+constexpr const char* kRecoverIfLost = "SELECT psp.recover() WHERE NOT EXISTS (SELECT FROM psp.temp_alive)";
+constexpr const char* kApplyTemporary = "SELECT psp.apply($1::pg_catalog.uuid, $2::pg_catalog.int8)";
+
+// Given when the session begins, so that RESET ALL brings them back.
+const std::vector<std::pair<std::string, std::string>> kSettings = {
+    {"application_name", "psp apply worker"},
+    {"default_transaction_isolation", "read committed"},
+    {"default_transaction_read_only", "off"},
+    {"session_replication_role", "replica"},
+    {"synchronous_commit", "off"},
+    {"search_path", "pg_catalog, pg_temp"},  // pg_temp named, or it comes first
+    {"client_encoding", "UTF8"},
+    {"row_security", "off"},
+    {"statement_timeout", "0"},
+    {"lock_timeout", "0"},
+    // In a deadlock with a local transaction the worker gives way, soon, and tries again: the other one then
+    // reaches its COMMIT and is told 40001, where it would have been cancelled at the end of
+    // conflict_grace_ms.
+    {"deadlock_timeout", "10ms"},
+    {"idle_in_transaction_session_timeout", "0"},
+    {"idle_session_timeout", "0"},
+    {"exit_on_error", "off"},
+    {"default_transaction_deferrable", "off"},
+    // How values are read.
+    {"array_nulls", "on"},
+    {"datestyle", "ISO, MDY"},
+    {"intervalstyle", "postgres"},
+    {"lc_monetary", "C"},
+    {"xmloption", "content"},
+    {"standard_conforming_strings", "on"},
+    {"client_min_messages", "warning"},
+    {"plan_cache_mode", "force_generic_plan"},
+};
+
+}  // namespace
+
+ApplySession::ApplySession(std::string conninfo, std::string database, bool views_mode)
+    : database_(std::move(database)),
+      views_mode_(views_mode),
+      session_({.conninfo = std::move(conninfo),
+                .application_name = "psp apply worker",
+                .settings = {},
+                .startup = kSettings}) {}
+
+bool ApplySession::Connect(std::stop_token stop) { return Session().ConnectUntilStopped(std::move(stop)); }
+
+PgResult<ApplyPosition> ApplySession::Position() {
+  const PgResult<bool> is_ours = IsDatabase(Session(), database_);
+  if (!is_ours) return is_ours.error();
+  if (!*is_ours) return ApplyPosition{};
+  auto position = session_.Transaction([this](pqxx::work& tx) {
+    if (views_mode_) {
+      tx.exec(kRecoverIfLost);
+    } else {
+      tx.exec0(std::string(sql::kApplyClaim));
+    }
+    const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
+    ApplyPosition found{true, row[0].as<GlobalT>(), row[1].as<bool>(), {}, nullptr};
+    tx.exec_params0(std::string(sql::kApplyForgetProofs), GlobalT{0}, found.watermark);
+    for (const pqxx::row& proof : tx.exec("SELECT global_t, tx_id FROM psp.applied")) {
+      found.own.emplace(proof[0].as<GlobalT>(), TxId::FromText(proof[1].as<std::string>()).value_or(TxId()));
+    }
+    return found;
+  });
+  if (!position) return position;
+  auto catalog = LoadCatalog(session_);
+  if (!catalog) return catalog.error();
+  position->catalog = *catalog;
+  return position;
+}
+
+PgResult<TableCatalogPtr> ApplySession::Catalog() { return LoadCatalog(Session()); }
+
+PgResult<std::vector<GlobalT>> ApplySession::MissingProofs(const std::vector<GlobalT>& own) {
+  ArrayWriter numbers(kOidInt8);
+  for (const GlobalT global_t : own) numbers.AddInt8(global_t);
+  return Session().Autocommit([&](pqxx::nontransaction& tx) {
+    std::vector<GlobalT> missing;
+    for (const pqxx::row& row :
+         tx.exec_params(std::string(sql::kApplyMissingProofs), Binary(numbers.Finish()))) {
+      missing.push_back(row[0].as<GlobalT>());
+    }
+    return missing;
+  });
+}
+
+// Another session may hold the same lock, and for as long as it likes: so it is waited for while somebody commits,
+// for a moment, and then looked at again.
+PgResult<bool> ApplySession::WaitForBackend(const TxId& tx_id) {
+  const auto committing = Session().Autocommit([&](pqxx::nontransaction& tx) {
+    return tx.exec_params1(std::string(sql::kApplyIsCommitting), tx_id.ToText())[0].as<bool>();
+  });
+  if (!committing) return committing.error();
+  if (!*committing) return true;
+  const auto ended = session_.Transaction([&](pqxx::work& tx) {
+    tx.exec0("SET LOCAL lock_timeout = '50ms'");
+    tx.exec_params(std::string(sql::kApplyWaitForBackend), tx_id.ToText());
+  });
+  if (ended) return true;
+  if (ended.error().sqlstate == kLockNotAvailable) return false;
+  return ended.error();
+}
+
+// A client's FOR UPDATE may be in the way, or in that of the local worker that is waited for: the blocker watch
+// looks.
+PgResult<Done> ApplySession::ApplyTemporary(const TxId& tx_id, GlobalT global_t) {
+  return Session().Autocommit(
+      [&](pqxx::nontransaction& tx) { tx.exec_params(kApplyTemporary, tx_id.ToText(), global_t); });
+}
+
+PgResult<Done> ApplySession::Run(const ApplyStatements& statements) {
+  // One statement is a transaction by itself.
+  auto done = statements.size() <= kCallsMax
+                  ? session_.Autocommit([&](pqxx::nontransaction& tx) { RunSome(tx, statements); })
+                  : session_.Transaction([&](pqxx::work& tx) {
+                      std::span<const ApplyStatement> left = statements;
+                      while (!left.empty()) {
+                        const std::size_t some = std::min(left.size(), kCallsMax);
+                        RunSome(tx, left.first(some));
+                        left = left.subspan(some);
+                      }
+                    });
+  if (!done) parsed_.clear();
+  return done;
+}
+
+template <class Tx>
+void ApplySession::RunSome(Tx& tx, std::span<const ApplyStatement> statements) {
+  const SqlCall call = SqlOf(statements);
+  if (call.text != parsed_) {
+    // libpqxx parses it when it is run, unless it knows the same text.
+    session_.connection().prepare("", "");
+    session_.connection().prepare("", call.text);
+    parsed_ = call.text;
+  }
+  std::vector<pqxx::binarystring> parameters;
+  for (const std::string& parameter : call.parameters) parameters.push_back(Binary(parameter));
+  tx.exec_prepared("", pqxx::prepare::make_dynamic_params(parameters));
+}
+
+PgResult<Done> ApplySession::LookAlive() {
+  return Session().Autocommit([](pqxx::nontransaction& tx) { tx.exec("SELECT 1"); });
+}
+
+}  // namespace psp

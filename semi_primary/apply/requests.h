@@ -1,0 +1,61 @@
+// What the apply worker's core asks of its database session and its inbox. Values.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "semi_primary/apply/statements.h"
+#include "semi_primary/apply/types.h"
+
+namespace psp {
+
+// A new session, in place of the old one if there is one.
+struct ConnectSession {};
+struct ReadPosition {};
+struct ReadCatalog {};
+// Wait for steps until this time.
+struct TakeSteps {
+  std::int64_t until_us = 0;
+};
+// Which of these own commits have no proof of being in?
+struct FindMissingProofs {
+  std::vector<GlobalT> own;
+};
+// Is no backend committing this own transaction any more? It is waited for, but not long.
+struct WaitForBackend {
+  TxId tx_id;
+};
+// Views mode: apply this own transaction from its temporary rows, or wait for the local worker that does.
+struct ApplyTemporaryRows {
+  TxId tx_id;
+  GlobalT global_t = 0;
+};
+// One transaction: all of them or none. Their rows are the core's until the answer.
+struct RunStatements {
+  ApplyStatements statements;
+};
+// An idle session hears of PostgreSQL's crash only when it asks; what the crash took must be fetched again.
+struct LookAlive {};
+struct Pause {
+  std::int64_t ms = 0;
+  bool disconnect = false;
+};
+// For good.
+struct EndWorker {};
+
+using ApplyRequest =
+    std::variant<ConnectSession, ReadPosition, ReadCatalog, TakeSteps, FindMissingProofs, WaitForBackend,
+                 ApplyTemporaryRows, RunStatements, LookAlive, Pause, EndWorker>;
+
+// Where a database stands.
+struct ApplyPosition {
+  bool is_ours = false;  // false: another database than when the daemon started; nothing else is known
+  GlobalT watermark = 0;
+  bool joining = false;
+  Commits own{};  // own commits above W that are in
+  TableCatalogPtr catalog;
+};
+
+}  // namespace psp

@@ -1,0 +1,84 @@
+#include "semi_primary/apply/statements.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "common/pg_binary.h"
+
+namespace psp {
+namespace {
+
+// Builds the columns of the SELECT. Names are qualified and types are given: a table's owner may have changed
+// the search_path. (sql/semi_primary/install/apply_functions.sql)
+class Columns {
+ public:
+  explicit Columns(SqlCall* call) : call_(*call) {}
+
+  void operator()(const InsistOnLocks& /*statement*/) {
+    Add("pg_catalog.set_config", {"'deadlock_timeout'", "'1min'", "true"});
+  }
+  void operator()(const ClearTable& clear) { Add(Function("apply_clear_", clear.table_id), {}); }
+  void operator()(const DeleteRows& rows) {
+    Add(Function("apply_delete_", rows.table_id), {Parameter(std::string(rows.keys))});
+  }
+  void operator()(const WriteRows& rows) {
+    Add(Function(rows.are_new ? "apply_insert_" : "apply_upsert_", rows.table_id),
+        {Parameter(std::string(rows.rows))});
+  }
+  void operator()(const ResolveOwn& own) {
+    Add("psp.resolve", {Parameter(own.tx_id.ToBytes()) + "::pg_catalog.uuid", Int8(own.global_t)});
+  }
+  void operator()(const ResetSession& /*statement*/) { Add("psp.reset_apply_session", {}); }
+  void operator()(const EndBatch& end) {
+    Add("psp.end_batch", {Int8(end.below), Int8(end.upto), Bool(end.durable), Bool(end.joined)});
+  }
+
+ private:
+  // Arguments in braces are evaluated in their order, and so are their numbers.
+  void Add(const std::string& function, std::initializer_list<std::string> arguments) {
+    call_.text += (call_.text.empty() ? "SELECT " : ", ") + function + "(";
+    const char* separator = "";
+    for (const std::string& argument : arguments) {
+      call_.text += separator + argument;
+      separator = ", ";
+    }
+    call_.text += ")";
+  }
+  static std::string Function(const char* name, std::uint32_t table_id) {
+    return std::string("psp.") + name + std::to_string(table_id);
+  }
+  std::string Parameter(std::string bytes) {
+    call_.parameters.push_back(std::move(bytes));
+    return "$" + std::to_string(call_.parameters.size());
+  }
+  std::string Int8(std::int64_t value) {
+    std::string bytes;
+    AppendInt64(&bytes, value);
+    return Parameter(std::move(bytes)) + "::pg_catalog.int8";
+  }
+  std::string Bool(bool value) {
+    return Parameter(std::string(1, value ? '\1' : '\0')) + "::pg_catalog.bool";
+  }
+
+  SqlCall& call_;
+};
+
+}  // namespace
+
+void AppendRows(const std::vector<TableChange>& changes, ApplyStatements* statements) {
+  for (const TableChange& change : changes) {
+    const std::uint32_t table_id = change.table->table_id;
+    if (!change.delete_keys.empty()) statements->push_back(DeleteRows{table_id, change.delete_keys});
+    if (change.upsert_values.empty()) continue;
+    statements->push_back(WriteRows{table_id, change.upsert_values, change.replace});
+  }
+}
+
+SqlCall SqlOf(std::span<const ApplyStatement> statements) {
+  SqlCall call;
+  Columns columns(&call);
+  for (const ApplyStatement& statement : statements) std::visit(columns, statement);
+  return call;
+}
+
+}  // namespace psp

@@ -1,0 +1,63 @@
+// What the apply worker runs in one transaction, in this order: rows first, then what the database tells of
+// them. Pure.
+//
+// All calls of a transaction are the columns of one SELECT, so that a batch costs one message and one commit.
+// PostgreSQL evaluates the columns from left to right.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "semi_primary/apply/batch.h"
+#include "semi_primary/apply/types.h"
+
+namespace psp {
+
+// From here on the transaction gives way in no deadlock.
+struct InsistOnLocks {};
+struct ClearTable {
+  std::uint32_t table_id = 0;
+};
+struct DeleteRows {
+  std::uint32_t table_id = 0;
+  std::string_view keys;  // a record of arrays
+};
+struct WriteRows {
+  std::uint32_t table_id = 0;
+  std::string_view rows;  // a record of arrays
+  bool are_new = false;   // no row with one of their keys is there
+};
+// Views mode: an own transaction whose rows were written here is committed.
+struct ResolveOwn {
+  TxId tx_id;
+  GlobalT global_t = 0;
+};
+// After code of tables' owners: what it may have left in the session is removed.
+struct ResetSession {};
+// The same, and W moves to `upto`.
+struct EndBatch {
+  GlobalT below = 0;  // W until now
+  GlobalT upto = 0;
+  bool durable = false;  // the commit waits for the disk
+  bool joined = false;   // the copy and what it left out are complete
+};
+using ApplyStatement =
+    std::variant<InsistOnLocks, ClearTable, DeleteRows, WriteRows, ResolveOwn, ResetSession, EndBatch>;
+using ApplyStatements = std::vector<ApplyStatement>;
+
+// `changes` must outlive the statements.
+void AppendRows(const std::vector<TableChange>& changes, ApplyStatements* statements);
+
+// One SELECT with its parameters, all of them in binary form.
+struct SqlCall {
+  std::string text;
+  std::vector<std::string> parameters;
+};
+SqlCall SqlOf(std::span<const ApplyStatement> statements);
+
+}  // namespace psp

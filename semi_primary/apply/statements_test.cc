@@ -1,0 +1,41 @@
+#include "semi_primary/apply/statements.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace psp {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(SqlOf, OneStatementCallsAllInTheirOrder) {
+  const SqlCall call = SqlOf(ApplyStatements{DeleteRows{7, "keys"}, WriteRows{7, "rows", true},
+                                             WriteRows{8, "more", false}, EndBatch{1, 2, true, false}});
+  EXPECT_EQ(
+      call.text,
+      "SELECT psp.apply_delete_7($1), psp.apply_insert_7($2), psp.apply_upsert_8($3), "
+      "psp.end_batch($4::pg_catalog.int8, $5::pg_catalog.int8, $6::pg_catalog.bool, $7::pg_catalog.bool)");
+  EXPECT_THAT(call.parameters, ElementsAre("keys", "rows", "more", std::string("\0\0\0\0\0\0\0\1", 8),
+                                           std::string("\0\0\0\0\0\0\0\2", 8), "\1", std::string(1, '\0')));
+}
+
+TEST(SqlOf, TheTextIsTheSameForTheNextBatchOfTheSameTables) {
+  const auto text = [](const char* rows, GlobalT upto) {
+    return SqlOf(ApplyStatements{WriteRows{1, rows, false}, EndBatch{upto - 1, upto, upto % 2 == 0, false}})
+        .text;
+  };
+  EXPECT_EQ(text("a", 1), text("b", 2));
+}
+
+TEST(SqlOf, WhatTheCopyAndViewsModeNeed) {
+  const TxId tx_id;
+  EXPECT_EQ(SqlOf(ApplyStatements{InsistOnLocks{}, ClearTable{3}, ResetSession{}}).text,
+            "SELECT pg_catalog.set_config('deadlock_timeout', '1min', true), psp.apply_clear_3(), "
+            "psp.reset_apply_session()");
+  const SqlCall call = SqlOf(ApplyStatements{ResolveOwn{tx_id, 5}});
+  EXPECT_EQ(call.text, "SELECT psp.resolve($1::pg_catalog.uuid, $2::pg_catalog.int8)");
+  EXPECT_EQ(call.parameters[0], tx_id.ToBytes());
+}
+
+}  // namespace
+}  // namespace psp
