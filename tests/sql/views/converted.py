@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,6 +48,14 @@ def begun(pair: Pair, **more: Any) -> Iterator[Transaction]:
         yield Transaction(connection, begin(connection))
 
 
+def ended(pair: Pair, *statements: str) -> UUID:
+    """A transaction that waits for its commit request."""
+    with begun(pair) as transaction:
+        for statement in statements:
+            transaction.run(statement)
+    return transaction.tx_id
+
+
 def begin(connection: psycopg.Connection[Any]) -> UUID:
     row = connection.execute("SELECT psp.begin()").fetchone()
     assert row is not None and isinstance(row[0], UUID)
@@ -79,3 +88,24 @@ def write(pair: Pair, global_t: int, *statements: str) -> None:
         for statement in statements:
             transaction.run(statement)
     decide(pair, transaction.tx_id, global_t)
+
+
+def rows(pair: Pair) -> Any:
+    """Of table t, as an application sees them."""
+    with pair.connect() as connection:
+        return connection.execute("SELECT id, v FROM t ORDER BY id").fetchall()
+
+
+def number(value: int) -> bytes:
+    return struct.pack("!iIii", 1, 23, 4, value)
+
+
+def write_set(pair: Pair, tx_id: UUID) -> list[tuple[int, bytes, int | None, bool, bool]]:
+    """table_id, key, global_t, deleted, has an image."""
+    with pair.connect() as connection:
+        found = connection.execute(
+            "SELECT w.table_id, w.key, w.global_t, w.deleted, w.image IS NOT NULL FROM psp.transactions t, "
+            "psp.write_set(t.xid) w WHERE t.tx_id = %s ORDER BY 1, 2",
+            (tx_id,),
+        ).fetchall()
+    return [(table, bytes(key), t, deleted, image) for table, key, t, deleted, image in found]

@@ -1,27 +1,26 @@
-"""A transaction's life in views mode: statuses, recovery, garbage, modes, rights (sql/views/README.md)."""
+"""A transaction's life in views mode: statuses, recovery, garbage, SELECT modes (sql/views/README.md)."""
 
 from __future__ import annotations
 
-import struct
-from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from psycopg import errors
 
-from tests.sql.databases import APPLICATION, Pair
+from tests.sql.databases import Pair
 from tests.sql.refusals import refused
-from tests.sql.views.converted import begin, begun, convert_pair, decide, one, write
-
-
-@pytest.fixture
-def app(pair: Pair) -> Pair:
-    pair.run(
-        "CREATE TABLE t (id int PRIMARY KEY, v text, email text UNIQUE);INSERT INTO t VALUES (1, 'one', 'e1')"
-    )
-    convert_pair(pair)
-    return pair
+from tests.sql.views.converted import (
+    begin,
+    begun,
+    decide,
+    ended,
+    number,
+    one,
+    rows,
+    write,
+    write_set,
+)
 
 
 def status(pair: Pair, tx_id: UUID) -> str | None:
@@ -29,30 +28,9 @@ def status(pair: Pair, tx_id: UUID) -> str | None:
     return found
 
 
-def ended(pair: Pair, *statements: str) -> UUID:
-    """A transaction that waits for its commit request."""
-    with begun(pair) as transaction:
-        for statement in statements:
-            transaction.run(statement)
-    return transaction.tx_id
-
-
 def crash(pair: Pair) -> None:
     """What PostgreSQL's recovery does to unlogged tables."""
     pair.run("TRUNCATE t_temp, psp.written, psp.temp_alive")
-
-
-def test_deletion_of_a_row_from_before_the_conversion(app: Pair) -> None:
-    """Such a row has global_t 0, as has one that was not there before: its deletion counts all the same."""
-    tx_id = ended(app, "DELETE FROM t WHERE id = 1")
-    assert write_set(app, tx_id) == [(1, number(1), 0, True, False)]
-    tx_id = ended(app, "INSERT INTO t VALUES (2, 'two')", "DELETE FROM t WHERE id = 2")
-    assert write_set(app, tx_id) == []  # born and deleted
-
-
-def rows(pair: Pair) -> Any:
-    with pair.connect() as connection:
-        return connection.execute("SELECT id, v FROM t ORDER BY id").fetchall()
 
 
 def test_a_committed_transaction_is_seen_by_others_when_it_is_applied(app: Pair) -> None:
@@ -159,78 +137,6 @@ def test_the_snapshot_of_begin(app: Pair) -> None:
     with app.connect() as connection:
         row = connection.execute("SELECT watermark, seen FROM psp.transactions WHERE tx_id = %s", (tx_id,))
         assert row.fetchone() == (4, [6])
-
-
-# ---- the write-set ----------------------------------------------------------------------------------------
-
-
-def number(value: int) -> bytes:
-    return struct.pack("!iIii", 1, 23, 4, value)
-
-
-def write_set(pair: Pair, tx_id: UUID) -> list[tuple[int, bytes, int | None, bool, bool]]:
-    """table_id, key, global_t, deleted, has an image."""
-    with pair.connect() as connection:
-        found = connection.execute(
-            "SELECT w.table_id, w.key, w.global_t, w.deleted, w.image IS NOT NULL FROM psp.transactions t, "
-            "psp.write_set(t.xid) w WHERE t.tx_id = %s ORDER BY 1, 2",
-            (tx_id,),
-        ).fetchall()
-    return [(table, bytes(key), t, deleted, image) for table, key, t, deleted, image in found]
-
-
-def test_rows_carry_the_version_that_they_replace(app: Pair) -> None:
-    write(app, 5, "INSERT INTO t VALUES (2, 'x'), (3, 'y')")
-    write(app, 6, "DELETE FROM t WHERE id = 3")
-    tx_id = ended(
-        app,
-        "UPDATE t SET v = 'x' WHERE id = 1",
-        "DELETE FROM t WHERE id = 2",
-        "INSERT INTO t VALUES (3, 'again'), (4, 'new'), (7, 'never')",
-        "DELETE FROM t WHERE id = 7",  # nobody else has to know
-        "UPDATE t SET v = 'y' WHERE id = 1",
-    )
-    assert write_set(app, tx_id) == [
-        (1, number(1), 0, False, True),
-        (1, number(2), 5, True, False),
-        (1, number(3), 6, False, True),
-        (1, number(4), 0, False, True),
-    ]
-
-
-def test_the_first_version_counts(app: Pair) -> None:
-    """A row that changes under a READ COMMITTED transaction after it wrote it must not pass certification."""
-    with begun(app) as transaction:
-        transaction.run("DELETE FROM t WHERE id = 1")
-        app.run("UPDATE t_persistent SET global_t = 9 WHERE id = 1")
-        transaction.run("INSERT INTO t VALUES (1, 'again')")
-    assert write_set(app, transaction.tx_id) == [(1, number(1), 0, False, True)]
-
-
-def test_a_changed_key_is_two_rows(app: Pair) -> None:
-    write(app, 5, "INSERT INTO t VALUES (2, 'x')")
-    tx_id = ended(app, "UPDATE t SET id = 9 WHERE id = 2")
-    assert write_set(app, tx_id) == [(1, number(2), 5, True, False), (1, number(9), 0, False, True)]
-
-
-def test_guards_of_unique_values_that_are_taken(app: Pair) -> None:
-    tx_id = ended(app, "UPDATE t SET v = 'same email'", "INSERT INTO t VALUES (2, 'x', 'e2'), (3, 'y', NULL)")
-    guards = [row for row in write_set(app, tx_id) if row[0] == 2]
-    key = struct.pack("!iIi", 1, 25, 2) + b"e2"
-    assert guards == [(2, key, None, False, False)]
-
-
-def test_unique_values_change_hands(app: Pair) -> None:
-    write(app, 2, "INSERT INTO t VALUES (2, 'x', 'e2')")
-    write(
-        app, 3,
-        "UPDATE t SET email = NULL WHERE id = 1",
-        "UPDATE t SET email = 'e1' WHERE id = 2",
-        "UPDATE t SET email = 'e2' WHERE id = 1",
-    )  # fmt: skip
-    with app.connect() as connection:
-        found = connection.execute("SELECT id, email FROM t_persistent ORDER BY id").fetchall()
-    assert found == [(1, "e2"), (2, "e1")]
 
 
 # ---- garbage ----------------------------------------------------------------------------------------------
@@ -405,104 +311,3 @@ def test_the_mode_of_a_session(app: Pair) -> None:
         assert connection.execute("SHOW search_path").fetchone() == ('"a b", public, pg_temp',)
         with pytest.raises(errors.InvalidParameterValue):
             connection.execute("SELECT psp.select_mode('fast')")
-
-
-# ---- rights -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def granted(pair: Pair) -> Pair:
-    pair.run(
-        "CREATE TABLE t (id int PRIMARY KEY GENERATED BY DEFAULT AS IDENTITY, v text, secret text);"
-        "INSERT INTO t (v) VALUES ('one');"
-        f"GRANT SELECT (id, v), INSERT (id, v), UPDATE (id, v) ON t TO {APPLICATION}"
-    )
-    convert_pair(pair)
-    return pair
-
-
-def test_an_application_role_keeps_its_rights(granted: Pair) -> None:
-    with granted.connect_as_application() as connection:
-        tx_id = begin(connection)
-        assert connection.execute("INSERT INTO t (v) VALUES ('two') RETURNING id").fetchone() == (2,)
-        connection.execute("UPDATE t SET id = 7 WHERE id = 1")
-        assert connection.execute("SELECT id, v FROM t ORDER BY id").fetchall() == [(2, "two"), (7, "one")]
-    decide(granted, tx_id, 2)
-    assert rows(granted) == [(2, "two"), (7, "one")]
-
-
-def test_tables_of_an_ordinary_role(pair: Pair) -> None:
-    with pair.connect() as connection:
-        connection.execute("GRANT CREATE ON SCHEMA public TO application")
-    with pair.connect_as_application() as connection:
-        connection.execute("CREATE TABLE t (id serial PRIMARY KEY, v text UNIQUE)")
-        connection.execute("INSERT INTO t (v) VALUES ('one'), ('two')")
-    convert_pair(pair)
-    with pair.connect_as_application() as connection:
-        tx_id = begin(connection)
-        connection.execute("UPDATE t SET id = 8 WHERE id = 1")
-        connection.execute("DELETE FROM t WHERE id = 2")
-        connection.execute("INSERT INTO t VALUES (2, 'two')")
-        with pytest.raises(errors.UniqueViolation), connection.transaction():
-            connection.execute("INSERT INTO t (v) VALUES ('two')")
-    decide(pair, tx_id, 1)
-    assert rows(pair) == [(2, "two"), (8, "one")]
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM t", "SELECT secret FROM t", "UPDATE t SET secret = 'x'", "SELECT * FROM t_persistent",
-        "SELECT * FROM t_temp", "INSERT INTO t_persistent DEFAULT VALUES", "SELECT * FROM psp.transactions",
-        "SELECT psp.apply(psp.begin(), 1)", "SELECT psp.recover()", "SELECT psp.abort(psp.begin(), '')",
-        "SELECT v FROM t; DELETE FROM public_fulljoin.t",
-    ],
-)  # fmt: skip
-def test_what_an_application_role_may_not(granted: Pair, statement: str) -> None:
-    with granted.connect_as_application() as connection, pytest.raises(errors.InsufficientPrivilege):
-        connection.execute(statement.encode())
-
-
-def test_who_may_not_insert_draws_no_number(granted: Pair) -> None:
-    granted.run(f"REVOKE INSERT ON t FROM {APPLICATION}; REVOKE INSERT (id, v) ON t FROM {APPLICATION}")
-    with granted.connect_as_application() as connection:
-        drawing = connection.execute(
-            "SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'psp'::regnamespace "
-            "AND prosrc ~ 'nextval' AND has_function_privilege(oid, 'EXECUTE')"
-        )
-        assert drawing.fetchall() == []
-    granted.run(f"GRANT INSERT (v) ON t TO {APPLICATION}")
-    with granted.connect_as_application() as connection:
-        begin(connection)
-        assert connection.execute("INSERT INTO t (v) VALUES ('x') RETURNING id").fetchall() == [(2,)]
-        assert connection.execute("UPDATE t SET id = DEFAULT RETURNING id").fetchall() == [(3,), (4,)]
-
-
-@pytest.mark.parametrize("value", ["-1", "NULL", "7"])
-def test_errors_show_no_column_that_a_role_may_not_read(pair: Pair, value: str) -> None:
-    pair.run(
-        "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL CHECK (v >= 0), secret text,"
-        "g int GENERATED ALWAYS AS (v * 2) STORED CHECK (g < 10));"
-        "INSERT INTO t VALUES (1, 1, 'known to few');"
-        f"GRANT SELECT (id, v), UPDATE (v) ON t TO {APPLICATION}"
-    )
-    convert_pair(pair)
-    with pair.connect_as_application() as connection:
-        begin(connection)
-        with pytest.raises(errors.IntegrityError) as caught:
-            connection.execute(f"UPDATE t SET v = {value} WHERE id = 1".encode())
-    assert "few" not in str(caught.value)
-
-
-@pytest.mark.parametrize("function", ["insert_1", "update_1", "delete_1"])
-def test_the_triggers_functions_are_for_the_views_alone(granted: Pair, function: str) -> None:
-    """They write with the rights of T's owner."""
-    granted.run(f"GRANT CREATE ON SCHEMA public TO {APPLICATION}")
-    with granted.connect_as_application() as connection:
-        connection.execute("CREATE VIEW mine AS SELECT 1 AS id, 2 AS v")
-        with pytest.raises(errors.InsufficientPrivilege):
-            what = function.split("_")[0]
-            connection.execute(
-                f"CREATE TRIGGER t INSTEAD OF {what} ON mine FOR EACH ROW "
-                f"EXECUTE FUNCTION psp.{function}()".encode()
-            )
