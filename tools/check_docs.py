@@ -155,6 +155,20 @@ def check_tests(names: list[str]) -> Iterator[str]:
             yield f"`{name}` is not in {', '.join(str(path.relative_to(ROOT)) for path in found)}"
 
 
+def check_security() -> Iterator[str]:
+    """The last table of docs/security.md: what holds, and its tests."""
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = text.partition("\n| what holds | tests |")[2].splitlines()[2:]
+    if not rows:
+        yield "docs/security.md: has no table of tests. Remedy: | what holds | tests |"
+    for row in rows:
+        what, tests = (cell.strip() for cell in row.strip("|").split("|"))
+        if not tests:
+            yield f"docs/security.md: no test shows: {what}"
+        for problem in check_tests(re.findall(r"`([^`]+)`", tests)):
+            yield f"docs/security.md: {problem}"
+
+
 def check_promises() -> Iterator[str]:
     """The last table of tests/README.md: what must hold, its tests, its mutations. It has all mutations."""
     named: set[str] = set()
@@ -232,6 +246,7 @@ def main() -> int:
         *check_make_targets(),
         *check_thesis(),
         *check_promises(),
+        *check_security(),
         *check_decisions(),
     ]
     problems += check_settings(ROOT / options.build, options.fix)

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psp.cluster.configs import SP_ROLE
+from psp.cluster.configs import PRIMARY_ROLE, SP_ROLE
 from psp.schema.release import release
 from psp.servers.pgserver import PgServer
 from psycopg import errors
@@ -174,6 +174,30 @@ def test_the_role_of_the_daemon(app: Pair) -> None:
             "DELETE FROM own.u",
             "SELECT psp.dblink_connect('x')",
             "CREATE ROLE x",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                connection.execute(forbidden.encode())
+
+
+def test_the_daemon_cannot_end_a_superusers_session(app: Pair) -> None:
+    with app.connect() as superuser, psycopg.connect(app.dsn, user=SP_ROLE) as connection:
+        pid = superuser.info.backend_pid
+        with pytest.raises(errors.InsufficientPrivilege):
+            connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    with app.connect_as_application() as other, psycopg.connect(app.dsn, user=SP_ROLE) as connection:
+        pid = other.info.backend_pid
+        assert connection.execute("SELECT pg_cancel_backend(%s)", (pid,)).fetchone() == (True,)
+
+
+def test_the_role_of_the_primarys_daemon(app: Pair) -> None:
+    """It reads and writes the tables of psp, and changes none of them."""
+    with psycopg.connect(app.primary_dsn, user=PRIMARY_ROLE, autocommit=True) as connection:
+        connection.execute("DELETE FROM psp.data WHERE table_id = 0")
+        for forbidden in (
+            "DROP TABLE psp.data",
+            "CREATE TABLE psp.more (id int)",
+            "CREATE ROLE x",
+            "SET session_replication_role = replica",
         ):
             with pytest.raises(errors.InsufficientPrivilege):
                 connection.execute(forbidden.encode())
