@@ -71,7 +71,11 @@ void BlockerWatch::End(const Blocker& blocker) {
     if (!blocker.rollback.empty()) return tx.exec(blocker.rollback).affected_rows() == 0;
     return !tx.exec_prepared("end_blocker", blocker.pid, blocker.xact_start, blocker.again).empty();
   });
-  if (!ended) return Failed(ended.error());
+  if (!ended) {
+    PgError error = ended.error();
+    if (!blocker.rollback.empty()) error.message = blocker.rollback + ": " + error.message;
+    return Failed(error);
+  }
   if (!*ended) return;
   if (!blocker.rollback.empty()) {
     return spdlog::warn("{}: the prepared transaction blocked remote ones for longer than conflict_grace_ms",

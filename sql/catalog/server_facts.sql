@@ -15,6 +15,7 @@ SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_ta
              WHERE s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
                AND 'default_transaction_isolation=serializable' = ANY (s.setconfig)) AS serializable_roles,
        ARRAY(SELECT gid FROM pg_prepared_xacts WHERE database = current_database()) AS prepared_transactions,
+       current_setting('max_prepared_transactions')::int AS prepared_transactions_max,
        (SELECT count(*) FROM pg_largeobject_metadata) AS large_objects,
        ARRAY(SELECT t.evtname::text FROM pg_event_trigger t JOIN pg_proc f ON f.oid = t.evtfoid
              JOIN pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname <> 'psp') AS event_triggers,

@@ -98,6 +98,7 @@ class Index:
     primary: bool
     unique: bool
     exclusion: bool
+    valid: bool  # not what a failed CREATE INDEX CONCURRENTLY has left
     predicate: str | None
     nulls_not_distinct: bool
     deferrable: bool

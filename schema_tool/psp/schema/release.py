@@ -105,6 +105,7 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
     for sequence in database.sequences:
         _unstride(connection, database, sequence)
     forget_part(connection)
+    connection.execute(read_sql("semi_primary/command/unique_checks_plain.sql"))
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
     connection.execute(read_sql("semi_primary/command/drop_roles.sql"))
     if drop_keys:

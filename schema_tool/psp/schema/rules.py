@@ -64,6 +64,11 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     for gid in facts.prepared_transactions:
         yield Problem("error", f"prepared transaction {gid}", "it is pending and could never be certified",
                       "COMMIT PREPARED or ROLLBACK PREPARED it; psp refuses PREPARE TRANSACTION")  # fmt: skip
+    if facts.prepared_transactions_max > 0:
+        yield Problem("warning", where,
+                      "a prepared transaction that has locked rows keeps this server from applying others': only "
+                      "its owner or a superuser can end it, and psp-semi-primary is neither",
+                      "max_prepared_transactions = 0; psp refuses PREPARE TRANSACTION of writers anyway")  # fmt: skip
     if facts.large_objects:
         yield Problem("warning", where, f"{facts.large_objects} large objects stay local to this server",
                       "keep large values in bytea columns")  # fmt: skip
@@ -132,10 +137,6 @@ def _primary_key(database: Database, table: Table, add_keys: bool) -> Iterator[P
         except KeyRefusedError as refused:
             column = table.column(member.number)
             yield Problem("error", f"column {table.label}.{column.name}", str(refused), refused.hint)
-    if key.deferrable:
-        yield Problem(
-            "warning", where, "its primary key is deferrable: another server's rows cannot wait for it"
-        )
 
 
 def _column(database: Database, table: Table, column: Column) -> Iterator[Problem]:
@@ -179,6 +180,10 @@ def _structure(table: Table) -> Iterator[Problem]:
             yield Problem("error", f"constraint {table.schema}.{index.name}",
                           f"exclusion constraints (on {table.label}) are not certified between servers",
                           "drop it, or replace it by a unique index")  # fmt: skip
+        elif not index.valid:
+            yield Problem("error", f"index {table.schema}.{index.name}",
+                          "it is unique and not valid: it may refuse rows here, and no other server has it",
+                          "DROP INDEX, or REINDEX INDEX")  # fmt: skip
     if table.parents:
         yield Problem("error", f"table {table.label}", f"it inherits from {', '.join(table.parents)}",
                       "use declarative partitioning, or ALTER TABLE … NO INHERIT")  # fmt: skip

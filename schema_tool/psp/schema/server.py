@@ -42,6 +42,7 @@ class ServerFacts:
     default_isolation: str
     serializable_roles: list[str]
     prepared_transactions: list[str]
+    prepared_transactions_max: int
     large_objects: int
     event_triggers: list[str]
     materialized_views: list[str]

@@ -44,11 +44,12 @@ BEGIN
             MESSAGE = 'psp: a transaction that writes cannot leave a cursor WITH HOLD behind',
             DETAIL = format('PostgreSQL would run the rest of the query of %s after the transaction is decided.', cursors),
             HINT = 'Close the cursor before COMMIT, or declare it in a transaction of its own.';
-    ELSIF foreign_table IS NOT NULL THEN
+    ELSIF foreign_table IS NOT NULL OR psp.is_in_foreign_transaction() THEN
         RAISE EXCEPTION USING
             ERRCODE = 'feature_not_supported',
             MESSAGE = 'psp: a transaction that writes cannot use foreign tables',
-            DETAIL = format('The server of %s would be asked to commit after the transaction is decided, and may fail.', foreign_table),
+            DETAIL = format('The server of %s would be asked to commit after the transaction is decided, and may fail.',
+                            coalesce(foreign_table, 'a foreign table')),
             HINT = 'Use foreign tables in a transaction of their own, for example to fill a temporary table.';
     END IF;
 END $$;
@@ -65,7 +66,7 @@ DECLARE
 BEGIN
     IF message IS NULL OR message !~* words THEN
         RETURN false;
-    ELSIF message ~ E'\\\\|\\$\\w*\\$' THEN
+    ELSIF message ~ E'[\\\\$]' THEN
         RETURN true;
     END IF;
     bare := regexp_replace(message, token, ' ', 'g');

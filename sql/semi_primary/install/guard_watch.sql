@@ -17,6 +17,10 @@ BEGIN
             EXCEPT
             SELECT schema_name, relation_name, kind, name
               FROM psp.guarded_state(ARRAY(SELECT relation FROM psp.captured_relations))) m;
+    -- pg_upgrade forgets that checks of deferrable constraints are ENABLE ALWAYS (sql/native/install/unique_checks.sql).
+    missing := missing + (SELECT count(*) FROM pg_trigger t JOIN psp.captured_relations r ON r.relation = t.tgrelid
+                           WHERE t.tgfoid = 'unique_key_recheck'::regproc AND t.tgenabled <> 'A'
+                             AND (SELECT i.mode FROM psp.identity i) = 'native');
     IF missing = 0 THEN
         PERFORM psp.note_guarded_objects();
     END IF;
@@ -51,6 +55,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format('subscription %s may write rows here that no other server gets', s.subname)
       FROM pg_subscription s
      WHERE s.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+    UNION ALL
+    SELECT format('prepared transaction %L may keep rows of other servers away: only its owner or a superuser can end it',
+                  p.gid)
+      FROM pg_prepared_xacts p
+     WHERE p.database = current_database() AND p.prepared < now() - interval '1 minute'
     UNION ALL
     SELECT format('sequence %I.%I: %s numbers are left for this semi-primary',
                   schema_name, sequence_name, left_over)

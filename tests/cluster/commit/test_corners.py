@@ -245,6 +245,14 @@ def test_the_replica_role_keeps_nothing_from_the_others(cluster: LocalCluster) -
         wait_for_row(cluster.sps[1], "SELECT 1 FROM t WHERE id = %s", (row,))
 
 
+# What leaves postgres_fdw's transaction at the other server open, and nothing in pg_locks.
+NO_LOCK_IS_LEFT: list[LiteralString] = [
+    "SAVEPOINT s; SELECT * FROM public.far; ROLLBACK TO s",
+    "IMPORT FOREIGN SCHEMA pg_catalog LIMIT TO (not_there) FROM SERVER there INTO public",
+    "SELECT * FROM public.far; DROP FOREIGN TABLE public.far",
+]
+
+
 def test_foreign_tables_commit_too_late(cluster: LocalCluster) -> None:
     sp = as_admin(cluster.sps[0])
     place = psycopg.conninfo.conninfo_to_dict(sp.dsn)
@@ -269,6 +277,13 @@ def test_foreign_tables_commit_too_late(cluster: LocalCluster) -> None:
             with raises("0A000") as errors:
                 admin.execute("COMMIT")
             assert "foreign tables" in str(errors[0])
+            for reads in NO_LOCK_IS_LEFT:
+                admin.execute("BEGIN; INSERT INTO t VALUES (2, 1)")
+                admin.execute(reads)
+                with raises("0A000"):
+                    admin.execute("COMMIT")
+            admin.execute("SELECT * FROM public.far")
+            admin.execute("INSERT INTO t VALUES (3, 1)")  # its connection is open still, but not in use
         finally:
             admin.execute("DROP EXTENSION postgres_fdw CASCADE")
     is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 2")

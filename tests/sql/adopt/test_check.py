@@ -69,6 +69,10 @@ CASES = [
      "ALTER FUNCTION eq(int, int) OWNER TO application;"
      "CREATE OPERATOR ==== (FUNCTION = eq, LEFTARG = int, RIGHTARG = int);"
      "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE UNIQUE INDEX ON t (b) WHERE b ==== 1"),
+    ("error", "unique and not valid",
+     "CREATE TABLE t (a int PRIMARY KEY, b int) PARTITION BY HASH (a);"
+     "CREATE TABLE t_0 PARTITION OF t FOR VALUES WITH (MODULUS 1, REMAINDER 0);"
+     "CREATE UNIQUE INDEX ON ONLY t (a, b)"),
     ("error", "dblink", "CREATE EXTENSION dblink"),
     ("note", "unlogged", "CREATE UNLOGGED TABLE t (a int)"),
     ("warning", "leave their references",

@@ -6,8 +6,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from psp.schema.release import release
 from psp.servers.pgserver import PgServer
 from psp.sql_files import read_sql
+from psycopg.sql import SQL, Identifier
 
 from tests.sql.databases import Pair, new_pair, one
 from tests.sql.guard.guarded import run_all
@@ -125,6 +127,25 @@ def test_after_an_upgrade_of_postgresql(app: Pair) -> None:
         assert one(connection, "SELECT psp.refresh_guards()") is True
         connection.execute("ALTER TABLE t SET (fillfactor = 80)")
         connection.rollback()
+
+
+def test_an_upgrade_that_forgets_checks_of_deferrable_constraints(server: PgServer) -> None:
+    """pg_upgrade makes them as PostgreSQL does; other servers' rows would not wait for them."""
+    pair = new_pair(server)
+    pair.run("CREATE TABLE t (id int PRIMARY KEY, v int UNIQUE DEFERRABLE)")
+    pair.adopt()
+    with pair.connect() as connection:
+        enabled = "SELECT tgenabled::text FROM pg_trigger WHERE tgfoid = 'unique_key_recheck'::regproc"
+        assert value(connection, enabled) == "A"
+        connection.execute("ALTER EVENT TRIGGER psp_on_ddl DISABLE")
+        name = value(connection, enabled.replace("tgenabled::text", "tgname"))
+        connection.execute(SQL("ALTER TABLE t ENABLE TRIGGER {}").format(Identifier(name)))
+        connection.execute("UPDATE psp.guarded_by SET version = version - 1")
+        assert value(connection, "SELECT psp.refresh_guards()") is False
+        connection.rollback()
+    release(pair.dsn, None, drop_keys=False, force=True, lock_wait_s=10, say=print)
+    with pair.connect() as connection:
+        assert value(connection, enabled) == "O"
 
 
 def test_replica_role_is_refused(app: Pair) -> None:

@@ -208,6 +208,7 @@ SUPERUSERS_FUNCTIONS = {
     "guard_warnings", "refresh_guards",  # what they have not seen
     "align_sequences", "move_sequence",  # ALTER SEQUENCE is for the owners of sequences
     "this_database",  # pg_control_system, data_directory
+    "is_in_foreign_transaction",  # postgres_fdw may be in a schema that psp's roles cannot use
 }  # fmt: skip
 
 

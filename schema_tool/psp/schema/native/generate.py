@@ -13,6 +13,7 @@ FIRST_FILES = (
     "sequences.sql",
     "schema.sql",
     "replica_role.sql",
+    "foreign_servers.sql",
     "hook_daemon.sql.j2",
     "hook_refusals.sql",
     "hook.sql.j2",
@@ -37,6 +38,7 @@ def native_sql(tables: Iterable[CapturedTable], dblink_schema: str) -> list[str]
     for captured_table in tables:
         result.append(guard_sql(captured_table))
         result.append(capture.render(captured_table.context))
+    result.append(environment.get_template("unique_checks.sql").render())
     return result
 
 
