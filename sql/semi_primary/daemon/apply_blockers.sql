@@ -1,6 +1,7 @@
 -- Which transactions block the apply worker's backend $1, directly or through others that they wait for, named by pid and
 -- start. A root waits for nobody, except perhaps for the worker, and has not reached the commit hook: only the hook locks
--- psp.committing, and no application role can. (Advisory locks are open to all.)
+-- psp.committing, and no application role can. (Advisory locks are open to all.) A session that holds an advisory lock outside
+-- of a transaction may keep it for ever and has no transaction to end: a transaction that waits for such a session only is a root.
 -- A prepared transaction has no backend (pid 0): the last column is the statement that ends it.
 WITH RECURSIVE chain AS (
     SELECT $1::integer AS pid
@@ -13,7 +14,10 @@ WITH RECURSIVE chain AS (
 SELECT a.pid, a.xact_start::text AS xact_start, a.state,
        w.blockers <@ ARRAY[$1::integer] AND NOT EXISTS (SELECT FROM committing c WHERE c.pid = a.pid) AS is_root,
        $1::integer = ANY (w.blockers) AS is_in_deadlock, NULL AS rollback
-  FROM chain JOIN pg_stat_activity a USING (pid) CROSS JOIN LATERAL (SELECT pg_blocking_pids(a.pid) AS blockers) w
+  FROM chain JOIN pg_stat_activity a USING (pid)
+ CROSS JOIN LATERAL (SELECT ARRAY(SELECT b FROM unnest(pg_blocking_pids(a.pid)) b
+                                   WHERE NOT EXISTS (SELECT FROM pg_stat_activity i WHERE i.pid = b AND i.xact_start IS NULL))
+                            AS blockers) w
  WHERE a.pid <> $1 AND a.backend_type <> 'autovacuum worker' AND a.xact_start IS NOT NULL
 UNION ALL
 SELECT DISTINCT 0, format('%s %s', p.prepared, p.gid), 'prepared', true, false, format('ROLLBACK PREPARED %L', p.gid)

@@ -1,4 +1,4 @@
-"""Deferrable unique constraints: a row of another server waits for a local transaction that has taken the same value."""
+"""Deferrable unique constraints: another server's row waits for a local transaction with the same value."""
 
 from collections.abc import Iterator
 from typing import LiteralString
@@ -66,9 +66,7 @@ CASES: list[tuple[str, LiteralString, LiteralString, LiteralString]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "found"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
-)
+@pytest.mark.parametrize(("here", "there", "found"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_one_of_two_takes_the_value(
     pair: LocalCluster, here: LiteralString, there: LiteralString, found: LiteralString
 ) -> None:
@@ -107,23 +105,13 @@ def test_one_of_two_takes_the_value(
 
 def test_values_that_change_hands_are_applied(pair: LocalCluster) -> None:
     with connect(pair.sps[0]) as connection:
-        connection.execute(
-            "INSERT INTO at_commit SELECT n, n FROM generate_series(10, 19) n"
-        )
-        connection.execute(
-            "INSERT INTO keyed SELECT n, n FROM generate_series(10, 19) n"
-        )
-        connection.execute(
-            "INSERT INTO parts SELECT n, n FROM generate_series(10, 19) n"
-        )
+        connection.execute("INSERT INTO at_commit SELECT n, n FROM generate_series(10, 19) n")
+        connection.execute("INSERT INTO keyed SELECT n, n FROM generate_series(10, 19) n")
+        connection.execute("INSERT INTO parts SELECT n, n FROM generate_series(10, 19) n")
     for _ in range(3):
         with connect(pair.sps[0]) as connection:
-            connection.execute(
-                "UPDATE at_commit SET v = 29 - v WHERE id BETWEEN 10 AND 19"
-            )
+            connection.execute("UPDATE at_commit SET v = 29 - v WHERE id BETWEEN 10 AND 19")
             connection.execute("UPDATE at_statement SET v = v + 1")
-            connection.execute(
-                "UPDATE keyed SET id = 29 - id WHERE id BETWEEN 10 AND 19"
-            )
+            connection.execute("UPDATE keyed SET id = 29 - id WHERE id BETWEEN 10 AND 19")
             connection.execute("UPDATE parts SET v = 29 - v")
     assert verify.verify(pair, WAIT_S).consistent

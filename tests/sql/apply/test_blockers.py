@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -51,6 +52,9 @@ class Sessions:
         thread = threading.Thread(target=lock)
         self._threads.append(thread)
         thread.start()
+        self.wait_until_waiting(connection)
+
+    def wait_until_waiting(self, connection: psycopg.Connection[Any]) -> None:
         waits = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
         pid = connection.info.backend_pid
         wait_until("a lock wait", lambda: self._admin.execute(waits, (pid,)).fetchall(), WAIT_S)
@@ -104,6 +108,12 @@ def sessions(pair: Pair) -> Iterator[Sessions]:
     made.close()
 
 
+def suppressed(connection: psycopg.Connection[Any], statement: str) -> None:
+    """Runs a statement that is going to be cancelled."""
+    with suppress(psycopg.Error):
+        connection.execute(statement.encode())
+
+
 def pid(connection: psycopg.Connection[Any]) -> int:
     return connection.info.backend_pid
 
@@ -155,6 +165,22 @@ def test_who_holds_the_advisory_lock_of_commits_is_a_root_like_others(sessions: 
     assert sessions.is_committing()
     blocker.rollback()
     assert not sessions.is_committing()
+
+
+def test_who_waits_for_an_advisory_lock_outside_of_transactions_is_a_root(sessions: Sessions) -> None:
+    """The holder has no transaction that could be ended, and may stay as it is for ever."""
+    worker, blocker, idle = sessions.holder(1), sessions.holder(2), sessions.holder(3)
+    idle.execute("SELECT pg_advisory_lock(1)")
+    thread = threading.Thread(target=suppressed, args=(blocker, "SELECT pg_advisory_xact_lock(1)"))
+    thread.start()
+    sessions.wait_until_waiting(blocker)
+    sessions.want(worker, 2)
+    assert sessions.look(worker) == {pid(blocker): (False, False), pid(idle): (True, False)}
+    idle.commit()
+    assert sessions.look(worker) == {pid(blocker): (True, False)}
+    assert sessions.end(worker, pid(blocker)) == 1
+    thread.join(WAIT_S)
+    assert not thread.is_alive()
 
 
 def test_who_catches_the_cancel_is_terminated(sessions: Sessions) -> None:
