@@ -66,8 +66,8 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
                       "COMMIT PREPARED or ROLLBACK PREPARED it; psp refuses PREPARE TRANSACTION")  # fmt: skip
     if facts.prepared_transactions_max > 0:
         yield Problem("warning", where,
-                      "a prepared transaction can lock rows that other servers have written, and only its owner "
-                      "or a superuser can end it",
+                      "a prepared transaction can lock rows that other servers have written, and only its "
+                      "owner or a superuser can end it",
                       "max_prepared_transactions = 0: psp refuses to prepare what has written")  # fmt: skip
     if facts.large_objects:
         yield Problem("warning", where, f"{facts.large_objects} large objects stay local to this server",
