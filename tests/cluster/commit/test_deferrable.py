@@ -9,14 +9,8 @@ from psp.cluster import verify
 from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
 
-from tests.cluster.support import (
-    WAIT_S,
-    adopted_pair,
-    as_admin,
-    connect,
-    execute,
-    running,
-)
+from tests.cluster.support import WAIT_S, adopted_pair, as_admin, connect, execute
+from tests.threads import running
 
 SCHEMA = """
 CREATE TABLE at_commit (id int PRIMARY KEY, v int UNIQUE DEFERRABLE INITIALLY DEFERRED);

@@ -136,16 +136,16 @@ def test_an_upgrade_that_forgets_checks_of_deferrable_constraints(server: PgServ
     pair.adopt()
     with pair.connect() as connection:
         enabled = "SELECT tgenabled::text FROM pg_trigger WHERE tgfoid = 'unique_key_recheck'::regproc"
-        assert value(connection, enabled) == "A"
+        assert one(connection, enabled) == "A"
         connection.execute("ALTER EVENT TRIGGER psp_on_ddl DISABLE")
-        name = value(connection, enabled.replace("tgenabled::text", "tgname"))
+        name = one(connection, enabled.replace("tgenabled::text", "tgname"))
         connection.execute(SQL("ALTER TABLE t ENABLE TRIGGER {}").format(Identifier(name)))
         connection.execute("UPDATE psp.guarded_by SET version = version - 1")
-        assert value(connection, "SELECT psp.refresh_guards()") is False
+        assert one(connection, "SELECT psp.refresh_guards()") is False
         connection.rollback()
     release(pair.dsn, None, drop_keys=False, force=True, lock_wait_s=10, say=print)
     with pair.connect() as connection:
-        assert value(connection, enabled) == "O"
+        assert one(connection, enabled) == "O"
 
 
 def test_replica_role_is_refused(app: Pair) -> None:
