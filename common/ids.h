@@ -16,7 +16,7 @@ using SpId = std::uint32_t;    // a semi-primary's number, from 1 on; 0: rows th
 using Epoch = std::int64_t;    // the primary's start number, from 1 on; 0: not known yet
 
 // Each change of the wire protocol raises it.
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 // A transaction's uuid.
 class TxId {

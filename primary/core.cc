@@ -32,7 +32,7 @@ PrimaryCore::PrimaryCore(const Options& options, Start start)
       truncated_t_(start.truncated_t),
       connections_({std::move(start.cluster_id), start.epoch, options.heartbeat_timeout_us,
                     std::move(start.epochs), std::move(start.kept)}),
-      intake_(options.write_set_bytes_max, std::move(start.table_ids)),
+      intake_(options.write_set_bytes_max, std::move(start.tables)),
       scheduler_(options.scheduler, start.closed_t),
       streams_(options.streams, start.epoch, start.closed_t) {
   connections_.SetRegistry(ToConnections(start.registry));
@@ -65,6 +65,7 @@ void PrimaryCore::TellDecision(const Scheduler::Decided& decided) {
       *decision->mutable_conflict() = ToConflict(*verdict.lost_key);
     } else {
       decision->set_error(verdict.reason);
+      decision->set_older_catalog(decided.older_catalog);
     }
     SendTo(decided.sp_id, &message);
   }
@@ -146,7 +147,7 @@ void PrimaryCore::OnHouseReport(HouseReport report, std::int64_t now_us) {
   for (const RegistryRow& row : report.registry) {
     if (row.released) acknowledgements_.OnReleased(row.sp_id);
   }
-  intake_.SetTableIds(std::move(report.table_ids));
+  intake_.SetTables(std::move(report.tables));
   for (WaitingHello& waiting : std::exchange(waiting_hellos_, {})) {
     if (waiting.house_number <= report.number) {
       OnHello(waiting.route, waiting.hello, true, now_us);
@@ -168,9 +169,7 @@ void PrimaryCore::OnHouseReport(HouseReport report, std::int64_t now_us) {
       continue;
     }
     waiting_bytes_ -= waiting.request.write_set.size();
-    const std::uint32_t unknown = intake_.UnknownTable(waiting.request);
-    if (unknown != 0)
-      waiting.request.refusal = "the primary does not know table_id " + std::to_string(unknown);
+    intake_.RefuseUnknown(&waiting.request);
     Admit(std::move(waiting.request));
   }
 }

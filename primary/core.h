@@ -18,7 +18,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "common/note.h"
@@ -52,7 +51,7 @@ class PrimaryCore {
     GlobalT closed_t = 0;
     GlobalT truncated_t = 0;
     std::vector<RegistryRow> registry;
-    std::unordered_set<std::uint32_t> table_ids;
+    KnownTables tables;
     EpochStarts epochs{};  // this daemon's is the last
     Commits kept{};        // that these epochs found above their beginnings
   };

@@ -98,7 +98,7 @@ void PrimaryCore::OnCertify(SpId sp_id, proto::Certify* message) {
     request.rows.Clear();
     request.write_set.clear();
   }
-  if (request.refusal.empty() && intake_.UnknownTable(request) != 0) {
+  if (request.refusal.empty() && !intake_.KnowsTables(request)) {
     waiting_bytes_ += request.write_set.size();
     waiting_requests_.push_back({AskHousekeeper(false, false), std::move(request)});
     return;

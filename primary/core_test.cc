@@ -11,6 +11,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr Epoch kEpoch = 7;
+constexpr std::uint32_t kCatalogVersion = 3;
 const std::string kCluster(16, 'c');
 
 TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number)); }
@@ -41,14 +42,21 @@ class PrimaryCoreTest : public testing::Test {
     Hear(route, message);
   }
   void Certify(const std::string& route, char id, const std::string& key, std::uint32_t table_id = 1) {
-    proto::WriteSet rows;
-    rows.add_rows()->set_table_id(table_id);
-    rows.mutable_rows(0)->set_key(key);
-    rows.mutable_rows(0)->set_image("image");
+    Certify(route, id, OneRow(key, table_id));
+  }
+  void Certify(const std::string& route, char id, const proto::WriteSet& rows) {
     proto::ToPrimary message;
     message.mutable_certify()->set_tx_id(Id(id).ToBytes());
     message.mutable_certify()->set_write_set(rows.SerializeAsString());
     Hear(route, message);
+  }
+  static proto::WriteSet OneRow(const std::string& key, std::uint32_t table_id = 1) {
+    proto::WriteSet rows;
+    rows.set_catalog_version(kCatalogVersion);
+    rows.add_rows()->set_table_id(table_id);
+    rows.mutable_rows(0)->set_key(key);
+    rows.mutable_rows(0)->set_image("image");
+    return rows;
   }
   // Everything that is ready wins.
   void Decide() {
@@ -83,7 +91,8 @@ class PrimaryCoreTest : public testing::Test {
   }
 
   std::int64_t now_us_ = 1'000'000;
-  PrimaryCore core_{Options(), {kCluster, kEpoch, 10, 0, Registry(), {1}, {{"older", 1}, {"now", 11}}}};
+  PrimaryCore core_{
+      Options(), {kCluster, kEpoch, 10, 0, Registry(), {kCatalogVersion, {1}}, {{"older", 1}, {"now", 11}}}};
 };
 
 TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithRecover) {
@@ -147,9 +156,9 @@ TEST_F(PrimaryCoreTest, NewNumberIsLookedUpBeforeItIsRefused) {
   auto actions = Now();
   EXPECT_THAT(actions.sends, IsEmpty());
   ASSERT_THAT(actions.house_works, SizeIs(1));
-  core_.OnHouseReport({actions.house_works[0].number - 1, Registry(), {1}, 0}, now_us_);
+  core_.OnHouseReport({actions.house_works[0].number - 1, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
   EXPECT_THAT(Now().sends, IsEmpty()) << "that was read before it came";
-  core_.OnHouseReport({actions.house_works[0].number, Registry(), {1}, 0}, now_us_);
+  core_.OnHouseReport({actions.house_works[0].number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
   actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(1));
   EXPECT_EQ(Parsed(actions.sends[0]).refused().reason(), proto::Refused::UNKNOWN_SP);
@@ -162,7 +171,7 @@ TEST_F(PrimaryCoreTest, NewTableIsLookedUpBeforeItsTransactionIsRefused) {
   Certify("x", 'b', "k", 6);
   const auto works = Now().house_works;
   ASSERT_THAT(works, SizeIs(2));
-  core_.OnHouseReport({works[1].number, Registry(), {1, 5}, 0}, now_us_);
+  core_.OnHouseReport({works[1].number, Registry(), {kCatalogVersion, {1, 5}}, 0}, now_us_);
   Decide();
   const auto actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(2));
@@ -170,8 +179,68 @@ TEST_F(PrimaryCoreTest, NewTableIsLookedUpBeforeItsTransactionIsRefused) {
   EXPECT_THAT(Parsed(actions.sends[1]).decision().error(), testing::HasSubstr("table_id 6"));
 }
 
+TEST_F(PrimaryCoreTest, ATransactionThatFoundAnOlderCatalogMayRunAgain) {
+  Hello("x", 1, "a", 10);
+  Now();
+  proto::WriteSet rows = OneRow("k");
+  rows.set_catalog_version(kCatalogVersion - 1);
+  Certify("x", 'a', rows);
+  Decide();
+  const auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(1));
+  const proto::Decision decision = Parsed(actions.sends[0]).decision();
+  EXPECT_EQ(decision.error(), "the transaction found version 2 of the catalog, the cluster has version 3");
+  EXPECT_TRUE(decision.older_catalog());
+}
+
+TEST_F(PrimaryCoreTest, ANewerCatalogIsLookedUpBeforeItsTransactionIsRefused) {
+  Hello("x", 1, "a", 10);
+  Now();
+  proto::WriteSet rows = OneRow("k");
+  rows.set_catalog_version(kCatalogVersion + 1);
+  Certify("x", 'a', rows);
+  rows.set_catalog_version(kCatalogVersion + 2);
+  Certify("x", 'b', rows);
+  Certify("x", 'c', "k", 5);
+  const auto works = Now().house_works;
+  ASSERT_THAT(works, SizeIs(3));
+  core_.OnHouseReport({works[2].number, Registry(), {kCatalogVersion + 1, {1, 5}}, 0}, now_us_);
+  Decide();
+  const auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(3));
+  EXPECT_EQ(Parsed(actions.sends[0]).decision().global_t(), 11);
+  EXPECT_EQ(Parsed(actions.sends[1]).decision().error(),
+            "the primary does not know version 5 of the catalog");
+  EXPECT_FALSE(Parsed(actions.sends[1]).decision().older_catalog());
+  EXPECT_TRUE(Parsed(actions.sends[2]).decision().older_catalog()) << "it was newest when it came";
+}
+
+TEST_F(PrimaryCoreTest, UnknownKindsAreRefusedAndLoggedOnce) {
+  Hello("x", 1, "a", 10);
+  Now();
+  proto::WriteSet rows = OneRow("k");
+  rows.mutable_rows(0)->set_access(static_cast<proto::AccessKind>(7));
+  Certify("x", 'a', rows);
+  proto::WriteSet entry = OneRow("k");
+  entry.set_kind(static_cast<proto::EntryKind>(5));
+  Certify("x", 'b', entry);
+  entry = OneRow("k");
+  entry.clear_catalog_version();
+  Certify("x", 'c', entry);
+  auto batch = core_.NextBatch();
+  ASSERT_TRUE(batch.has_value());
+  ASSERT_THAT(batch->items, SizeIs(3));
+  for (const BatchItem& item : batch->items) EXPECT_EQ(item.global_t, 0) << "nothing is written for it";
+  EXPECT_EQ(batch->items[0].abort_reason, "unknown access kind 7 in a write-set");
+  EXPECT_EQ(batch->items[1].abort_reason, "unknown kind 5 of an entry");
+  EXPECT_EQ(batch->items[2].abort_reason, "malformed write-set: no catalog version");
+  const auto notes = Now().notes;
+  ASSERT_THAT(notes, SizeIs(3));
+  for (const Note& note : notes) EXPECT_TRUE(note.once) << note.text;
+}
+
 TEST_F(PrimaryCoreTest, WhoStandsAheadOrBeforeTheLogIsRefused) {
-  core_.OnHouseReport({0, Registry(), {1}, 5}, now_us_);
+  core_.OnHouseReport({0, Registry(), {kCatalogVersion, {1}}, 5}, now_us_);
   Hello("x", 1, "a", 10);
   Now();
   Recover("x", 11);
@@ -211,13 +280,13 @@ TEST_F(PrimaryCoreTest, CopyBeginsWhenItIsWrittenDownFromWhereTheLogIsNeeded) {
   ASSERT_THAT(actions.house_works, SizeIs(1));
   EXPECT_THAT(actions.house_works[0].joins, ElementsAre(testing::Pair(3, 10)));
   core_.OnHouseWorkRefused(actions.house_works[0]);
-  core_.OnHouseReport({actions.house_works[0].number, Registry(), {1}, 0}, now_us_);
+  core_.OnHouseReport({actions.house_works[0].number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
   EXPECT_THAT(Now().table_reads, IsEmpty()) << "it was not written down";
   core_.OnTime(now_us_);
   actions = Now();
   ASSERT_THAT(actions.house_works, SizeIs(1));
   EXPECT_THAT(actions.house_works[0].joins, ElementsAre(testing::Pair(3, 10)));
-  core_.OnHouseReport({actions.house_works[0].number, Registry(), {1}, 0}, now_us_);
+  core_.OnHouseReport({actions.house_works[0].number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
   actions = Now();
   ASSERT_THAT(actions.table_reads, SizeIs(1));
   EXPECT_EQ(actions.table_reads[0].snapshot_t, 10);
@@ -228,7 +297,7 @@ TEST_F(PrimaryCoreTest, CopyDoesNotBeginForWhoHasSaidHelloAgain) {
   Recover("x", 0, true);
   const auto works = Now().house_works;
   Hello("x", 3, "c", 0);
-  core_.OnHouseReport({works.at(0).number, Registry(), {1}, 0}, now_us_);
+  core_.OnHouseReport({works.at(0).number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
   EXPECT_THAT(Now().table_reads, IsEmpty());
 }
 
@@ -238,7 +307,7 @@ TEST_F(PrimaryCoreTest, WhatIsLeftToRemoveIsAskedForSoon) {
   auto works = Now().house_works;
   ASSERT_THAT(works, SizeIs(1));
   EXPECT_TRUE(works[0].sweep);
-  core_.OnHouseReport({works[0].number, Registry(), {1}, 0, false, true}, now_us_);
+  core_.OnHouseReport({works[0].number, Registry(), {kCatalogVersion, {1}}, 0, false, true}, now_us_);
   core_.OnTime(now_us_ += 50'000);
   EXPECT_THAT(Now().house_works, IsEmpty()) << "batches come in between";
   core_.OnTime(now_us_ += 50'000);
@@ -246,13 +315,13 @@ TEST_F(PrimaryCoreTest, WhatIsLeftToRemoveIsAskedForSoon) {
   ASSERT_THAT(works, SizeIs(1));
   EXPECT_TRUE(works[0].sweep);
   EXPECT_FALSE(works[0].truncate_log);
-  core_.OnHouseReport({works[0].number, Registry(), {1}, 0, true, false}, now_us_);
+  core_.OnHouseReport({works[0].number, Registry(), {kCatalogVersion, {1}}, 0, true, false}, now_us_);
   core_.OnTime(now_us_ += 100'000);
   works = Now().house_works;
   ASSERT_THAT(works, SizeIs(1));
   EXPECT_FALSE(works[0].sweep);
   EXPECT_TRUE(works[0].truncate_log);
-  core_.OnHouseReport({works[0].number, Registry(), {1}, 0, false, false}, now_us_);
+  core_.OnHouseReport({works[0].number, Registry(), {kCatalogVersion, {1}}, 0, false, false}, now_us_);
   core_.OnTime(now_us_ += 100'000);
   EXPECT_THAT(Now().house_works, IsEmpty());
 }

@@ -1,23 +1,8 @@
 #include "primary/intake.h"
 
-#include <limits>
+#include "writeset/check.h"
 
 namespace psp {
-namespace {
-
-constexpr std::uint32_t kTableIdMax = std::numeric_limits<std::int32_t>::max();
-
-// What is wrong with the parsed rows; empty: nothing.
-std::string Malformed(const proto::WriteSet& rows) {
-  for (const proto::Row& row : rows.rows()) {
-    if (row.table_id() == 0 || row.table_id() > kTableIdMax)
-      return "malformed write-set: impossible table_id";
-    if (row.key().empty()) return "malformed write-set: a row without a key";
-  }
-  return {};
-}
-
-}  // namespace
 
 bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* message,
                    CertifyRequest* request) const {
@@ -35,18 +20,42 @@ bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* messag
     request->refusal = "malformed write-set";
     return true;
   }
-  request->refusal = Malformed(request->rows);
+  request->refusal = ProblemOf(request->rows);
+  if (request->refusal.empty()) CheckCatalog(request);
   request->watermark = message->snapshot().watermark();
   request->seen.assign(message->snapshot().seen().begin(), message->snapshot().seen().end());
   request->write_set = std::move(*message->mutable_write_set());
   return true;
 }
 
-std::uint32_t Intake::UnknownTable(const CertifyRequest& request) const {
-  for (const proto::Row& row : request.rows.rows()) {
-    if (!table_ids_.contains(row.table_id())) return row.table_id();
+void Intake::CheckCatalog(CertifyRequest* request) const {
+  const std::uint32_t version = request->rows.catalog_version();
+  if (version == 0) {
+    request->refusal = "malformed write-set: no catalog version";
+  } else if (version < tables_.catalog_version) {
+    request->older_catalog = true;
+    request->refusal = "the transaction found version " + std::to_string(version) +
+                       " of the catalog, the cluster has version " + std::to_string(tables_.catalog_version);
   }
-  return 0;
+}
+
+bool Intake::KnowsTables(const CertifyRequest& request) const { return UnknownIn(request).empty(); }
+
+void Intake::RefuseUnknown(CertifyRequest* request) const {
+  if (const std::string unknown = UnknownIn(*request); !unknown.empty()) {
+    request->refusal = "the primary does not know " + unknown;
+  } else {
+    CheckCatalog(request);  // which may have become newer meanwhile
+  }
+}
+
+std::string Intake::UnknownIn(const CertifyRequest& request) const {
+  const std::uint32_t version = request.rows.catalog_version();
+  if (version > tables_.catalog_version) return "version " + std::to_string(version) + " of the catalog";
+  for (const proto::Row& row : request.rows.rows()) {
+    if (!tables_.ids.contains(row.table_id())) return "table_id " + std::to_string(row.table_id());
+  }
+  return {};
 }
 
 }  // namespace psp

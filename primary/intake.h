@@ -4,29 +4,36 @@
 
 #include <cstddef>
 #include <string>
-#include <unordered_set>
 
 #include "primary/certify/types.h"
+#include "writeset/known_tables.h"
 
 namespace psp {
 
 class Intake {
  public:
-  Intake(std::size_t write_set_bytes_max, std::unordered_set<std::uint32_t> table_ids)
-      : write_set_bytes_max_(write_set_bytes_max), table_ids_(std::move(table_ids)) {}
+  Intake(std::size_t write_set_bytes_max, KnownTables tables)
+      : write_set_bytes_max_(write_set_bytes_max), tables_(std::move(tables)) {}
 
   // False when the message has no valid tx id: then there is nobody to answer. What else is wrong becomes
   // `request->refusal`, so that it is recorded and answered like any decision.
   bool Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* message, CertifyRequest* request) const;
 
-  // The first table or guard of the request that the catalog does not have; 0: it has all.
-  std::uint32_t UnknownTable(const CertifyRequest& request) const;
+  // Whether the catalog here has all tables and guards of the request, and is not older than the request's.
+  bool KnowsTables(const CertifyRequest& request) const;
 
-  void SetTableIds(std::unordered_set<std::uint32_t> table_ids) { table_ids_ = std::move(table_ids); }
+  // Refuses a request whose tables are not known here. To be called when the catalog has been read again.
+  void RefuseUnknown(CertifyRequest* request) const;
+
+  void SetTables(KnownTables tables) { tables_ = std::move(tables); }
 
  private:
+  void CheckCatalog(CertifyRequest* request) const;
+  // What the catalog here does not have; empty: it has all.
+  std::string UnknownIn(const CertifyRequest& request) const;
+
   const std::size_t write_set_bytes_max_;
-  std::unordered_set<std::uint32_t> table_ids_;
+  KnownTables tables_;
 };
 
 }  // namespace psp

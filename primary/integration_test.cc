@@ -341,6 +341,7 @@ TEST_F(PrimaryTest, JoinGetsTheLiveRowsThenTheStream) {
   for (int i = 0; i < 10; ++i) rows.MergeFrom(Rows({{"k" + std::to_string(i), "image"}}));
   rows.MergeFrom(Rows({{"guard", std::nullopt}}, 2));
   rows.mutable_rows(10)->set_deleted(false);
+  rows.mutable_rows(10)->set_access(proto::ACCESS_GUARD);
   Decide(a, 1, 0, rows);
   const GlobalT last = Decide(a, 2, 1, Rows({{"k3", std::nullopt}})).global_t();
   FakeSp c = Sp(3);

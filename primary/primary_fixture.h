@@ -32,6 +32,7 @@ inline TxId Id(int number) {
 inline proto::WriteSet Rows(const std::vector<std::pair<std::string, std::optional<std::string>>>& rows,
                             std::uint32_t table_id = 1) {
   proto::WriteSet write_set;
+  write_set.set_catalog_version(1);
   for (const auto& [key, image] : rows) {
     proto::Row* row = write_set.add_rows();
     row->set_table_id(table_id);

@@ -38,8 +38,8 @@ PrimaryCore::Options ToCoreOptions(const PrimarySettings& settings) {
 }
 
 PrimaryCore::Start ToCoreStart(const PrimaryState& state) {
-  return {state.cluster_id, state.epoch,     state.closed_t, state.truncated_t,
-          state.registry,   state.table_ids, state.epochs,   state.kept};
+  return {state.cluster_id, state.epoch,  state.closed_t, state.truncated_t,
+          state.registry,   state.tables, state.epochs,   state.kept};
 }
 
 auto SameServer(const std::string& server) {

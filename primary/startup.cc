@@ -55,7 +55,7 @@ void ReadState(pqxx::transaction_base& tx, PrimaryState* state) {
   state->truncated_t = row[1].as<GlobalT>();
   state->closed_t = row[2].as<GlobalT>();
   state->registry = ReadRegistry(tx);
-  state->table_ids = ReadTableIds(tx);
+  state->tables = ReadTables(tx);
 }
 
 // From here on this daemon decides; what it gives out, and what may be missing here, is told from what a lost

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "common/epochs.h"
@@ -22,7 +21,7 @@ struct PrimaryState {
   GlobalT closed_t = 0;
   GlobalT truncated_t = 0;
   std::vector<RegistryRow> registry;
-  std::unordered_set<std::uint32_t> table_ids;
+  KnownTables tables;
   EpochStarts epochs;  // this one is the last
   Commits kept;        // that these epochs found above their beginnings
   std::string server;  // for IsSameServer

@@ -297,7 +297,19 @@ TEST_F(SemiPrimaryTest, WhatIsMalformedInTheStreamStopsItAndSkipsNothing) {
   auto table = Remote(1, 2, 10);
   rows.mutable_rows(0)->set_table_id(4711);
   table.set_write_set(rows.SerializeAsString());
-  for (const proto::Transaction& malformed : {garbage, image, table}) {
+  auto access = Remote(1, 2, 10);
+  rows.ParseFromString(access.write_set());
+  rows.mutable_rows(0)->set_access(static_cast<proto::AccessKind>(7));
+  access.set_write_set(rows.SerializeAsString());
+  auto entry = Remote(1, 2, 10);
+  rows.Clear();
+  rows.set_kind(static_cast<proto::EntryKind>(5));
+  entry.set_write_set(rows.SerializeAsString());
+  auto newer = Remote(1, 2, 10);
+  rows.ParseFromString(newer.write_set());
+  rows.set_catalog_version(2);
+  newer.set_write_set(rows.SerializeAsString());
+  for (const proto::Transaction& malformed : {garbage, image, table, access, entry, newer}) {
     primary_.PublishAt(0, {malformed, Remote(2, 3, 30)});
     AwaitState("failed");
     const Told told = Raise(4).get();

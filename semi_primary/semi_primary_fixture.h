@@ -137,6 +137,7 @@ class SemiPrimaryTest : public testing::Test {
     transaction.set_tx_id(std::string(TxId::kSize, static_cast<char>(global_t)));
     transaction.set_sp_id(2);
     proto::WriteSet rows;
+    rows.set_catalog_version(1);
     proto::Row* row = rows.add_rows();
     row->set_table_id(table_id_);
     row->set_key(Key(id));

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CPP_FOLDERS = ("common", "primary", "semi_primary", "benchmarks", "client_libs", "mrv", "tests")
+CPP_FOLDERS = ("common", "writeset", "primary", "semi_primary", "benchmarks", "client_libs", "mrv", "tests")
 PYTHON_FOLDERS = ("schema_tool", "client_libs", "tests", "benchmarks", "tools")
 
 

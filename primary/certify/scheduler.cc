@@ -145,8 +145,8 @@ Scheduler::Decided Scheduler::Conclude(const BatchItem& item, const Verdict& ver
   // Another number than the one given now: it was decided by an earlier request, and published then.
   const bool committed_now = item.global_t > 0 && verdict.global_t == item.global_t;
   if (committed_now) batch->committed.push_back({item.global_t, item.request});
-  Decided decided{item.request->tx_id, item.request->sp_id, entry->asked_to_certify, entry->asked_for_outcome,
-                  verdict};
+  Decided decided{item.request->tx_id,      item.request->sp_id,         entry->asked_to_certify,
+                  entry->asked_for_outcome, item.request->older_catalog, verdict};
   Release(entry, committed_now);
   return decided;
 }

@@ -31,6 +31,7 @@ class Scheduler {
     SpId sp_id = 0;
     bool asked_to_certify = false;
     bool asked_for_outcome = false;
+    bool older_catalog = false;  // this is why it is aborted
     Verdict verdict;
   };
 

@@ -21,9 +21,10 @@ struct CertifyRequest {
   std::uint64_t incarnation = 0;  // of the SP's daemon that sent it
   GlobalT watermark = 0;
   std::vector<GlobalT> seen;
-  std::string write_set;  // serialised, as received
-  proto::WriteSet rows;   // the same, parsed
-  std::string refusal;    // not empty: abort for this reason, whatever the rows
+  std::string write_set;       // serialised, as received
+  proto::WriteSet rows;        // the same, parsed
+  std::string refusal;         // not empty: abort for this reason, whatever the rows
+  bool older_catalog = false;  // the reason is that the cluster's catalog is newer
 };
 
 // The key that a transaction lost on, and who had written it.

@@ -35,10 +35,13 @@ std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx) {
   return registry;
 }
 
-std::unordered_set<std::uint32_t> ReadTableIds(pqxx::transaction_base& tx) {
-  std::unordered_set<std::uint32_t> ids;
-  for (const pqxx::row& row : tx.exec(std::string(sql::kCatalog))) ids.insert(row[0].as<std::uint32_t>());
-  return ids;
+KnownTables ReadTables(pqxx::transaction_base& tx) {
+  KnownTables tables;
+  for (const pqxx::row& row : tx.exec(std::string(sql::kCatalog))) {
+    tables.catalog_version = row[0].as<std::uint32_t>();
+    if (!row[1].is_null()) tables.ids.insert(row[1].as<std::uint32_t>());
+  }
+  return tables;
 }
 
 Housekeeper::Housekeeper(std::unique_ptr<PgSession> session, Connect connect, Sweeper::Retention retention,
@@ -107,7 +110,7 @@ PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
     }
     report.truncated_t = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>();
     report.registry = ReadRegistry(tx);
-    report.table_ids = ReadTableIds(tx);
+    report.tables = ReadTables(tx);
     return report;
   });
   if (done.ok()) sweeper_ = sweeper;

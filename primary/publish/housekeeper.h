@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <unordered_set>
 #include <vector>
 
 #include "common/ids.h"
@@ -55,6 +54,6 @@ class Housekeeper {
 
 // What Do reads for its report, also read at the start.
 std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx);
-std::unordered_set<std::uint32_t> ReadTableIds(pqxx::transaction_base& tx);
+KnownTables ReadTables(pqxx::transaction_base& tx);
 
 }  // namespace psp

@@ -5,10 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "common/ids.h"
+#include "writeset/known_tables.h"
 
 namespace psp {
 
@@ -32,8 +32,8 @@ struct HouseWork {
 
 struct HouseReport {
   std::uint64_t number = 0;
-  std::vector<RegistryRow> registry;            // read after the work was given
-  std::unordered_set<std::uint32_t> table_ids;  // tables and guards
+  std::vector<RegistryRow> registry;  // read after the work was given
+  KnownTables tables;
   GlobalT truncated_t = 0;
   // A piece of it was done: there is more.
   bool more_to_truncate = false;

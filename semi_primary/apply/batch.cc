@@ -6,6 +6,7 @@
 
 #include "common/ids.h"
 #include "common/pg_binary.h"
+#include "writeset/check.h"
 
 namespace psp {
 namespace {
@@ -48,7 +49,22 @@ BatchProblem Malformed(const CapturedTable& table, const std::string& what) {
   return {false, "a row of " + table.schema_name + "." + table.table_name + " " + what};
 }
 
+// What must not be applied, because this semi-primary does not understand it.
+std::optional<BatchProblem> Refuse(const TableCatalog& catalog, const WrittenRows& written) {
+  const std::string number = "global_t " + std::to_string(written.global_t) + ": ";
+  const std::uint32_t version = written.write_set->catalog_version();
+  if (version > catalog.version) {
+    return BatchProblem{true, number + "written under version " + std::to_string(version) +
+                                  " of the catalog, this semi-primary has version " +
+                                  std::to_string(catalog.version)};
+  }
+  const std::string problem = ProblemOf(*written.write_set);
+  if (problem.empty()) return std::nullopt;
+  return BatchProblem{false, number + problem};
+}
+
 std::optional<BatchProblem> Gather(const TableCatalog& catalog, const WrittenRows& written, Tables* tables) {
+  if (auto problem = Refuse(catalog, written)) return problem;
   std::vector<std::uint32_t> order;
   for (const proto::Row& row : written.write_set->rows()) {
     const auto guard = catalog.guards.find(row.table_id());

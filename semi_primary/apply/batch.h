@@ -29,7 +29,7 @@ struct TableChange {
 };
 
 struct BatchProblem {
-  bool unknown_table = false;  // reload the catalog and try again
+  bool unknown_table = false;  // or an unknown version of the catalog: reload the catalog and try again
   std::string message;
 };
 

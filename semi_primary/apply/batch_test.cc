@@ -38,6 +38,7 @@ std::string Arrays(const std::vector<std::string>& arrays, const std::vector<Arr
 class BatchTest : public ::testing::Test {
  protected:
   BatchTest() {
+    catalog_.version = 2;
     catalog_.tables[1] = {1, "public", "t", {"k"}, {kText, kText}, {kText}};
     catalog_.guards[2] = {1, "t_v"};
     for (const std::uint32_t id : {3, 4, 5}) {
@@ -61,6 +62,7 @@ class BatchTest : public ::testing::Test {
     proto::Row* row = set->add_rows();
     row->set_table_id(2);
     row->set_key(Record({"guarded"}));
+    row->set_access(proto::ACCESS_GUARD);
   }
   std::vector<TableChange> Build(bool replace_all = false) {
     auto built = BuildBatch(catalog_, {{1, &first_}, {2, &second_}}, replace_all);
@@ -163,6 +165,34 @@ TEST_F(BatchTest, BadRows) {
   Upsert(&first_, 1, "a", {"a", "1"});
   first_.mutable_rows(0)->clear_image();
   EXPECT_FALSE(BuildBatch(catalog_, {{1, &first_}}, false).ok());
+}
+
+TEST_F(BatchTest, UnknownKindsAreRefusedWithAReason) {
+  Upsert(&first_, 1, "a", {"a", "1"});
+  first_.mutable_rows(0)->set_access(static_cast<proto::AccessKind>(7));
+  auto built = BuildBatch(catalog_, {{15, &first_}}, false);
+  ASSERT_FALSE(built.ok());
+  EXPECT_EQ(built.error().message, "global_t 15: unknown access kind 7 in a write-set");
+  EXPECT_FALSE(built.error().unknown_table);
+  first_.Clear();
+  first_.set_kind(static_cast<proto::EntryKind>(5));
+  built = BuildBatch(catalog_, {{15, &first_}}, false);
+  ASSERT_FALSE(built.ok());
+  EXPECT_EQ(built.error().message, "global_t 15: unknown kind 5 of an entry");
+}
+
+TEST_F(BatchTest, ANewerCatalogIsReadBeforeItsRowsAreWritten) {
+  Upsert(&first_, 1, "a", {"a", "1"});
+  for (const std::uint32_t version : {1U, 2U}) {
+    first_.set_catalog_version(version);
+    EXPECT_TRUE(BuildBatch(catalog_, {{15, &first_}}, false).ok()) << version;
+  }
+  first_.set_catalog_version(3);
+  const auto built = BuildBatch(catalog_, {{15, &first_}}, false);
+  ASSERT_FALSE(built.ok());
+  EXPECT_TRUE(built.error().unknown_table);
+  EXPECT_EQ(built.error().message,
+            "global_t 15: written under version 3 of the catalog, this semi-primary has version 2");
 }
 
 }  // namespace

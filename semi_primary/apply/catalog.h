@@ -48,6 +48,7 @@ struct MrvColumn {
 };
 
 struct TableCatalog {
+  std::uint32_t version = 0;                                          // from 1 on
   std::unordered_map<std::uint32_t, CapturedTable> tables;            // by table_id
   std::unordered_map<std::uint32_t, GuardOf> guards;                  // by the guard's own id
   std::unordered_map<std::uint32_t, std::vector<MrvPart>> mrv_parts;  // by table_id; empty without MRVs

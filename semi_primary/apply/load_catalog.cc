@@ -64,6 +64,7 @@ void LoadMrvs(pqxx::transaction_base& tx, TableCatalog* catalog) {
 PgResult<TableCatalogPtr> LoadCatalog(PgSession& session) {
   return session.SnapshotTransaction([](pqxx::transaction<pqxx::repeatable_read>& tx) {
     auto catalog = std::make_shared<TableCatalog>();
+    catalog->version = tx.exec1("SELECT catalog_version FROM psp.identity")[0].as<std::uint32_t>();
     for (const pqxx::row& row : tx.exec(std::string(sql::kApplyTables))) {
       CapturedTable table = TableOf(row);
       catalog->tables.emplace(table.table_id, std::move(table));

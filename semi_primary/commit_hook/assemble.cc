@@ -88,6 +88,7 @@ class Assembler {
       row->set_key(captured.key.key.data(), captured.key.key.size());
       row->set_deleted(captured.kind == Kind::kDelete);
       if (captured.kind == Kind::kUpsert) row->set_image(captured.image.data(), captured.image.size());
+      if (captured.kind == Kind::kGuard) row->set_access(proto::ACCESS_GUARD);
       if (captured.kind == Kind::kDoubt) result.doubts.push_back(result.write_set.rows_size() - 1);
     }
     return result;

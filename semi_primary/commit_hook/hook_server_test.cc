@@ -58,7 +58,7 @@ const std::string kTx = "00112233-4455-6677-8899-aabbccddeeff";
 
 // A commit request without rows, or an outcome request.
 std::string Commit() {
-  const std::string head = kTx + " 10 -";
+  const std::string head = kTx + " 1 10 -";
   return "commit " + head + " " + Proof("secret", head + Sha256("")) + " ";
 }
 std::string Outcome() { return "outcome " + kTx + " " + Proof("secret", "outcome " + kTx); }

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kTx = "00112233-4455-6677-8899-aabbccddeeff";
-constexpr const char* kCommitHead = "00112233-4455-6677-8899-aabbccddeeff 10 -";
+constexpr const char* kCommitHead = "00112233-4455-6677-8899-aabbccddeeff 1 10 -";
 
 std::string Startup(std::uint32_t code, std::string_view parameters = "") {
   std::string out;

@@ -77,6 +77,8 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::string_vi
   CommitRequest request;
   const auto tx_id = TxId::FromText(TakeWord(&rest));
   if (!tx_id) return Malformed("the tx id is no uuid");
+  const auto catalog_version = ParseNumber<std::uint32_t>(TakeWord(&rest));
+  if (!catalog_version || *catalog_version == 0) return Malformed("the catalog version is no number");
   const auto watermark = ParseNumber<GlobalT>(TakeWord(&rest));
   if (!watermark) return Malformed("the watermark is no number");
   auto seen = ParseSeen(TakeWord(&rest), *watermark);
@@ -90,6 +92,7 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::string_vi
   request.watermark = *watermark;
   request.seen = std::move(*seen);
   request.assembled = std::move(*assembled);
+  request.assembled.write_set.set_catalog_version(*catalog_version);
   request.write_set_bytes = proven->bytes.size();
   request.answer_proof = std::move(proven->answer_proof);
   return HookRequest(std::move(request));

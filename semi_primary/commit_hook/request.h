@@ -1,11 +1,12 @@
 // What a backend can ask the daemon, one line of text each. Pure.
 //
-//   commit TX_ID WATERMARK SEEN PROOF HEX     SEEN: comma list of global_t, or -
+//   commit TX_ID CATALOG_VERSION WATERMARK SEEN PROOF HEX
+//                                             SEEN: comma list of global_t, or -
 //   doubts TX_ID                              what the commit request of just now leaves in doubt
 //   rows TX_ID PROOF HEX                      the rows that settle the doubts; then the transaction is
 //   submitted outcome TX_ID PROOF ping
 //
-// PROOF (proof.h) is of `TX_ID WATERMARK SEEN` and the hash of HEX's bytes; of `rows TX_ID ` and that hash;
+// PROOF (proof.h) is of `TX_ID CATALOG_VERSION WATERMARK SEEN` and the hash of HEX's bytes; of `rows TX_ID ` and that hash;
 // of `outcome TX_ID`.
 #pragma once
 

@@ -22,7 +22,7 @@ std::string Proven(const std::string& name, const std::string& head, const std::
 }
 
 std::string Commit(const std::string& snapshot, const std::string& bytes = "") {
-  return Proven("commit", std::string(kTx) + " " + snapshot, bytes);
+  return Proven("commit", std::string(kTx) + " 3 " + snapshot, bytes);
 }
 
 TEST(ParseRequestTest, Commit) {
@@ -33,6 +33,7 @@ TEST(ParseRequestTest, Commit) {
   EXPECT_EQ(commit.watermark, 10);
   EXPECT_EQ(commit.seen, (std::vector<GlobalT>{12, 15}));
   EXPECT_EQ(commit.assembled.write_set.rows_size(), 0);
+  EXPECT_EQ(commit.assembled.write_set.catalog_version(), 3U);
   EXPECT_EQ(Sqlstate(Commit("10 -")), "ok");
 }
 
@@ -41,7 +42,10 @@ TEST(ParseRequestTest, MalformedCommit) {
        {"", "x -", "-5 -", "10 9", "10 12,12", "10 12,", "10 x", "99999999999999999999 -"}) {
     EXPECT_EQ(Sqlstate(Commit(snapshot)), "08P01") << snapshot;
   }
-  EXPECT_EQ(Sqlstate(Proven("commit", "nonsense 10 -", "")), "08P01");
+  EXPECT_EQ(Sqlstate(Proven("commit", "nonsense 1 10 -", "")), "08P01");
+  for (const char* version : {"0", "-1", "x", "4294967296", ""}) {
+    EXPECT_EQ(Sqlstate(Proven("commit", std::string(kTx) + " " + version + " 10 -", "")), "08P01") << version;
+  }
   EXPECT_EQ(Sqlstate(Commit("10 -") + " more"), "08P01");
   EXPECT_EQ(Sqlstate(Commit("10 -") + "0"), "08P01");
   EXPECT_EQ(Sqlstate(Commit("10 -") + "zz"), "08P01");

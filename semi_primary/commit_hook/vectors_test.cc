@@ -45,6 +45,7 @@ std::string Lines(const YAML::Node& list) {
 void ExpectRow(const YAML::Node& expected, const proto::Row& row) {
   EXPECT_EQ(row.table_id(), expected["table_id"].as<std::uint32_t>());
   EXPECT_EQ(EncodeHex(row.key()), Text(expected["key"]));
+  EXPECT_EQ(row.access(), Text(expected["access"]) == "guard" ? proto::ACCESS_GUARD : proto::ACCESS_WRITE);
   EXPECT_EQ(row.deleted(), expected["deleted"].IsDefined());
   ASSERT_EQ(row.has_image(), expected["image"].IsDefined());
   EXPECT_EQ(EncodeHex(row.image()), row.has_image() ? Text(expected["image"]) : "");
@@ -90,6 +91,7 @@ TEST(VectorsTest, Requests) {
   EXPECT_EQ(commit.watermark, 10);
   EXPECT_EQ(commit.seen, (std::vector<GlobalT>{12, 15}));
   EXPECT_EQ(commit.assembled.write_set.rows_size(), 1);
+  EXPECT_EQ(commit.assembled.write_set.catalog_version(), 3U);
   EXPECT_TRUE(std::get<CommitRequest>(parsed(1)).seen.empty());
   EXPECT_EQ(std::get<RowsRequest>(parsed(2)).found, Bytes(requests["lines"][2]["bytes"]));
   EXPECT_EQ(std::get<OutcomeRequest>(parsed(3)).tx_id, commit.tx_id);

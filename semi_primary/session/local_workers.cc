@@ -67,10 +67,11 @@ std::vector<GlobalT> Numbers(std::string_view list) {
   return numbers;
 }
 
-// Columns table_id, key, global_t, deleted, image, from the second row on. A guard that two rows take (a
-// hash) is taken once.
+// Columns table_id, key, global_t, deleted, image, from the second row on; catalog_version in the first. A
+// guard that two rows take (a hash) is taken once.
 std::shared_ptr<proto::WriteSet> WriteSetOf(const pqxx::result& rows) {
   auto write_set = std::make_shared<proto::WriteSet>();
+  write_set->set_catalog_version(rows[0]["catalog_version"].as<std::uint32_t>());
   std::unordered_set<RowKey, RowKeyHash, RowKeyEqual> seen;
   const auto bytes = [](const pqxx::field& field) {
     return DecodeByteaText({field.c_str(), field.size()}).value_or("");
@@ -82,7 +83,11 @@ std::shared_ptr<proto::WriteSet> WriteSetOf(const pqxx::result& rows) {
     out->set_table_id(key.table_id);
     out->set_key(key.key);
     out->set_deleted(row["deleted"].as<bool>());
-    if (!row["image"].is_null()) out->set_image(bytes(row["image"]));
+    if (!row["image"].is_null()) {
+      out->set_image(bytes(row["image"]));
+    } else if (!out->deleted()) {
+      out->set_access(proto::ACCESS_GUARD);
+    }
     // 0: none is known, and the snapshot decides.
     if (const auto known_t = row["global_t"].as<GlobalT>(0); known_t > 0) out->set_global_t(known_t);
   }

@@ -201,6 +201,11 @@ UserError LacksOwnError() {
           "The transaction may not have seen what was committed here before.", "Retry the transaction."};
 }
 
+UserError OlderCatalogError(const std::string& detail) {
+  return {"40001", "psp: a schema change was committed since the transaction began", detail,
+          "Retry the transaction."};
+}
+
 UserError UnknownOutcomeError(const TxId& tx_id) {
   return {"08007", "psp: the primary has not answered, it is not known whether the transaction is committed",
           "Transaction " + tx_id.ToText() + " may have been committed or not.",

@@ -30,6 +30,8 @@ UserError ConflictError(const KeyNames& names, std::string_view key, std::string
 // 08006: nothing was sent.
 UserError NotConnectedError();
 UserError LacksOwnError();
+// 40001: `detail` is the primary's.
+UserError OlderCatalogError(const std::string& detail);
 // 08007: sent, and no answer.
 UserError UnknownOutcomeError(const TxId& tx_id);
 

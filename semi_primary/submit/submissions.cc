@@ -84,6 +84,8 @@ void Submissions::OnDecision(const proto::Decision& decision) {
     if (found->second.submission.ticket != 0) {
       Answer(found->second, Lost(*found->second.submission.write_set, Read(decision.conflict())));
     }
+  } else if (decision.older_catalog()) {
+    Answer(found->second, OlderCatalogError(decision.error()));
   } else {
     Answer(found->second, UserError{"40000", "the primary refused the transaction", decision.error(), ""});
   }

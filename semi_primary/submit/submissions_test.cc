@@ -35,6 +35,13 @@ class SubmissionsTest : public ::testing::Test {
     decision.mutable_conflict()->set_winner_t(11);
     submissions_.OnDecision(decision);
   }
+  void Refuse(char name, bool older_catalog) {
+    proto::Decision decision;
+    decision.set_tx_id(Tx(name).ToBytes());
+    decision.set_error("why");
+    decision.set_older_catalog(older_catalog);
+    submissions_.OnDecision(decision);
+  }
   void TellOutcome(char name, GlobalT global_t, bool has_lost = false) {
     proto::OutcomeReply reply;
     reply.set_tx_id(Tx(name).ToBytes());
@@ -113,6 +120,16 @@ TEST_F(SubmissionsTest, EachDecisionIsToldOnce) {
   submissions_.BackendGone(4);
   Abort('d');
   EXPECT_EQ(decided_, "") << "nobody retries it";
+}
+
+TEST_F(SubmissionsTest, RefusalsTellWhetherTheTransactionMayRunAgain) {
+  submissions_.OnConnected();
+  Submit('a', 1, "k");
+  Refuse('a', false);
+  EXPECT_EQ(Replies(), "1:40000");
+  Submit('b', 2, "k");
+  Refuse('b', true);
+  EXPECT_EQ(Replies(), "2:40001");
 }
 
 TEST_F(SubmissionsTest, AbortIsForgotten) {

@@ -171,6 +171,7 @@ bool Client::IsTaken(std::int64_t value, const std::set<RowKey>& but_by) const {
 
 WriteSetPtr Client::MakeWriteSet() const {
   auto write_set = std::make_shared<proto::WriteSet>();
+  write_set->set_catalog_version(Catalog().version);
   for (const auto& [key, image] : open_->writes) {
     proto::Row* row = write_set->add_rows();
     row->set_table_id(key.table_id);
@@ -182,6 +183,7 @@ WriteSetPtr Client::MakeWriteSet() const {
     proto::Row* row = write_set->add_rows();
     row->set_table_id(guard.table_id);
     row->set_key(guard.key);
+    row->set_access(proto::ACCESS_GUARD);
   }
   return write_set;
 }

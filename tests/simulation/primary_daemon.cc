@@ -35,7 +35,7 @@ PrimaryDaemon::PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDa
       epoch_(database->BeginEpoch(History(sim))),
       core_(CoreOptions(scenario),
             {kClusterId, epoch_, database->closed_t(), database->truncated_t(), database->Registry(),
-             database->TableIds(), database->epochs(), database->kept()}) {
+             database->Tables(), database->epochs(), database->kept()}) {
   network_.to_primary = [this](const std::string& route, const std::string& bytes) {
     OnMessage(route, bytes);
   };

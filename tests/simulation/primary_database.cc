@@ -161,7 +161,7 @@ HouseReport PrimaryDatabase::Keep(const HouseWork& work) {
     std::erase_if(decided_, [&](const NumberRange& batch) { return batch.last_t <= settled_t_; });
   }
   const bool more_to_sweep = work.sweep && Collect();
-  return {work.number, Registry(), TableIds(), truncated_t_, false, more_to_sweep};
+  return {work.number, Registry(), Tables(), truncated_t_, false, more_to_sweep};
 }
 
 // As in primary/publish/sweeper.cc, a few keys at a time.

@@ -46,7 +46,7 @@ class PrimaryDatabase {
   GlobalT unbroken_t() const { return UnbrokenUpTo(settled_t_, decided_); }
   GlobalT truncated_t() const { return truncated_t_; }
   std::vector<RegistryRow> Registry() const;
-  std::unordered_set<std::uint32_t> TableIds() const { return {1, 2, 3}; }
+  KnownTables Tables() const { return {1, {1, 2, 3}}; }
   LogChunk Read(const ReadLog& work) const;
   TableChunk Read(Epoch epoch, const ReadTable& work) const;
   HouseReport Keep(const HouseWork& work);

@@ -68,6 +68,7 @@ std::vector<std::vector<std::int64_t>> ArraysOf(std::string_view record) {
 TableCatalog MakeCatalog() {
   constexpr ArrayType kInt8 = {1016, kOidInt8};
   TableCatalog catalog;
+  catalog.version = 1;
   for (const auto& [id, name] : {std::pair{kCounters, "counters"}, std::pair{kNames, "names"}}) {
     catalog.tables[id] = {id, "public", name, {"id"}, {kInt8, kInt8}, {kInt8}};
   }

@@ -24,6 +24,7 @@ class Cluster:
     state: str  # empty, adopting, adopted
     mode: Mode
     schema_ddl: str | None
+    catalog_version: int
 
 
 def schema_version() -> int:
@@ -94,7 +95,7 @@ def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> 
                 "another psp command is changing the cluster", "try again when it is done"
             ) from error
     found = connection.execute(
-        "SELECT cluster_id::text, slots, state, mode, schema_ddl FROM psp.cluster"
+        "SELECT cluster_id::text, slots, state, mode, schema_ddl, catalog_version FROM psp.cluster"
     ).fetchone()
     assert found is not None
     return Cluster(*found)
@@ -134,7 +135,8 @@ def begin_again(connection: psycopg.Connection[Any]) -> str:
         )
     connection.execute("TRUNCATE psp.epochs")
     found = connection.execute(
-        "UPDATE psp.cluster SET state = 'empty', cluster_id = gen_random_uuid() RETURNING cluster_id::text"
+        "UPDATE psp.cluster SET state = 'empty', cluster_id = gen_random_uuid(), catalog_version = 1 "
+        "RETURNING cluster_id::text"
     ).fetchone()
     assert found is not None
     return str(found[0])

@@ -28,6 +28,7 @@ class Identity:
     slots: int
     joining: bool
     mode: str = "native"
+    catalog_version: int = 1
 
     @property
     def watermark(self) -> int:
@@ -42,11 +43,12 @@ def run_script(connection: psycopg.Connection[Any], script: str) -> None:
 def identify(connection: psycopg.Connection[Any], identity: Identity, strides: Iterable[Stride]) -> None:
     """Who the semi-primary is, where its stream begins, and the sequences' strides."""
     connection.execute(
-        "INSERT INTO psp.identity (cluster_id, sp_id, name, mode, token, hook_conninfo, joining) "
-        "VALUES (%s, %s, %s, %s, %s, '', %s)",
+        "INSERT INTO psp.identity "
+        "(cluster_id, sp_id, name, mode, token, hook_conninfo, catalog_version, joining) "
+        "VALUES (%s, %s, %s, %s, %s, '', %s, %s)",
         (
             identity.cluster_id, identity.sp_id, identity.name, identity.mode, secrets.token_hex(16),
-            identity.joining,
+            identity.catalog_version, identity.joining,
         ),
     )  # fmt: skip
     connection.execute(

@@ -35,7 +35,10 @@ def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> in
             )
         run_script(connection, cluster.schema_ddl)
         tables = _numbered_as_at_primary(connection, primary_connection)
-        identity = Identity(cluster.cluster_id, sp_id, name, cluster.slots, joining=True, mode=cluster.mode)
+        identity = Identity(
+            cluster.cluster_id, sp_id, name, cluster.slots,
+            joining=True, mode=cluster.mode, catalog_version=cluster.catalog_version,
+        )  # fmt: skip
         install(connection, cluster.mode, identity, tables, primary.read_strides(primary_connection))
         primary_connection.commit()
         try:

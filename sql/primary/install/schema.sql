@@ -10,7 +10,8 @@ CREATE TABLE psp.cluster (
     mode           text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
     slots          integer NOT NULL DEFAULT @SLOTS@,  -- stride of every sequence = most SPs there can ever be
     state          text NOT NULL DEFAULT 'empty' CHECK (state IN ('empty', 'adopting', 'adopted')),
-    schema_ddl     text                            -- the application's schema as plain SQL, for SPs that join
+    schema_ddl     text,                           -- the application's schema as plain SQL, for SPs that join
+    catalog_version integer NOT NULL DEFAULT 1     -- of psp.tables; a schema change raises it
 );
 INSERT INTO psp.cluster DEFAULT VALUES;
 

@@ -35,6 +35,7 @@ CREATE TABLE psp.transactions (
     status    psp.tx_status NOT NULL DEFAULT 'running',
     watermark bigint NOT NULL,                       -- the snapshot (W, seen) in which it began
     seen      bigint[] NOT NULL,
+    catalog_version integer NOT NULL,                -- the tables as it found them
     epoch     uuid NOT NULL,                         -- of psp.temp_alive; a prepared transaction may outlive it
     global_t  bigint,                                -- of a committed one that wrote
     -- of an aborted one, as clients are told; sqlstate null: 40000

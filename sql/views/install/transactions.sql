@@ -20,13 +20,13 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'psp: SERIALIZABLE is not supported',
             HINT = 'Use REPEATABLE READ.';
     END IF;
-    INSERT INTO psp.transactions (tx_id, xid, watermark, seen, epoch)
+    INSERT INTO psp.transactions (tx_id, xid, watermark, seen, catalog_version, epoch)
     SELECT encode(overlay(overlay(uuid_send(gen_random_uuid())
                                   PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1)
-                          PLACING int4send(coalesce((SELECT i.sp_id FROM psp.identity i), 0)) FROM 13), 'hex')::uuid,
-           pg_current_xact_id(), w.watermark, ARRAY(SELECT a.global_t FROM psp.applied a), t.epoch
-      FROM psp.temp_alive t, psp.watermark w
-     WHERE NOT EXISTS (SELECT FROM psp.identity i WHERE i.joining)
+                          PLACING int4send(coalesce(i.sp_id, 0)) FROM 13), 'hex')::uuid,
+           pg_current_xact_id(), w.watermark, ARRAY(SELECT a.global_t FROM psp.applied a), coalesce(i.catalog_version, 1), t.epoch
+      FROM psp.temp_alive t CROSS JOIN psp.watermark w LEFT JOIN psp.identity i ON true
+     WHERE i.joining IS NOT TRUE
     RETURNING tx_id INTO tx;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now',

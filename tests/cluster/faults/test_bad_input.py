@@ -154,7 +154,7 @@ def test_a_wrong_token_is_refused(cluster: LocalCluster) -> None:
             host=str(cluster.state.socket_dir), port=port, user="psp", dbname="psp", password="guess"
         ) as connection,
     ):
-        connection.execute("commit 00000000-0000-0000-0000-000000000000 0 - guess 00")
+        connection.execute("commit 00000000-0000-0000-0000-000000000000 1 0 - guess 00")
 
 
 def test_a_second_daemon_with_the_same_sp_id(cluster: LocalCluster, second_daemon: ProcessName) -> None:
