@@ -18,6 +18,7 @@ from tests.cluster.support import (
     MakeCluster,
     connect,
     execute,
+    retry,
     start_second,
     wait_for_row,
     wait_streaming,
@@ -81,6 +82,25 @@ def test_sp_postgres_crashes_under_load(cluster: LocalCluster) -> None:
             cluster.start("sp3")
         load.wait_commits(50)
     load.check()
+
+
+def test_nobody_commits_until_the_daemon_has_heard_of_a_crash(cluster: LocalCluster) -> None:
+    """A crash empties psp.apply_session, which is unlogged; the apply worker fills it when it begins again."""
+    sp = cluster.sps[0]
+    with psycopg.connect(sp.admin_dsn) as admin, connect(sp) as connection:
+        admin.execute("DELETE FROM psp.apply_session")
+        admin.commit()
+        connection.execute("INSERT INTO account VALUES (60, 'too early', NULL)")
+        with pytest.raises(psycopg.errors.SerializationFailure, match="has not begun again"):
+            connection.commit()
+    cluster.stop(sp.name, "postgres", "immediate")
+    cluster.start(sp.name, "postgres")
+    retry(
+        lambda: execute(sp, "INSERT INTO account VALUES (60, 'after the crash', NULL)"),
+        (SERIALIZATION_FAILURE, CONNECTION_FAILURE),
+    )
+    wait_for_row(cluster.sps[1], "SELECT 1 FROM account WHERE id = 60")
+    execute(sp, "DELETE FROM account WHERE id = 60")
 
 
 def test_everything_crashes_at_once(cluster: LocalCluster) -> None:
