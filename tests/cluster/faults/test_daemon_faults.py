@@ -85,7 +85,7 @@ def test_sp_postgres_crashes_under_load(cluster: LocalCluster) -> None:
 
 
 def test_nobody_commits_until_the_daemon_has_heard_of_a_crash(cluster: LocalCluster) -> None:
-    """A crash empties psp.apply_session, which is unlogged; the apply worker fills it when it begins again."""
+    """A crash empties psp.apply_session, which is unlogged; the worker fills it when it begins again."""
     sp = cluster.sps[0]
     with psycopg.connect(sp.admin_dsn) as admin, connect(sp) as connection:
         admin.execute("DELETE FROM psp.apply_session")
