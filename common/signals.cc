@@ -30,7 +30,7 @@ StopSignals::StopSignals() : fd_(MakeSignalFd()) {}
 
 StopSignals::~StopSignals() { close(fd_); }
 
-bool StopSignals::Take() const {
+bool StopSignals::TakeSignal() const {
   signalfd_siginfo info;
   return read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info);
 }

@@ -14,7 +14,7 @@ class StopSignals {
   // Readable when a signal has arrived.
   int fd() const { return fd_; }
   // True when a signal had arrived; takes it.
-  bool Take() const;
+  bool TakeSignal() const;
 
  private:
   const int fd_;

@@ -76,7 +76,7 @@ bool StartAttempts::MayTryAgain(const StartProblem& problem) {
   pollfd signal{.fd = stop_.fd(), .events = POLLIN, .revents = 0};
   poll(&signal, 1, static_cast<int>(pause_ms_));
   pause_ms_ = std::min(pause_ms_ * 2, kPauseMaxMs);
-  return !stop_.Take();
+  return !stop_.TakeSignal();
 }
 
 }  // namespace psp

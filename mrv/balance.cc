@@ -31,7 +31,7 @@ std::int32_t BalanceSteps(BalanceStrategy strategy, const Amounts& amounts, doub
   return std::max(amounts.records / 2, 1);
 }
 
-bool GoOn(BalanceStrategy strategy, std::int32_t records_written) {
+bool MayContinue(BalanceStrategy strategy, std::int32_t records_written) {
   return strategy == BalanceStrategy::kRandom || records_written > 0;
 }
 

@@ -44,6 +44,6 @@ std::int32_t BalanceSteps(BalanceStrategy strategy, const Amounts& amounts, doub
 
 // Whether to continue after a step that has written so many records. For kMinAndMax no records written means
 // that nothing is left to do, or that others hold the records. For kRandom the next pair may be another one.
-bool GoOn(BalanceStrategy strategy, std::int32_t records_written);
+bool MayContinue(BalanceStrategy strategy, std::int32_t records_written);
 
 }  // namespace psp::mrv

@@ -47,9 +47,9 @@ TEST(BalanceSteps, DependOnTheStrategy) {
 }
 
 TEST(GoOn, APairThatWasEvenSaysNothingAboutTheNext) {
-  EXPECT_TRUE(GoOn(BalanceStrategy::kRandom, 0));
-  EXPECT_FALSE(GoOn(BalanceStrategy::kMinAndMax, 0));
-  EXPECT_TRUE(GoOn(BalanceStrategy::kMinAndMax, 2));
+  EXPECT_TRUE(MayContinue(BalanceStrategy::kRandom, 0));
+  EXPECT_FALSE(MayContinue(BalanceStrategy::kMinAndMax, 0));
+  EXPECT_TRUE(MayContinue(BalanceStrategy::kMinAndMax, 2));
 }
 
 TEST(BalanceStrategyOf, KnowsTheNames) {

@@ -58,7 +58,7 @@ void BalanceWorker::BalanceOne(const Column& column, const ValueId& value, std::
     backoff_.Won(value);
     const std::int32_t written = (*rows)[0][0].as<std::int32_t>();
     if (written > 0) session_.CountAction();
-    if (!GoOn(strategy, written)) return;
+    if (!MayContinue(strategy, written)) return;
   }
 }
 

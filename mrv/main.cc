@@ -19,7 +19,7 @@ using psp::mrv::BalanceWorker;
 
 void WaitForSignal(const psp::StopSignals& stop) {
   pollfd signal{.fd = stop.fd(), .events = POLLIN, .revents = 0};
-  while (!stop.Take()) poll(&signal, 1, -1);
+  while (!stop.TakeSignal()) poll(&signal, 1, -1);
 }
 
 void SayReady() {

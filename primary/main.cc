@@ -9,21 +9,21 @@
 
 namespace {
 
-int Serve(const psp::PrimarySettings& settings, psp::StopSignals& signals) {
+int Serve(const psp::primary::PrimarySettings& settings, psp::StopSignals& signals) {
   psp::StartAttempts attempts(signals);
-  auto state = attempts.Run([&] { return psp::TakeOver(settings.database); });
+  auto state = attempts.Run([&] { return psp::primary::TakeOver(settings.database); });
   if (!state) return attempts.exit_code();
   const psp::Epoch epoch = state->epoch;
   const psp::GlobalT closed_t = state->closed_t;
-  std::unique_ptr<psp::Server> server;
+  std::unique_ptr<psp::primary::Server> server;
   try {
-    server = std::make_unique<psp::Server>(settings, std::move(*state), &signals);
+    server = std::make_unique<psp::primary::Server>(settings, std::move(*state), &signals);
   } catch (const zmq::error_t& problem) {
     return psp::BadConfiguration("listen: cannot bind " + settings.listen + ": " + problem.what());
   }
   if (!settings.key && !psp::IsLocal(settings.listen)) {
     spdlog::warn(
-        "whoever reaches {} can read and write everything: set key_file (psp primary key makes one), "
+        "everybody who reaches {} can read and write everything: set key_file (psp primary key makes one), "
         "unless the network is private",
         settings.listen);
   }
@@ -42,7 +42,7 @@ int Serve(const psp::PrimarySettings& settings, psp::StopSignals& signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  psp::PrimarySettings values;
-  return psp::RunDaemon(psp::DeclarePrimarySettings(&values), argc, argv,
+  psp::primary::PrimarySettings values;
+  return psp::RunDaemon(psp::primary::DeclarePrimarySettings(&values), argc, argv,
                         [&](psp::StopSignals& signals) { return Serve(values, signals); });
 }

@@ -4,7 +4,7 @@
 
 #include "common/clock.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 constexpr int kWaitMs = 100;
@@ -23,8 +23,8 @@ SocketOptions ToSocketOptions(const PrimarySettings& settings) {
 
 std::size_t Size(std::int64_t number) { return static_cast<std::size_t>(number); }
 
-PrimaryCore::Options ToCoreOptions(const PrimarySettings& settings) {
-  PrimaryCore::Options options;
+Core::Options ToCoreOptions(const PrimarySettings& settings) {
+  Core::Options options;
   options.heartbeat_interval_ms = settings.heartbeat_interval_ms;
   options.heartbeat_timeout_us = settings.heartbeat_timeout_ms * 1000;
   options.log_truncation_interval_us = settings.log_truncation_interval_ms * 1000;
@@ -37,7 +37,7 @@ PrimaryCore::Options ToCoreOptions(const PrimarySettings& settings) {
   return options;
 }
 
-PrimaryCore::Start ToCoreStart(const PrimaryState& state) {
+Core::Start ToCoreStart(const PrimaryState& state) {
   return {state.cluster_id, state.epoch,  state.closed_t, state.truncated_t,
           state.registry,   state.tables, state.epochs,   state.kept};
 }
@@ -57,7 +57,7 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
                    usurped_ = true;
                    usurped_wake_up_.Notify();
                  }),
-      recoverer_(settings.database, state.epoch, SameServer(state.server)),
+      catch_up_reader_(settings.database, state.epoch, SameServer(state.server)),
       housekeeper_(
           std::move(state.session),
           [epoch = state.epoch, server = state.server](PgSession& session) {
@@ -86,32 +86,32 @@ bool Server::MayStop(std::int64_t now_us) const {
 }
 
 void Server::Turn() {
-  const std::array fds = {executors_.fd(), recoverer_.fd(), housekeeper_.fd(), signals_->fd(),
+  const std::array fds = {executors_.fd(), catch_up_reader_.fd(), housekeeper_.fd(), signals_->fd(),
                           usurped_wake_up_.fd()};
-  const auto [decided, recovered, reported, signalled, usurped] = router_.Wait(fds, kWaitMs);
+  const auto [decided, read, reported, signalled, usurped] = router_.Wait(fds, kWaitMs);
   const std::int64_t now_us = MonotonicUs();
-  if (signalled && signals_->Take() && stop_by_us_ == 0) {
+  if (signalled && signals_->TakeSignal() && stop_by_us_ == 0) {
     spdlog::info("stopping: {} transactions are being decided", core_.undecided());
     core_.Stop();
     stop_by_us_ = now_us + kStopUs;
   }
   TakeMessages();
   if (decided) TakeBatchResults();
-  if (recovered) TakeRecovererResults();
+  if (read) TakeCatchUpChunks();
   if (reported) TakeHouseReports();
   DispatchBatches();
   core_.OnTime(now_us);
-  Carry();
+  CarryOutActions();
 }
 
 void Server::TakeMessages() {
-  // So many at a time: whoever sends without end must not keep decisions from being told.
+  // So many at a time: an SP that sends without end must not keep decisions from being told.
   constexpr int kMessagesMax = 1000;
   std::string route;
   proto::ToPrimary message;
   for (int i = 0; i < kMessagesMax && router_.Receive(&route, &message); ++i) {
     core_.OnMessage(route, &message, MonotonicUs());
-    Carry();
+    CarryOutActions();
   }
 }
 
@@ -128,40 +128,40 @@ void Server::TakeBatchResults() {
     const Scheduler::Finished finished = core_.Finish(result);
     // The next batch first: PostgreSQL works while we tell.
     DispatchBatches();
-    core_.Tell(finished);
-    Carry();
+    core_.AnnounceDecisions(finished);
+    CarryOutActions();
   }
 }
 
-void Server::TakeRecovererResults() {
-  for (RecovererResult& result : recoverer_.TakeResults()) {
-    if (auto* table = std::get_if<TableChunk>(&result)) {
-      core_.OnTableChunk(std::move(*table));
+void Server::TakeCatchUpChunks() {
+  for (CatchUpChunk& result : catch_up_reader_.TakeResults()) {
+    if (auto* table = std::get_if<EncodedCopyChunk>(&result)) {
+      core_.OnCopyChunk(std::move(*table));
     } else {
       core_.OnLogChunk(std::get<LogChunk>(result));
     }
-    Carry();
+    CarryOutActions();
   }
 }
 
 void Server::TakeHouseReports() {
   for (HouseReport& report : housekeeper_.TakeReports()) {
     core_.OnHouseReport(std::move(report), MonotonicUs());
-    Carry();
+    CarryOutActions();
   }
 }
 
-void Server::Carry() {
-  PrimaryCore::Actions actions = core_.TakeActions();
-  for (const PrimaryCore::Send& send : actions.sends) {
+void Server::CarryOutActions() {
+  Core::Actions actions = core_.TakeActions();
+  for (const Core::Send& send : actions.sends) {
     if (router_.SendBytes(send.route, send.bytes) == SendOutcome::kUnreachable) core_.OnUnreachable(send);
   }
-  for (const ReadLog& work : actions.log_reads) recoverer_.Submit(work);
-  for (ReadTable& work : actions.table_reads) recoverer_.Submit(std::move(work));
+  for (const ReadLog& work : actions.log_reads) catch_up_reader_.Submit(work);
+  for (ReadCopy& work : actions.copy_reads) catch_up_reader_.Submit(std::move(work));
   for (HouseWork& work : actions.house_works) {
     if (!housekeeper_.TrySubmit(work)) core_.OnHouseWorkRefused(work);
   }
   for (const Note& note : actions.notes) Log(note, &logged_);
 }
 
-}  // namespace psp
+}  // namespace psp::primary

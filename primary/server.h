@@ -13,13 +13,13 @@
 #include "common/signals.h"
 #include "common/sockets.h"
 #include "primary/certify/executor_pool.h"
-#include "primary/core.h"
+#include "primary/core/core.h"
+#include "primary/publish/catch_up_reader.h"
 #include "primary/publish/housekeeper.h"
-#include "primary/publish/recoverer.h"
 #include "primary/settings.h"
 #include "primary/startup.h"
 
-namespace psp {
+namespace psp::primary {
 
 class Server {
  public:
@@ -37,18 +37,18 @@ class Server {
   void Turn();
   void TakeMessages();
   void TakeBatchResults();
-  void TakeRecovererResults();
+  void TakeCatchUpChunks();
   void TakeHouseReports();
   void DispatchBatches();
   // Carries out what the core wants done.
-  void Carry();
+  void CarryOutActions();
   bool MayStop(std::int64_t now_us) const;
 
   StopSignals* const signals_;
   LogOnce logged_;
 
   // The main thread's.
-  PrimaryCore core_;
+  Core core_;
   std::int64_t stop_by_us_ = 0;  // 0: not stopping
 
   zmq::context_t context_;
@@ -60,8 +60,8 @@ class Server {
 
   // The threads; destroyed first.
   ExecutorPool executors_;
-  Recoverer recoverer_;
+  CatchUpReader catch_up_reader_;
   Housekeeper housekeeper_;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

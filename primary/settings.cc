@@ -2,7 +2,7 @@
 
 #include "common/sockets.h"
 
-namespace psp {
+namespace psp::primary {
 
 Settings DeclarePrimarySettings(PrimarySettings* into) {
   constexpr std::int64_t kMegabyte = 1 << 20;
@@ -66,4 +66,4 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
   return settings;
 }
 
-}  // namespace psp
+}  // namespace psp::primary

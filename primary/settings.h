@@ -8,7 +8,7 @@
 #include "common/cluster_key.h"
 #include "common/config.h"
 
-namespace psp {
+namespace psp::primary {
 
 struct PrimarySettings {
   std::string database;
@@ -33,4 +33,4 @@ struct PrimarySettings {
 // The declarations; `into` must outlive the returned object.
 Settings DeclarePrimarySettings(PrimarySettings* into);
 
-}  // namespace psp
+}  // namespace psp::primary

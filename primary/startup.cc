@@ -9,7 +9,7 @@
 #include "embedded/startup_sql.h"
 #include "primary/certify/fence.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 constexpr const char* kLockNotAvailable = "55P03";
@@ -36,8 +36,8 @@ std::string Objection(pqxx::transaction_base& tx) {
   return "";
 }
 
-// The session of a daemon that has just ended may live for a moment longer: whoever starts the next one at
-// once must not be refused for it.
+// The session of a daemon that has just ended may live for a moment longer: an operator who starts the next
+// one at once must not be refused for it.
 PgResult<Done> WaitForLock(PgSession& session) {
   auto locked = session.Transaction([](pqxx::work& tx) {
     tx.exec0("SET LOCAL lock_timeout = '5s'");
@@ -137,4 +137,4 @@ PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, const std::string&
   return Done{};
 }
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -12,7 +12,7 @@
 #include "common/start.h"
 #include "primary/publish/housekeeper.h"
 
-namespace psp {
+namespace psp::primary {
 
 struct PrimaryState {
   std::unique_ptr<PgSession> session;  // holds the lock
@@ -27,11 +27,11 @@ struct PrimaryState {
   std::string server;  // for IsSameServer
 };
 
-// Nothing is changed when the database is refused. Afterwards no
-// session of an older daemon can decide anything (primary/certify/fence.h).
+// Nothing is changed when the database is refused. Afterwards no session of an older daemon can decide
+// anything (primary/certify/fence.h).
 Result<PrimaryState, StartProblem> TakeOver(const std::string& database);
 
-// For every session that is connected anew: false when another server answers at the address, such as a
+// For every session that connects again: false when another server answers at the address, such as a
 // promoted standby, which may not have all that this daemon has told. An error from a standby.
 PgResult<bool> IsSameServer(PgSession& session, const std::string& server);
 
@@ -39,4 +39,4 @@ PgResult<bool> IsSameServer(PgSession& session, const std::string& server);
 // another server.
 PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, const std::string& server);
 
-}  // namespace psp
+}  // namespace psp::primary

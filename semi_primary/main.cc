@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "common/daemon.h"
-#include "semi_primary/commit_hook/listen_address.h"
+#include "semi_primary/hook_server/listen_address.h"
 #include "semi_primary/server.h"
 #include "semi_primary/settings.h"
 
@@ -11,26 +11,26 @@ namespace {
 
 // Where the database's sessions (native mode) or clients (views mode) find this daemon. Returns what is
 // wrong, or "".
-std::string FindPlace(const psp::SemiPrimarySettings& settings, std::string* served_at) {
+std::string FindPlace(const psp::sp::SemiPrimarySettings& settings, std::string* served_at) {
   *served_at = settings.client_endpoint;
   if (settings.views_mode) return "";
-  const auto address = psp::ParseListenAddress(settings.hook_listen);
+  const auto address = psp::sp::ParseListenAddress(settings.hook_listen);
   if (!address) return "hook_listen: " + address.error();
   *served_at = address->Conninfo();
   return "";
 }
 
-int Serve(const psp::SemiPrimarySettings& settings, psp::StopSignals& stop) {
+int Serve(const psp::sp::SemiPrimarySettings& settings, psp::StopSignals& stop) {
   std::string served_at;
   if (const std::string problem = FindPlace(settings, &served_at); !problem.empty())
     return psp::BadConfiguration(problem);
-  psp::StatusWriter status(settings.database, settings.views_mode);
+  psp::sp::Housekeeper housekeeper(settings.database, settings.views_mode);
   psp::StartAttempts attempts(stop);
-  const auto identity = attempts.Run([&] { return status.Open(settings.name, served_at); });
+  const auto identity = attempts.Run([&] { return housekeeper.Claim(settings.name, served_at); });
   if (!identity) return attempts.exit_code();
-  std::unique_ptr<psp::Server> server;
+  std::unique_ptr<psp::sp::Server> server;
   try {
-    server = std::make_unique<psp::Server>(settings, *identity, &status);
+    server = std::make_unique<psp::sp::Server>(settings, *identity, &housekeeper);
   } catch (const zmq::error_t& problem) {
     return psp::BadConfiguration("primary: cannot connect to " + settings.primary + ": " + problem.what());
   }
@@ -44,7 +44,7 @@ int Serve(const psp::SemiPrimarySettings& settings, psp::StopSignals& stop) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  psp::SemiPrimarySettings values;
-  return psp::RunDaemon(psp::DeclareSemiPrimarySettings(&values), argc, argv,
+  psp::sp::SemiPrimarySettings values;
+  return psp::RunDaemon(psp::sp::DeclareSemiPrimarySettings(&values), argc, argv,
                         [&](psp::StopSignals& stop) { return Serve(values, stop); });
 }

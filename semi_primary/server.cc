@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <random>
 #include <utility>
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "semi_primary/hook_front.h"
-#include "semi_primary/session_front.h"
+#include "semi_primary/hook_server/hook_front.h"
+#include "semi_primary/session/session_front.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr int kTickMs = 50;
@@ -31,8 +32,8 @@ SocketOptions ToSocketOptions(const SemiPrimarySettings& settings) {
   return options;
 }
 
-SemiPrimaryCore::Options ToCoreOptions(const SemiPrimarySettings& settings, const Identity& identity) {
-  SemiPrimaryCore::Options options;
+Core::Options ToCoreOptions(const SemiPrimarySettings& settings, const Identity& identity) {
+  Core::Options options;
   options.cluster_id = identity.cluster_id;
   options.sp_id = identity.sp_id;
   options.name = settings.name;
@@ -49,17 +50,48 @@ SemiPrimaryCore::Options ToCoreOptions(const SemiPrimarySettings& settings, cons
   return options;
 }
 
+std::int64_t WallClockMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+SessionFront::Options ToSessionOptions(const SemiPrimarySettings& settings, const Identity& identity) {
+  return {.conninfo = settings.database,
+          .database = identity.database,
+          .listen = settings.client_listen,
+          .local_workers = static_cast<std::size_t>(settings.lworkers),
+          .sessions = {.sp_id = identity.sp_id,
+                       .wait_for_apply = settings.wait_for_apply,
+                       .write_set_bytes_max = static_cast<std::size_t>(settings.write_set_bytes_max),
+                       .commit_timeout_us = settings.commit_timeout_ms * 1000,
+                       .wall_clock_ms = WallClockMs},
+          .gc = {.conninfo = settings.database,
+                 .database = identity.database,
+                 .interval_ms = settings.gc_interval_ms,
+                 .running_timeout_ms = settings.running_timeout_ms,
+                 .forget_after_ms = settings.forget_after_ms}};
+}
+
+HookServer::Options ToHookOptions(const SemiPrimarySettings& settings, const Identity& identity) {
+  return {.address = *ParseListenAddress(settings.hook_listen),
+          .token = identity.token,
+          .database = identity.database,
+          .write_set_bytes_max = static_cast<std::size_t>(settings.write_set_bytes_max),
+          .connections_max = static_cast<std::size_t>(settings.hook_connections_max)};
+}
+
 std::unique_ptr<Front> MakeFront(const SemiPrimarySettings& settings, const Identity& identity,
                                  zmq::context_t* context) {
-  if (settings.views_mode) return std::make_unique<SessionFront>(settings, identity, context);
-  return std::make_unique<HookFront>(settings, *ParseListenAddress(settings.hook_listen), identity);
+  if (settings.views_mode)
+    return std::make_unique<SessionFront>(ToSessionOptions(settings, identity), context);
+  return std::make_unique<HookFront>(ToHookOptions(settings, identity));
 }
 
 }  // namespace
 
-Server::Server(const SemiPrimarySettings& settings, const Identity& identity, StatusWriter* status)
+Server::Server(const SemiPrimarySettings& settings, const Identity& identity, Housekeeper* housekeeper)
     : settings_(settings),
-      status_(status),
+      housekeeper_(housekeeper),
       apply_events_(kMailboxItems),
       primary_(context_, settings.primary, ToSocketOptions(settings)),
       core_(ToCoreOptions(settings, identity)),
@@ -81,7 +113,7 @@ Result<Done, std::string> Server::Start() {
   apply_.Start();
   blockers_.Start();
   mrv_reporter_.Start();
-  status_->Start([this](const EpochStarts& epochs) { apply_events_.Push(EpochsSaved{epochs}); });
+  housekeeper_->Start([this](const EpochStarts& epochs) { apply_events_.Push(EpochsSaved{epochs}); });
   return started;
 }
 
@@ -96,14 +128,16 @@ void Server::Step(int timeout_ms, StopSignals* stop) {
   const std::array<int, 2> front = front_->fds();
   const std::array fds = {front[0], front[1], apply_events_.fd(), stop != nullptr ? stop->fd() : -1};
   const auto ready = primary_.Wait(fds, front_->HasInput() ? 0 : timeout_ms);
-  if (ready[3] && stop->Take()) stopping_ = true;
+  if (ready[3] && stop->TakeSignal()) stopping_ = true;
   if (ready[2]) TakeApplyEvents();
   TakeMessages();
-  front_->Take(&core_, MonotonicUs());
-  Carry();
+  front_->SetPrimaryRemembers(core_.primary_remembers_ms());
+  front_->TakeInput(MonotonicUs());
+  PassRequests();
+  CarryOutActions();
   const std::int64_t now_us = MonotonicUs();
   core_.OnTime(now_us);
-  Carry();
+  CarryOutActions();
   if (now_us - status_us_ >= kStatusEveryUs) PublishStatus(now_us);
   if (now_us - mrv_report_us_ >= kMrvReportEveryUs) ReportMrvs(now_us);
 }
@@ -113,60 +147,67 @@ void Server::ShutDown() {
   spdlog::info("stopping: {} commits are under way", core_.waiting());
   front_->StopAccepting();
   core_.Stop();
-  Carry();
+  CarryOutActions();
   const std::int64_t until_us =
       MonotonicUs() + std::min<std::int64_t>(settings_.commit_timeout_ms, 3000) * 1000;
   while (core_.waiting() > 0 && MonotonicUs() < until_us) Step(kTickMs, nullptr);
   core_.GiveUp();
-  Carry();
-  front_->Stop(&core_);
+  CarryOutActions();
+  front_->Stop();
   apply_.Stop();  // who blocks it is still ended after conflict_grace_ms
   blockers_.Stop();
   TakeApplyEvents();
-  core_.SayGoodbye();
-  Carry();
+  core_.SendGoodbye();
+  CarryOutActions();
   primary_.LingerOnClose(kLingerMs);
   PublishStatus(MonotonicUs());
   mrv_reporter_.Stop();
-  status_->Stop();
+  housekeeper_->Stop();
 }
 
 void Server::TakeApplyEvents() {
   for (const ApplyEvent& event : apply_events_.TakeAll()) {
     core_.OnApplyEvent(event, MonotonicUs());
     if (!std::holds_alternative<ApplyStarted>(event)) continue;
-    front_->OnApplyStarted(&core_);
+    front_->OnApplyStarted();
+    PassRequests();
     if (on_ready_) std::exchange(on_ready_, nullptr)();
   }
-  Carry();
+  CarryOutActions();
 }
 
 void Server::TakeMessages() {
   proto::ToSemiPrimary message;
   while (!core_.fatal() && primary_.Receive(&message)) {
     core_.OnMessage(message, MonotonicUs());
-    Carry();
+    CarryOutActions();
   }
 }
 
-void Server::Carry() {
+void Server::CarryOutActions() {
   bool again = true;
   while (again) {
-    SemiPrimaryCore::Actions actions = core_.TakeActions();
+    Core::Actions actions = core_.TakeActions();
     if (actions.reconnect) primary_.Reconnect();
     for (const proto::ToPrimary& message : actions.messages) primary_.Send(message);
     const std::int64_t now_us = MonotonicUs();
-    for (Submissions::Reply& reply : actions.replies) front_->Answer(std::move(reply), &core_, now_us);
+    for (CommitReply& reply : actions.replies) front_->Answer(std::move(reply), now_us);
     for (ApplyStep& step : actions.steps) apply_.inbox().Push(std::move(step));
-    if (actions.save_epochs) status_->SaveEpochs(*actions.save_epochs);
+    if (actions.save_epochs) housekeeper_->SaveEpochs(*actions.save_epochs);
     for (const Note& note : actions.notes) Log(note, &logged_);
     again = !actions.replies.empty();  // the front may have asked for more
+    if (again) PassRequests();
   }
+}
+
+void Server::PassRequests() {
+  const std::int64_t now_us = MonotonicUs();
+  for (const FrontRequest& request : front_->TakeRequests()) core_.OnFrontRequest(request, now_us);
 }
 
 void Server::PublishStatus(std::int64_t now_us) {
   status_us_ = now_us;
-  status_->Set(core_.Status(now_us));
+  housekeeper_->SetStatus(core_.Status(now_us));
 }
 
 void Server::ReportMrvs(std::int64_t now_us) {
@@ -175,4 +216,4 @@ void Server::ReportMrvs(std::int64_t now_us) {
   if (!report.outcomes.empty()) mrv_reporter_.Add(std::move(report));
 }
 
-}  // namespace psp
+}  // namespace psp::sp

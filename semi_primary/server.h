@@ -2,7 +2,7 @@
 // the front (native mode's commit hook, or the clients of views mode) and the threads of the other stages.
 //
 // One thread runs Run(); it owns the sockets and the core. The front, the apply worker, the blocker watch and
-// the status writer have threads of their own and post into mailboxes.
+// the housekeeper have threads of their own and post into mailboxes.
 #pragma once
 
 #include <memory>
@@ -14,18 +14,18 @@
 #include "common/signals.h"
 #include "common/sockets.h"
 #include "semi_primary/apply/apply_worker.h"
-#include "semi_primary/core.h"
-#include "semi_primary/front.h"
-#include "semi_primary/mrv_reporter.h"
+#include "semi_primary/core/core.h"
+#include "semi_primary/front/front.h"
+#include "semi_primary/housekeeping/housekeeper.h"
+#include "semi_primary/mrv_report/mrv_reporter.h"
 #include "semi_primary/settings.h"
-#include "semi_primary/status_writer.h"
 
-namespace psp {
+namespace psp::sp {
 
 class Server {
  public:
   // settings.hook_listen is a valid address in native mode.
-  Server(const SemiPrimarySettings& settings, const Identity& identity, StatusWriter* status);
+  Server(const SemiPrimarySettings& settings, const Identity& identity, Housekeeper* housekeeper);
 
   // Starts the threads. The error says what is wrong with the front's address.
   Result<Done, std::string> Start();
@@ -40,17 +40,19 @@ class Server {
 
   void TakeApplyEvents();
   void TakeMessages();
+  // Gives the front's requests to the core.
+  void PassRequests();
   // Carries out what the core wants done.
-  void Carry();
+  void CarryOutActions();
   void PublishStatus(std::int64_t now_us);
   void ReportMrvs(std::int64_t now_us);
 
   const SemiPrimarySettings settings_;
-  StatusWriter* const status_;
+  Housekeeper* const housekeeper_;
   Mailbox<ApplyEvent> apply_events_;
   zmq::context_t context_;
   DealerSocket primary_;
-  SemiPrimaryCore core_;
+  Core core_;
   LogOnce logged_;
   bool stopping_ = false;
   std::function<void()> on_ready_;  // not called yet, or empty
@@ -64,4 +66,4 @@ class Server {
   std::unique_ptr<Front> front_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,9 +1,9 @@
 #include "semi_primary/settings.h"
 
 #include "common/sockets.h"
-#include "semi_primary/commit_hook/listen_address.h"
+#include "semi_primary/hook_server/listen_address.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 std::string CheckListen(std::string_view value) {
@@ -155,4 +155,4 @@ Settings DeclareSemiPrimarySettings(SemiPrimarySettings* into) {
   return declared;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

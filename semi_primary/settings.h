@@ -8,7 +8,7 @@
 #include "common/cluster_key.h"
 #include "common/config.h"
 
-namespace psp {
+namespace psp::sp {
 
 struct SemiPrimarySettings {
   std::string name;
@@ -43,4 +43,4 @@ struct SemiPrimarySettings {
 // The declarations; `into` must outlive the returned object.
 Settings DeclareSemiPrimarySettings(SemiPrimarySettings* into);
 
-}  // namespace psp
+}  // namespace psp::sp

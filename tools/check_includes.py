@@ -4,8 +4,8 @@ Three rules, read from the #include lines and the CMakeLists.txt files:
 1. common/ includes only common/ and proto/, writeset/ those two and itself; benchmarks/ its own parts and
    common/.
 2. A stage folder (primary/certify, semi_primary/apply, ...) includes itself, writeset/, common/ and proto/;
-   never another stage. Only a daemon's own top folder (server.cc, main.cc) sees its stages, never the
-   other's.
+   never another stage, but for the interfaces in INTERFACES. Only a daemon's own top folder (server.cc,
+   main.cc), its core/ and its testing/ see its stages, never the other's.
 3. A library named *_core is pure: neither it nor what it links or includes knows sockets, databases, threads.
 """
 
@@ -17,6 +17,10 @@ from pathlib import Path
 from source_files import ROOT, cpp_files, is_test
 
 DAEMONS = ("primary", "semi_primary")
+# What stages of a daemon may know of one another: values and interfaces.
+INTERFACES = (("semi_primary", "front"),)
+# The MRV report needs to know which tables hold MRVs.
+KNOWS_ALSO = {("semi_primary", "mrv_report"): ("semi_primary", "apply")}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 IMPURE_HEADERS = re.compile(
     r"^(zmq|pqxx|asio|libpq|sys/socket|thread|mutex|shared_mutex|condition_variable|future|stop_token)\b"
@@ -44,8 +48,11 @@ def may_include(part: tuple[str, ...], other: tuple[str, ...]) -> bool:
         return part[0] != "proto"
     if other[0] == "writeset":
         return part[0] in DAEMONS
-    # A daemon's top folder wires its own stages.
-    return len(part) == 1 and part[0] in DAEMONS and other[0] == part[0]
+    if other[0] != part[0] or part[0] not in DAEMONS:
+        return False
+    # A daemon's top folder wires its own stages; its core joins their decisions.
+    is_top = len(part) == 1 or part[1] in ("core", "testing")
+    return is_top or other in INTERFACES or KNOWS_ALSO.get(part) == other
 
 
 def check_direction() -> Iterator[str]:

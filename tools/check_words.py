@@ -56,7 +56,7 @@ SUFFIXES = (
     ".yaml",
 )
 # Folders that are not mended yet.
-WAITING = ("semi_primary", "primary")
+WAITING: tuple[str, ...] = ()
 
 
 def files() -> list[Path]:

@@ -23,4 +23,4 @@ def cpp_files() -> list[Path]:
 
 
 def is_test(path: Path) -> bool:
-    return path.stem.endswith(("_test", "_fixture", "_benchmark")) or path.parts[0] == "tests"
+    return path.stem.endswith(("_test", "_fixture", "_benchmark")) or {"tests", "testing"} & {*path.parts[:2]} != set()

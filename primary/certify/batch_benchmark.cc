@@ -12,7 +12,7 @@
 #include "common/pg_binary.h"
 #include "primary/certify/batch_statement.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 constexpr int kBatches = 200;
@@ -102,6 +102,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::primary
 
-int main(int argc, char** argv) { return psp::Main(argc, argv); }
+int main(int argc, char** argv) { return psp::primary::Main(argc, argv); }

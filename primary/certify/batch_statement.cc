@@ -5,7 +5,7 @@
 #include "common/pg_binary.h"
 #include "embedded/certify_sql.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 constexpr const char* kStatement = "certify_batch";
@@ -97,8 +97,9 @@ Verdict ReadVerdict(const pqxx::row& row) {
   verdict.global_t = row[1].as<GlobalT>(0);
   verdict.reason = row[2].as<std::string>("");
   if (!row[3].is_null()) {
-    verdict.lost_key = LostKey{row[3].as<std::uint32_t>(), DecodeByteaText(row[4].c_str()).value_or(""),
-                               row[5].as<GlobalT>(), row[6].as<SpId>()};
+    verdict.conflict = Conflict{{row[3].as<std::uint32_t>(), DecodeByteaText(row[4].c_str()).value_or("")},
+                                row[5].as<GlobalT>(),
+                                row[6].as<SpId>()};
   }
   return verdict;
 }
@@ -132,4 +133,4 @@ PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch) 
   return verdicts;
 }
 
-}  // namespace psp
+}  // namespace psp::primary

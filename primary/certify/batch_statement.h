@@ -7,7 +7,7 @@
 #include "common/pg_session.h"
 #include "primary/certify/types.h"
 
-namespace psp {
+namespace psp::primary {
 
 // What every session that runs batches needs: the statement's plan must not depend on statistics.
 std::vector<std::string> BatchSessionSettings();
@@ -19,4 +19,4 @@ void PrepareBatchStatement(PgSession& session);
 // also when in doubt: what was decided the first time is found in psp.tx_log.
 PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch);
 
-}  // namespace psp
+}  // namespace psp::primary

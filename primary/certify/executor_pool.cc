@@ -7,7 +7,7 @@
 #include "primary/certify/batch_statement.h"
 #include "primary/certify/fence.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 using std::chrono::milliseconds;
@@ -133,4 +133,4 @@ std::vector<Verdict> ExecutorPool::DecideEachAlone(PgSession& session, const Bat
   return all;
 }
 
-}  // namespace psp
+}  // namespace psp::primary

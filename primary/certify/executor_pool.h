@@ -1,5 +1,5 @@
-// The executors: threads with one PostgreSQL session each that decide batches, whatever happens to the
-// session.
+// The executors: threads with one PostgreSQL session each that decide batches, also when something happens to
+// the session.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 #include "common/queue.h"
 #include "primary/certify/types.h"
 
-namespace psp {
+namespace psp::primary {
 
 // Submit, free() and TakeResults belong to the main thread.
 class ExecutorPool {
@@ -56,4 +56,4 @@ class ExecutorPool {
   std::vector<std::jthread> threads_;  // last: they use all of the above
 };
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -5,7 +5,8 @@
 #include "embedded/certify_sql.h"
 #include "embedded/constants.h"
 
-namespace psp {
+namespace psp::primary {
+
 PgResult<bool> JoinFence(PgSession& session, Epoch epoch) {
   return session.Autocommit([&](pqxx::nontransaction& tx) {
     tx.exec_params("SELECT pg_advisory_lock_shared($1, $2)", kLockClass, kPrimaryDecidersLock);
@@ -21,4 +22,4 @@ PgResult<Done> RaiseFence(PgSession& session) {
   });
 }
 
-}  // namespace psp
+}  // namespace psp::primary

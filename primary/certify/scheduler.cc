@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 bool NamesAKeyTwice(const proto::WriteSet& rows) {
@@ -108,9 +108,9 @@ std::vector<Scheduler::Entry*> Scheduler::LosersAgainst(Entry* winner) {
 
 void Scheduler::Release(Entry* entry, bool committed_now) {
   if (entry->request->refusal.empty() && entry->abort_reason.empty()) {
-    // Whoever waited arrived before this decision existed, so it cannot have seen it: if this one committed,
-    // the others have lost. They need no keys for that, but still go through a batch, since the same tx id
-    // may have been decided long ago (a repeated request).
+    // Those that waited arrived before this decision existed, so it cannot have seen it: if this one
+    // committed, the others have lost. They need no keys for that, but still go through a batch, since the
+    // same tx id may have been decided long ago (a repeated request).
     const std::vector<Entry*> losers = committed_now ? LosersAgainst(entry) : std::vector<Entry*>{};
     for (Entry* loser : losers) LeaveKeys(loser);
     for (Entry* loser : losers) ready_.push_back(loser);
@@ -168,4 +168,4 @@ Scheduler::Finished Scheduler::Finish(const BatchResult& result) {
   return finished;
 }
 
-}  // namespace psp
+}  // namespace psp::primary

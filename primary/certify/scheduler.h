@@ -1,8 +1,8 @@
 // Who may be certified now: the thesis's pre-certification, without sockets, threads or SQL.
 //
-// A transaction holds all its keys from the moment it arrives until its decision is durable; whoever comes
-// later for one of them waits in order of arrival. So transactions in flight never share a key, batches may
-// run side by side, and psp.data is up to date for every key of a batch that is dispatched.
+// A transaction holds all its keys from the moment it arrives until its decision is durable; a transaction
+// that comes later for one of them waits in order of arrival. So transactions in flight never share a key,
+// batches may run side by side, and psp.data is up to date for every key of a batch that is dispatched.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 #include "primary/certify/types.h"
 
-namespace psp {
+namespace psp::primary {
 
 // Pure; one thread.
 class Scheduler {
@@ -25,7 +25,7 @@ class Scheduler {
     std::size_t batch_bytes_max = 64 << 20;  // of write-sets; a single larger one is a batch of its own
   };
 
-  // A decision for whoever asked. A repeated request gives the decision that was made the first time.
+  // A decision for each SP that asked. A repeated request gives the decision that was made the first time.
   struct Decided {
     TxId tx_id;
     SpId sp_id = 0;
@@ -43,7 +43,7 @@ class Scheduler {
 
   struct Finished {
     std::vector<Decided> decided;      // at once, in any order
-    std::vector<Committed> committed;  // whatever has become publishable: may come from earlier batches
+    std::vector<Committed> committed;  // all that has become publishable: may come from earlier batches
   };
 
   // Numbers are given from last_t + 1 on.
@@ -106,4 +106,4 @@ class Scheduler {
   std::deque<OpenBatch> open_batches_;  // in order of their ranges
 };
 
-}  // namespace psp
+}  // namespace psp::primary

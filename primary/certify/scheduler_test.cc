@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 using testing::ElementsAre;
@@ -46,7 +46,7 @@ BatchResult Success(const Batch& batch) {
 BatchResult AllLose(const Batch& batch) {
   BatchResult result{batch.batch_id, {}};
   for (std::size_t i = 0; i < batch.items.size(); ++i)
-    result.verdicts.push_back({0, LostKey{1, "k", 5, 2}, ""});
+    result.verdicts.push_back({0, Conflict{{1, "k"}, 5, 2}, ""});
   return result;
 }
 
@@ -234,4 +234,4 @@ TEST(Scheduler, TransactionWithoutRowsCommits) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::primary

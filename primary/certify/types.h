@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "common/conflict.h"
 #include "common/epochs.h"
 #include "common/ids.h"
 #include "proto/psp.pb.h"
 
-namespace psp {
+namespace psp::primary {
 
 // One transaction that asks to commit, or (with `refusal`) one that must be recorded as aborted.
 struct CertifyRequest {
@@ -23,24 +24,14 @@ struct CertifyRequest {
   std::vector<GlobalT> seen;
   std::string write_set;       // serialised, as received
   proto::WriteSet rows;        // the same, parsed
-  std::string refusal;         // not empty: abort for this reason, whatever the rows
+  std::string refusal;         // not empty: abort for this reason; the rows do not matter
   bool older_catalog = false;  // the reason is that the cluster's catalog is newer
 };
 
-// The key that a transaction lost on, and who had written it.
-struct LostKey {
-  std::uint32_t table_id = 0;
-  std::string key;
-  GlobalT winner_t = 0;
-  SpId winner_sp_id = 0;
-
-  friend bool operator==(const LostKey&, const LostKey&) = default;
-};
-
-// A decision, durable. Committed when global_t > 0; otherwise `lost_key` or `reason` tells why not.
+// A decision, durable. Committed when global_t > 0; otherwise `conflict` or `reason` tells why not.
 struct Verdict {
   GlobalT global_t = 0;
-  std::optional<LostKey> lost_key;
+  std::optional<Conflict> conflict;
   std::string reason;
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
@@ -64,4 +55,4 @@ struct BatchResult {
   std::vector<Verdict> verdicts;  // one for each item, in their order
 };
 
-}  // namespace psp
+}  // namespace psp::primary

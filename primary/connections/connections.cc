@@ -1,6 +1,6 @@
 #include "primary/connections/connections.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 proto::Refused Refuse(proto::Refused::Reason reason, const std::string& message) {
@@ -85,7 +85,7 @@ Connections::HelloAnswer Connections::Hello(std::string_view route, const proto:
   return {HelloAnswer::Kind::kWelcome, {}};
 }
 
-std::optional<SpId> Connections::Heard(std::string_view route, Epoch epoch, std::int64_t now_us) {
+std::optional<SpId> Connections::OnMessageFrom(std::string_view route, Epoch epoch, std::int64_t now_us) {
   const auto found = by_route_.find(route);
   if (found == by_route_.end() || epoch != settings_.epoch) return std::nullopt;
   peers_.at(found->second).heard_us = now_us;
@@ -128,4 +128,4 @@ std::uint64_t Connections::IncarnationOf(SpId sp_id) const {
   return peer == peers_.end() ? 0 : peer->second.incarnation;
 }
 
-}  // namespace psp
+}  // namespace psp::primary

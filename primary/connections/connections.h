@@ -14,7 +14,7 @@
 #include "common/ids.h"
 #include "proto/psp.pb.h"
 
-namespace psp {
+namespace psp::primary {
 
 // A row of psp.semi_primaries.
 struct RegisteredSp {
@@ -58,7 +58,7 @@ class Connections {
 
   // For every other message: the SP that sent it, heard now. Nothing: an unknown route or another epoch; then
   // the message must change nothing, and Welcome{say_hello} is the answer.
-  std::optional<SpId> Heard(std::string_view route, Epoch epoch, std::int64_t now_us);
+  std::optional<SpId> OnMessageFrom(std::string_view route, Epoch epoch, std::int64_t now_us);
 
   // The SP leaves; its place is free at once.
   void Goodbye(SpId sp_id);
@@ -89,4 +89,4 @@ class Connections {
   std::map<std::string, SpId, std::less<>> by_route_;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 using Kind = Connections::HelloAnswer::Kind;
@@ -31,17 +31,17 @@ class ConnectionsTest : public testing::Test {
     return hello;
   }
 
-  Connections::HelloAnswer Say(const std::string& route, const proto::Hello& hello, std::int64_t now_us = 0,
-                               GlobalT truncated_t = 0, bool fresh = true) {
+  Connections::HelloAnswer Greet(const std::string& route, const proto::Hello& hello, std::int64_t now_us = 0,
+                                 GlobalT truncated_t = 0, bool fresh = true) {
     return connections_.Hello(route, hello, truncated_t, fresh, now_us);
   }
 
   void ExpectRefused(const proto::Hello& hello, proto::Refused::Reason reason, GlobalT truncated_t = 0) {
-    const auto answer = Say("x", hello, 0, truncated_t);
+    const auto answer = Greet("x", hello, 0, truncated_t);
     EXPECT_EQ(answer.kind, Kind::kRefused);
     EXPECT_EQ(answer.refused.reason(), reason);
     EXPECT_FALSE(answer.refused.message().empty());
-    EXPECT_EQ(connections_.Heard("x", 7, 0), std::nullopt);
+    EXPECT_EQ(connections_.OnMessageFrom("x", 7, 0), std::nullopt);
   }
 
   static TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number)); }
@@ -50,11 +50,11 @@ class ConnectionsTest : public testing::Test {
 };
 
 TEST_F(ConnectionsTest, WelcomedSpIsHeardOverItsRouteInItsEpochOnly) {
-  EXPECT_EQ(connections_.Heard("a", 7, 0), std::nullopt);
-  EXPECT_EQ(Say("a", Hello(1, "lisbon")).kind, Kind::kWelcome);
-  EXPECT_EQ(connections_.Heard("a", 7, 0), SpId{1});
-  EXPECT_EQ(connections_.Heard("a", 6, 0), std::nullopt);
-  EXPECT_EQ(connections_.Heard("b", 7, 0), std::nullopt);
+  EXPECT_EQ(connections_.OnMessageFrom("a", 7, 0), std::nullopt);
+  EXPECT_EQ(Greet("a", Hello(1, "lisbon")).kind, Kind::kWelcome);
+  EXPECT_EQ(connections_.OnMessageFrom("a", 7, 0), SpId{1});
+  EXPECT_EQ(connections_.OnMessageFrom("a", 6, 0), std::nullopt);
+  EXPECT_EQ(connections_.OnMessageFrom("b", 7, 0), std::nullopt);
   ASSERT_NE(connections_.RouteOf(1), nullptr);
   EXPECT_EQ(*connections_.RouteOf(1), "a");
 }
@@ -74,21 +74,21 @@ TEST_F(ConnectionsTest, RefusesWhoDoesNotBelongHere) {
 TEST_F(ConnectionsTest, OfTwoVersionsTheOlderOneIsToBeReplaced) {
   auto hello = Hello(1, "lisbon");
   hello.set_protocol_version(kProtocolVersion - 1);
-  EXPECT_THAT(Say("x", hello).refused.message(), testing::HasSubstr("start the semi-primary's daemon"));
+  EXPECT_THAT(Greet("x", hello).refused.message(), testing::HasSubstr("start the semi-primary's daemon"));
   hello.set_protocol_version(kProtocolVersion + 1);
-  EXPECT_THAT(Say("x", hello).refused.message(), testing::HasSubstr("start the primary's daemon"));
+  EXPECT_THAT(Greet("x", hello).refused.message(), testing::HasSubstr("start the primary's daemon"));
 }
 
 TEST_F(ConnectionsTest, AsksForTheRegistryBeforeRefusingANewNumber) {
-  EXPECT_EQ(Say("a", Hello(9, "new"), 0, 0, false).kind, Kind::kAskRegistry);
+  EXPECT_EQ(Greet("a", Hello(9, "new"), 0, 0, false).kind, Kind::kAskRegistry);
   connections_.SetRegistry({{9, "new", false, -1}});
-  EXPECT_EQ(Say("a", Hello(9, "new"), 0, 0, true).kind, Kind::kWelcome);
+  EXPECT_EQ(Greet("a", Hello(9, "new"), 0, 0, true).kind, Kind::kWelcome);
 }
 
 TEST_F(ConnectionsTest, TruncatedLogStopsAllButJoiners) {
   ExpectRefused(Hello(1, "lisbon", 1, 19), proto::Refused::LOG_TRUNCATED, 20);
-  EXPECT_EQ(Say("a", Hello(1, "lisbon", 1, 20), 0, 20).kind, Kind::kWelcome);
-  EXPECT_EQ(Say("b", Hello(2, "tokyo", 1, 0), 0, 20).kind, Kind::kWelcome);
+  EXPECT_EQ(Greet("a", Hello(1, "lisbon", 1, 20), 0, 20).kind, Kind::kWelcome);
+  EXPECT_EQ(Greet("b", Hello(2, "tokyo", 1, 0), 0, 20).kind, Kind::kWelcome);
   auto long_away = Hello(1, "lisbon", 1, 19);
   long_away.set_newest_t(19);
   long_away.set_history("forgotten");
@@ -100,7 +100,7 @@ TEST_F(ConnectionsTest, WhoHasWhatWasLostIsRefused) {
   auto hello = Hello(1, "lisbon");
   hello.set_newest_t(100);
   hello.set_history("older");
-  EXPECT_EQ(Say("x", hello).kind, Kind::kWelcome);
+  EXPECT_EQ(Greet("x", hello).kind, Kind::kWelcome);
   connections_.Goodbye(1);
   hello.set_newest_t(101);
   ExpectRefused(hello, proto::Refused::OTHER_HISTORY);
@@ -111,7 +111,7 @@ TEST_F(ConnectionsTest, WhoHasWhatWasLostIsRefused) {
   joined_since.set_newest_t(150);
   joined_since.set_history("another");
   ExpectRefused(joined_since, proto::Refused::OTHER_HISTORY);
-  EXPECT_EQ(Say("x", Hello(2, "tokyo")).kind, Kind::kWelcome);
+  EXPECT_EQ(Greet("x", Hello(2, "tokyo")).kind, Kind::kWelcome);
 }
 
 TEST_F(ConnectionsTest, OwnCommitsAreLookedAtOneByOne) {
@@ -127,7 +127,7 @@ TEST_F(ConnectionsTest, OwnCommitsAreLookedAtOneByOne) {
     }
     return hello;
   };
-  EXPECT_EQ(Say("x", with(103, Id('k').ToBytes())).kind, Kind::kWelcome);
+  EXPECT_EQ(Greet("x", with(103, Id('k').ToBytes())).kind, Kind::kWelcome);
   connections_.Goodbye(1);
   ExpectRefused(with(102, Id('k').ToBytes()), proto::Refused::OTHER_HISTORY);
   ExpectRefused(with(103, Id('l').ToBytes()), proto::Refused::OTHER_HISTORY);
@@ -135,38 +135,38 @@ TEST_F(ConnectionsTest, OwnCommitsAreLookedAtOneByOne) {
 }
 
 TEST_F(ConnectionsTest, SecondDaemonOfOneSpIsRefusedUntilTheFirstIsSilent) {
-  Say("a", Hello(1, "lisbon", 1), 0);
-  connections_.Heard("a", 7, 500);
-  const auto answer = Say("b", Hello(1, "lisbon", 2), 1499);
+  Greet("a", Hello(1, "lisbon", 1), 0);
+  connections_.OnMessageFrom("a", 7, 500);
+  const auto answer = Greet("b", Hello(1, "lisbon", 2), 1499);
   EXPECT_EQ(answer.refused.reason(), proto::Refused::DUPLICATE_SP);
-  EXPECT_EQ(connections_.Heard("a", 7, 500), SpId{1});  // not disturbed
-  EXPECT_EQ(Say("b", Hello(1, "lisbon", 2), 1500).kind, Kind::kWelcome);
-  EXPECT_EQ(connections_.Heard("a", 7, 1500), std::nullopt);
+  EXPECT_EQ(connections_.OnMessageFrom("a", 7, 500), SpId{1});  // not disturbed
+  EXPECT_EQ(Greet("b", Hello(1, "lisbon", 2), 1500).kind, Kind::kWelcome);
+  EXPECT_EQ(connections_.OnMessageFrom("a", 7, 1500), std::nullopt);
 }
 
 TEST_F(ConnectionsTest, TheSameDaemonMayComeOverANewRoute) {
-  Say("a", Hello(1, "lisbon", 1), 0);
-  EXPECT_EQ(Say("b", Hello(1, "lisbon", 1), 1).kind, Kind::kWelcome);
+  Greet("a", Hello(1, "lisbon", 1), 0);
+  EXPECT_EQ(Greet("b", Hello(1, "lisbon", 1), 1).kind, Kind::kWelcome);
   EXPECT_EQ(*connections_.RouteOf(1), "b");
-  EXPECT_EQ(connections_.Heard("a", 7, 1), std::nullopt);
+  EXPECT_EQ(connections_.OnMessageFrom("a", 7, 1), std::nullopt);
 }
 
 TEST_F(ConnectionsTest, GoodbyeFreesThePlaceAtOnce) {
-  Say("a", Hello(1, "lisbon", 1), 0);
+  Greet("a", Hello(1, "lisbon", 1), 0);
   connections_.Goodbye(1);
   EXPECT_EQ(connections_.RouteOf(1), nullptr);
-  EXPECT_EQ(Say("b", Hello(1, "lisbon", 2), 1).kind, Kind::kWelcome);
+  EXPECT_EQ(Greet("b", Hello(1, "lisbon", 2), 1).kind, Kind::kWelcome);
 }
 
 TEST_F(ConnectionsTest, SilentAndReleasedOnesAreRemoved) {
-  Say("a", Hello(1, "lisbon"), 0);
-  Say("b", Hello(2, "tokyo"), 600);
+  Greet("a", Hello(1, "lisbon"), 0);
+  Greet("b", Hello(2, "tokyo"), 600);
   EXPECT_THAT(connections_.Expire(999), IsEmpty());
   EXPECT_THAT(connections_.Expire(1000), ElementsAre(1));
-  EXPECT_EQ(connections_.Heard("a", 7, 1000), std::nullopt);
+  EXPECT_EQ(connections_.OnMessageFrom("a", 7, 1000), std::nullopt);
   connections_.SetRegistry({{2, "tokyo", true, 0}});
   EXPECT_THAT(connections_.RemoveReleased(), ElementsAre(2));
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::primary

@@ -7,10 +7,9 @@
 // - A message of an SP that is not welcomed, over another route or of another epoch changes nothing; it is
 //   answered by Welcome{say_hello}.
 // - A Decision is sent before the Replicate that contains the transaction.
-// - A Hello ends the SP's stream; the next one begins with its Recover.
-// - A copy of the table begins when it is written down from where on the joining SP needs the log: whenever
-// this
-//   daemon ends, the SP's copy does not become worthless.
+// - A Hello ends the SP's stream; the next one begins with its StreamRequest.
+// - A copy of the table begins when the number from which the joining SP needs the log is written down. So
+//   the SP's copy does not become worthless when this daemon ends.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +22,16 @@
 #include "common/note.h"
 #include "primary/certify/scheduler.h"
 #include "primary/connections/connections.h"
-#include "primary/intake.h"
+#include "primary/core/awaits_report.h"
+#include "primary/core/housework_schedule.h"
+#include "primary/core/intake.h"
 #include "primary/publish/acknowledgements.h"
 #include "primary/publish/housework.h"
 #include "primary/publish/streams.h"
 
-namespace psp {
+namespace psp::primary {
 
-class PrimaryCore {
+class Core {
  public:
   struct Options {
     std::int64_t heartbeat_interval_ms = 500;  // told to the SPs
@@ -57,7 +58,7 @@ class PrimaryCore {
   };
 
   struct Send {
-    SpId sp_id = 0;  // 0: whoever is at the end of the route
+    SpId sp_id = 0;  // 0: not known, only the route is
     std::string route;
     std::string bytes;  // a serialised ToSemiPrimary
   };
@@ -65,12 +66,12 @@ class PrimaryCore {
   struct Actions {
     std::vector<Send> sends;  // OnUnreachable tells of those that cannot be sent
     std::vector<ReadLog> log_reads;
-    std::vector<ReadTable> table_reads;
+    std::vector<ReadCopy> copy_reads;
     std::vector<HouseWork> house_works;
     std::vector<Note> notes;
   };
 
-  PrimaryCore(const Options& options, Start start);
+  Core(const Options& options, Start start);
 
   // What the calls since the last TakeActions want done.
   Actions TakeActions();
@@ -83,11 +84,11 @@ class PrimaryCore {
   // next batch can be given in between: PostgreSQL works while we tell.
   std::optional<Batch> NextBatch() { return scheduler_.NextBatch(); }
   Scheduler::Finished Finish(const BatchResult& result) { return scheduler_.Finish(result); }
-  void Tell(const Scheduler::Finished& finished);
+  void AnnounceDecisions(const Scheduler::Finished& finished);
 
-  // Results of log_reads and table_reads; exactly one for each.
-  void OnLogChunk(const LogChunk& chunk) { Carry(streams_.OnLogChunk(chunk)); }
-  void OnTableChunk(TableChunk chunk) { Carry(streams_.OnTableChunk(std::move(chunk))); }
+  // Results of log_reads and copy_reads; exactly one for each.
+  void OnLogChunk(const LogChunk& chunk) { AddStreamActions(streams_.OnLogChunk(chunk)); }
+  void OnCopyChunk(EncodedCopyChunk chunk) { AddStreamActions(streams_.OnCopyChunk(std::move(chunk))); }
 
   // The housekeeper has done the work, or has too much to do to take it: then it is asked again later.
   void OnHouseReport(HouseReport report, std::int64_t now_us);
@@ -105,13 +106,8 @@ class PrimaryCore {
 
  private:
   struct WaitingHello {
-    std::uint64_t house_number = 0;
     std::string route;
     proto::Hello hello;
-  };
-  struct WaitingRequest {
-    std::uint64_t house_number = 0;
-    CertifyRequest request;
   };
 
   // One message each (core_messages.cc).
@@ -119,15 +115,16 @@ class PrimaryCore {
                std::int64_t now_us);
   void OnCertify(SpId sp_id, proto::Certify* message);
   void OnAck(SpId sp_id, GlobalT watermark);
-  void OnRecover(SpId sp_id, const proto::Recover& recover);
+  void OnStreamRequest(SpId sp_id, const proto::StreamRequest& request);
   void OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request);
   void OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat);
 
   void EndStream(SpId sp_id);
+  void BeginJoins(std::uint64_t report_number);
   void Admit(CertifyRequest request);
-  void TellDecision(const Scheduler::Decided& decided);
+  void SendDecision(const Scheduler::Decided& decided);
   void Publish(const std::vector<Scheduler::Committed>& committed);
-  void Carry(Streams::Actions actions);
+  void AddStreamActions(Streams::Actions actions);
   void Refuse(SpId sp_id, proto::Refused::Reason reason, const std::string& text);
   void Forget(SpId sp_id, const char* why);
   void SendTo(SpId sp_id, proto::ToSemiPrimary* message);
@@ -135,7 +132,7 @@ class PrimaryCore {
   proto::ToSemiPrimary Welcome(bool say_hello) const;
   // The report will have the returned number or a higher one.
   std::uint64_t AskHousekeeper(bool truncate_log, bool sweep);
-  void Say(Note::Level level, std::string text, bool once = false);
+  void AddNote(Note::Level level, std::string text, bool once = false);
 
   const Options options_;
   const Epoch epoch_;
@@ -145,16 +142,14 @@ class PrimaryCore {
   Scheduler scheduler_;
   Streams streams_;
   Acknowledgements acknowledgements_;
-  std::vector<WaitingHello> waiting_hellos_;
-  std::vector<WaitingRequest> waiting_requests_;
-  std::map<SpId, std::uint64_t> waiting_joins_;  // the report that lets each begin
-  std::size_t waiting_bytes_ = 0;
-  std::uint64_t house_number_ = 0;
-  std::int64_t next_tick_us_ = 0;
-  std::int64_t next_truncation_us_ = 0;
-  std::int64_t next_sweep_us_ = 0;
+  HouseworkSchedule schedule_;
+  std::uint64_t house_number_ = 0;                 // of the last work that the housekeeper was asked for
+  AwaitsReport<WaitingHello> waiting_hellos_;      // of semi-primaries that the registry may have by now
+  AwaitsReport<CertifyRequest> waiting_requests_;  // with tables that the catalog may have by now
+  std::size_t waiting_bytes_ = 0;                  // of these
+  std::map<SpId, std::uint64_t> waiting_joins_;    // the report that lets each begin
   bool stopping_ = false;
   Actions actions_;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

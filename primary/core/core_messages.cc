@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "primary/core.h"
+#include "primary/core/core.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 constexpr std::size_t kWaitingHellosMax = 1000;
@@ -17,9 +17,9 @@ std::string NameOf(const proto::Hello& hello) { return NameOf(hello.sp_id()) + "
 
 }  // namespace
 
-void PrimaryCore::OnMessage(const std::string& route, proto::ToPrimary* message, std::int64_t now_us) {
+void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::int64_t now_us) {
   if (message->has_hello()) return OnHello(route, message->hello(), false, now_us);
-  const auto sp_id = connections_.Heard(route, message->epoch(), now_us);
+  const auto sp_id = connections_.OnMessageFrom(route, message->epoch(), now_us);
   if (!sp_id) {
     proto::ToSemiPrimary say_hello = Welcome(true);
     if (!message->has_goodbye()) SendOver(route, 0, &say_hello);
@@ -32,40 +32,40 @@ void PrimaryCore::OnMessage(const std::string& route, proto::ToPrimary* message,
       return OnAck(*sp_id, message->ack().watermark());
     case proto::ToPrimary::kHeartbeat:
       return OnHeartbeat(*sp_id, message->heartbeat());
-    case proto::ToPrimary::kRecover:
-      return OnRecover(*sp_id, message->recover());
+    case proto::ToPrimary::kStreamRequest:
+      return OnStreamRequest(*sp_id, message->stream_request());
     case proto::ToPrimary::kOutcomeRequest:
       return OnOutcomeRequest(*sp_id, message->outcome_request());
     case proto::ToPrimary::kGoodbye:
       return Forget(*sp_id, "says goodbye");
     case proto::ToPrimary::kHello:
     case proto::ToPrimary::BODY_NOT_SET:
-      return Say(Note::Level::kWarning, NameOf(*sp_id) + " sent an empty message", true);
+      return AddNote(Note::Level::kWarning, NameOf(*sp_id) + " sent an empty message", true);
   }
 }
 
-void PrimaryCore::OnHello(const std::string& route, const proto::Hello& hello, bool registry_is_fresh,
-                          std::int64_t now_us) {
+void Core::OnHello(const std::string& route, const proto::Hello& hello, bool registry_is_fresh,
+                   std::int64_t now_us) {
   const auto answer = connections_.Hello(route, hello, truncated_t_, registry_is_fresh, now_us);
   proto::ToSemiPrimary message;
   switch (answer.kind) {
     case Connections::HelloAnswer::Kind::kAskRegistry:
       if (waiting_hellos_.size() >= kWaitingHellosMax) return;  // it says Hello again
-      waiting_hellos_.push_back({AskHousekeeper(false, false), route, hello});
+      waiting_hellos_.Add(AskHousekeeper(false, false), {route, hello});
       return;
     case Connections::HelloAnswer::Kind::kRefused:
-      Say(Note::Level::kWarning, NameOf(hello) + " is refused: " + answer.refused.message(), true);
+      AddNote(Note::Level::kWarning, NameOf(hello) + " is refused: " + answer.refused.message(), true);
       *message.mutable_refused() = answer.refused;
       return SendOver(route, 0, &message);
     case Connections::HelloAnswer::Kind::kWelcome:
-      Say(Note::Level::kInfo, NameOf(hello) + " is here at " + std::to_string(hello.watermark()));
+      AddNote(Note::Level::kInfo, NameOf(hello) + " is here at " + std::to_string(hello.watermark()));
       EndStream(hello.sp_id());  // until it says from where
       message = Welcome(false);
       return SendOver(route, hello.sp_id(), &message);
   }
 }
 
-proto::ToSemiPrimary PrimaryCore::Welcome(bool say_hello) const {
+proto::ToSemiPrimary Core::Welcome(bool say_hello) const {
   proto::ToSemiPrimary message;
   proto::Welcome* welcome = message.mutable_welcome();
   welcome->set_closed_t(closed_t());
@@ -87,11 +87,11 @@ proto::ToSemiPrimary PrimaryCore::Welcome(bool say_hello) const {
   return message;
 }
 
-void PrimaryCore::OnCertify(SpId sp_id, proto::Certify* message) {
+void Core::OnCertify(SpId sp_id, proto::Certify* message) {
   if (stopping_) return;  // the SP asks the next daemon
   CertifyRequest request;
   if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request)) {
-    return Say(Note::Level::kWarning, NameOf(sp_id) + " sent a request without a tx id", true);
+    return AddNote(Note::Level::kWarning, NameOf(sp_id) + " sent a request without a tx id", true);
   }
   if (scheduler_.bytes() + waiting_bytes_ + request.write_set.size() > options_.inflight_bytes_max) {
     request.refusal = "the primary is overloaded (inflight_bytes_max)";
@@ -100,62 +100,61 @@ void PrimaryCore::OnCertify(SpId sp_id, proto::Certify* message) {
   }
   if (request.refusal.empty() && !intake_.KnowsTables(request)) {
     waiting_bytes_ += request.write_set.size();
-    waiting_requests_.push_back({AskHousekeeper(false, false), std::move(request)});
+    waiting_requests_.Add(AskHousekeeper(false, false), std::move(request));
     return;
   }
   Admit(std::move(request));
 }
 
-void PrimaryCore::OnAck(SpId sp_id, GlobalT watermark) {
+void Core::OnAck(SpId sp_id, GlobalT watermark) {
   acknowledgements_.OnAck(sp_id, std::min(watermark, closed_t()));
-  Carry(streams_.OnApplied(sp_id, watermark));
+  AddStreamActions(streams_.OnApplied(sp_id, watermark));
 }
 
-void PrimaryCore::OnRecover(SpId sp_id, const proto::Recover& recover) {
+void Core::OnStreamRequest(SpId sp_id, const proto::StreamRequest& request) {
   EndStream(sp_id);
-  if (recover.whole_table()) {
+  if (request.with_copy()) {
     acknowledgements_.OnJoin(sp_id, closed_t());
     waiting_joins_[sp_id] = AskHousekeeper(false, false);
     return;
   }
-  if (recover.from() > closed_t()) {
+  if (request.from() > closed_t()) {
     return Refuse(sp_id, proto::Refused::UNSPECIFIED,
-                  "the semi-primary stands at " + std::to_string(recover.from()) + ", the primary only at " +
+                  "the semi-primary stands at " + std::to_string(request.from()) + ", the primary only at " +
                       std::to_string(closed_t()) + ": the primary's database is an older copy");
   }
-  if (recover.from() < truncated_t_) {
+  if (request.from() < truncated_t_) {
     return Refuse(sp_id, proto::Refused::LOG_TRUNCATED,
                   "the log begins after " + std::to_string(truncated_t_) + ": join again");
   }
-  Say(Note::Level::kInfo, NameOf(sp_id) + " recovers from " + std::to_string(recover.from()) + " to " +
-                              std::to_string(closed_t()));
-  Carry(streams_.Recover(sp_id, connections_.IncarnationOf(sp_id), recover.from()));
+  AddNote(Note::Level::kInfo, NameOf(sp_id) + " streams from " + std::to_string(request.from()) + " to " +
+                                  std::to_string(closed_t()));
+  AddStreamActions(streams_.StartFromLog(sp_id, connections_.IncarnationOf(sp_id), request.from()));
 }
 
-void PrimaryCore::OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request) {
+void Core::OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request) {
   const auto tx_id = TxId::FromBytes(request.tx_id());
   if (!tx_id || stopping_) return;
   scheduler_.RequestOutcome(*tx_id, sp_id);
 }
 
-void PrimaryCore::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
+void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
   proto::ToSemiPrimary message;
   message.mutable_heartbeat_reply()->set_sent_us(heartbeat.sent_us());
   message.mutable_heartbeat_reply()->set_closed_t(closed_t());
   SendTo(sp_id, &message);
-  const auto rows_stored = heartbeat.has_snapshot_rows_stored()
-                               ? std::optional<std::int64_t>(heartbeat.snapshot_rows_stored())
-                               : std::nullopt;
-  Carry(streams_.OnApplied(sp_id, heartbeat.applied()));
-  Carry(streams_.OnStored(sp_id, rows_stored));
+  const auto copied_rows =
+      heartbeat.has_copied_rows() ? std::optional<std::int64_t>(heartbeat.copied_rows()) : std::nullopt;
+  AddStreamActions(streams_.OnApplied(sp_id, heartbeat.applied()));
+  AddStreamActions(streams_.OnCopied(sp_id, copied_rows));
 }
 
-void PrimaryCore::Admit(CertifyRequest request) {
+void Core::Admit(CertifyRequest request) {
   if (!request.refusal.empty()) {
-    Say(Note::Level::kWarning,
-        "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal, true);
+    AddNote(Note::Level::kWarning,
+            "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal, true);
   }
   scheduler_.Certify(std::move(request));
 }
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -1,9 +1,9 @@
-#include "primary/core.h"
+#include "primary/core/core.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 using testing::ElementsAre;
@@ -18,7 +18,7 @@ TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number))
 
 class PrimaryCoreTest : public testing::Test {
  protected:
-  PrimaryCore::Actions Now() { return core_.TakeActions(); }
+  Core::Actions Now() { return core_.TakeActions(); }
 
   void Hear(const std::string& route, proto::ToPrimary message, Epoch epoch = kEpoch) {
     message.set_epoch(epoch);
@@ -35,10 +35,10 @@ class PrimaryCoreTest : public testing::Test {
     hello->set_protocol_version(kProtocolVersion);
     Hear(route, message, 0);
   }
-  void Recover(const std::string& route, GlobalT from, bool whole_table = false) {
+  void RequestStream(const std::string& route, GlobalT from, bool with_copy = false) {
     proto::ToPrimary message;
-    message.mutable_recover()->set_from(from);
-    message.mutable_recover()->set_whole_table(whole_table);
+    message.mutable_stream_request()->set_from(from);
+    message.mutable_stream_request()->set_with_copy(with_copy);
     Hear(route, message);
   }
   void Certify(const std::string& route, char id, const std::string& key, std::uint32_t table_id = 1) {
@@ -65,11 +65,11 @@ class PrimaryCoreTest : public testing::Test {
       for (const BatchItem& item : batch->items) {
         result.verdicts.push_back({item.global_t, std::nullopt, item.abort_reason});
       }
-      core_.Tell(core_.Finish(result));
+      core_.AnnounceDecisions(core_.Finish(result));
     }
   }
-  static PrimaryCore::Options Options() {
-    PrimaryCore::Options options;
+  static Core::Options Options() {
+    Core::Options options;
     options.tx_log_retention_s = 3600;
     return options;
   }
@@ -78,24 +78,24 @@ class PrimaryCoreTest : public testing::Test {
             {2, "b", false, 0, std::nullopt},
             {3, "c", false, -1, std::nullopt}};
   }
-  static proto::ToSemiPrimary Parsed(const PrimaryCore::Send& send) {
+  static proto::ToSemiPrimary Parsed(const Core::Send& send) {
     proto::ToSemiPrimary message;
     EXPECT_TRUE(message.ParseFromString(send.bytes));
     EXPECT_EQ(message.epoch(), kEpoch);
     return message;
   }
-  static std::vector<proto::ToSemiPrimary::BodyCase> Kinds(const PrimaryCore::Actions& actions) {
+  static std::vector<proto::ToSemiPrimary::BodyCase> Kinds(const Core::Actions& actions) {
     std::vector<proto::ToSemiPrimary::BodyCase> kinds;
-    for (const PrimaryCore::Send& send : actions.sends) kinds.push_back(Parsed(send).body_case());
+    for (const Core::Send& send : actions.sends) kinds.push_back(Parsed(send).body_case());
     return kinds;
   }
 
   std::int64_t now_us_ = 1'000'000;
-  PrimaryCore core_{
-      Options(), {kCluster, kEpoch, 10, 0, Registry(), {kCatalogVersion, {1}}, {{"older", 1}, {"now", 11}}}};
+  Core core_{Options(),
+             {kCluster, kEpoch, 10, 0, Registry(), {kCatalogVersion, {1}}, {{"older", 1}, {"now", 11}}}};
 };
 
-TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithRecover) {
+TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithStreamRequest) {
   Hello("x", 1, "a", 10);
   auto actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(1));
@@ -111,14 +111,14 @@ TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithRecover) {
   Certify("x", 'a', "k");
   Decide();
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToSemiPrimary::kDecision)) << "no stream yet";
-  Recover("x", 11);
+  RequestStream("x", 11);
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToSemiPrimary::kReplicate));
 }
 
 TEST_F(PrimaryCoreTest, DecisionGoesOutBeforeTheStreamThatHasIt) {
   for (const auto& [route, sp_id, name] : {std::tuple{"x", SpId{1}, "a"}, std::tuple{"y", SpId{2}, "b"}}) {
     Hello(route, sp_id, name, 10);
-    Recover(route, 10);
+    RequestStream(route, 10);
   }
   Now();
   Certify("x", 'a', "k");
@@ -243,13 +243,13 @@ TEST_F(PrimaryCoreTest, WhoStandsAheadOrBeforeTheLogIsRefused) {
   core_.OnHouseReport({0, Registry(), {kCatalogVersion, {1}}, 5}, now_us_);
   Hello("x", 1, "a", 10);
   Now();
-  Recover("x", 11);
+  RequestStream("x", 11);
   auto actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(1));
   EXPECT_EQ(Parsed(actions.sends[0]).refused().reason(), proto::Refused::UNSPECIFIED);
   Hello("x", 1, "a", 5);
   Now();
-  Recover("x", 4);
+  RequestStream("x", 4);
   actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(1));
   EXPECT_EQ(Parsed(actions.sends[0]).refused().reason(), proto::Refused::LOG_TRUNCATED);
@@ -263,42 +263,42 @@ TEST_F(PrimaryCoreTest, UnreachableIsForgottenUnlessItHasComeOverAnotherRoute) {
   Hello("y", 1, "a", 10);
   Now();
   core_.OnUnreachable(old);
-  Recover("y", 10);
+  RequestStream("y", 10);
   const auto actions = Now();
   EXPECT_THAT(Kinds(actions), ElementsAre(proto::ToSemiPrimary::kReplicate));
   core_.OnUnreachable(actions.sends[0]);
-  Recover("y", 10);
+  RequestStream("y", 10);
   EXPECT_TRUE(Parsed(Now().sends.at(0)).welcome().say_hello());
 }
 
 TEST_F(PrimaryCoreTest, CopyBeginsWhenItIsWrittenDownFromWhereTheLogIsNeeded) {
   Hello("x", 3, "c", 0);
   Now();
-  Recover("x", 0, true);
+  RequestStream("x", 0, true);
   auto actions = Now();
-  EXPECT_THAT(actions.table_reads, IsEmpty());
+  EXPECT_THAT(actions.copy_reads, IsEmpty());
   ASSERT_THAT(actions.house_works, SizeIs(1));
   EXPECT_THAT(actions.house_works[0].joins, ElementsAre(testing::Pair(3, 10)));
   core_.OnHouseWorkRefused(actions.house_works[0]);
   core_.OnHouseReport({actions.house_works[0].number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
-  EXPECT_THAT(Now().table_reads, IsEmpty()) << "it was not written down";
+  EXPECT_THAT(Now().copy_reads, IsEmpty()) << "it was not written down";
   core_.OnTime(now_us_);
   actions = Now();
   ASSERT_THAT(actions.house_works, SizeIs(1));
   EXPECT_THAT(actions.house_works[0].joins, ElementsAre(testing::Pair(3, 10)));
   core_.OnHouseReport({actions.house_works[0].number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
   actions = Now();
-  ASSERT_THAT(actions.table_reads, SizeIs(1));
-  EXPECT_EQ(actions.table_reads[0].snapshot_t, 10);
+  ASSERT_THAT(actions.copy_reads, SizeIs(1));
+  EXPECT_EQ(actions.copy_reads[0].snapshot_t, 10);
 }
 
 TEST_F(PrimaryCoreTest, CopyDoesNotBeginForWhoHasSaidHelloAgain) {
   Hello("x", 3, "c", 0);
-  Recover("x", 0, true);
+  RequestStream("x", 0, true);
   const auto works = Now().house_works;
   Hello("x", 3, "c", 0);
   core_.OnHouseReport({works.at(0).number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
-  EXPECT_THAT(Now().table_reads, IsEmpty());
+  EXPECT_THAT(Now().copy_reads, IsEmpty());
 }
 
 // However much has become old: pieces follow one another without a minute in between.
@@ -337,4 +337,4 @@ TEST_F(PrimaryCoreTest, StoppingDecidesWhatIsInFlightAndNothingNew) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::primary

@@ -1,8 +1,8 @@
-#include "primary/intake.h"
+#include "primary/core/intake.h"
 
 #include "writeset/check.h"
 
-namespace psp {
+namespace psp::primary {
 
 bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* message,
                    CertifyRequest* request) const {
@@ -58,4 +58,4 @@ std::string Intake::UnknownIn(const CertifyRequest& request) const {
   return {};
 }
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -8,7 +8,7 @@
 #include "primary/certify/types.h"
 #include "writeset/known_tables.h"
 
-namespace psp {
+namespace psp::primary {
 
 class Intake {
  public:
@@ -36,4 +36,4 @@ class Intake {
   KnownTables tables_;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

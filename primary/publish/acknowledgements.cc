@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace psp {
+namespace psp::primary {
 
 void Acknowledgements::OnJoin(SpId sp_id, GlobalT snapshot_t) {
   GlobalT& oldest = joining_.try_emplace(sp_id, snapshot_t).first->second;
@@ -37,4 +37,4 @@ void Acknowledgements::PutBack(const News& news) {
   }
 }
 
-}  // namespace psp
+}  // namespace psp::primary

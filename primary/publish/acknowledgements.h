@@ -7,7 +7,7 @@
 
 #include "common/ids.h"
 
-namespace psp {
+namespace psp::primary {
 
 class Acknowledgements {
  public:
@@ -38,4 +38,4 @@ class Acknowledgements {
   News news_;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

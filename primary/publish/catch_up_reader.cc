@@ -1,4 +1,4 @@
-#include "primary/publish/recoverer.h"
+#include "primary/publish/catch_up_reader.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 #include "embedded/publish_sql.h"
 #include "primary/publish/encode.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 constexpr std::size_t kQueueItems = 4096;
@@ -19,31 +19,31 @@ std::string Bytes(const pqxx::field& field) { return DecodeByteaText(Text(field)
 
 }  // namespace
 
-Recoverer::Recoverer(std::string database, Epoch epoch,
-                     std::function<PgResult<bool>(PgSession&)> is_same_server)
+CatchUpReader::CatchUpReader(std::string database, Epoch epoch,
+                             std::function<PgResult<bool>(PgSession&)> is_same_server)
     : epoch_(epoch),
       is_same_server_(std::move(is_same_server)),
       work_(kQueueItems),
       results_(kQueueItems),
       session_({.conninfo = std::move(database),
-                .application_name = "psp-primary recoverer",
+                .application_name = "psp-primary catch-up",
                 .settings = {"SET plan_cache_mode = force_generic_plan", "SET enable_seqscan = off",
                              "SET enable_bitmapscan = off", "SET jit = off"}}),
       thread_([this](std::stop_token stop) { Run(std::move(stop)); }) {}
 
-Recoverer::~Recoverer() {
+CatchUpReader::~CatchUpReader() {
   thread_.request_stop();
   results_.Close();
 }
 
-void Recoverer::Run(std::stop_token stop) {
+void CatchUpReader::Run(std::stop_token stop) {
   session_.Prepare("log_chunk", std::string(sql::kLogChunk));
   session_.Prepare("table_chunk", std::string(sql::kTableChunk));
   while (auto work = work_.Pop(stop)) {
     bool done = false;
     while (!done && !stop.stop_requested()) {
       if (!session_.connected() && !Connect(stop)) return;
-      PgResult<RecovererResult> result = std::visit([this](const auto& one) { return Do(one); }, *work);
+      PgResult<CatchUpChunk> result = std::visit([this](const auto& one) { return Do(one); }, *work);
       done = result.ok();
       if (done) {
         results_.Push(std::move(result.value()));
@@ -56,7 +56,7 @@ void Recoverer::Run(std::stop_token stop) {
   }
 }
 
-bool Recoverer::Connect(std::stop_token stop) {
+bool CatchUpReader::Connect(std::stop_token stop) {
   while (session_.ConnectUntilStopped(stop)) {
     const PgResult<bool> is_same = is_same_server_(session_);
     if (is_same.ok() && *is_same) return true;
@@ -66,8 +66,8 @@ bool Recoverer::Connect(std::stop_token stop) {
   return false;
 }
 
-PgResult<RecovererResult> Recoverer::Do(const ReadLog& work) {
-  return session_.Autocommit([&](pqxx::nontransaction& tx) -> RecovererResult {
+PgResult<CatchUpChunk> CatchUpReader::Do(const ReadLog& work) {
+  return session_.Autocommit([&](pqxx::nontransaction& tx) -> CatchUpChunk {
     LogChunk chunk{work.sp_id, work.stream_id, false, work.upto_t, {}};
     const pqxx::result rows = tx.exec_prepared("log_chunk", work.from_t, work.upto_t, work.bytes_max);
     // Asked afterwards: it only grows, so a log that begins early enough now did so while it was read.
@@ -81,11 +81,11 @@ PgResult<RecovererResult> Recoverer::Do(const ReadLog& work) {
   });
 }
 
-PgResult<RecovererResult> Recoverer::Do(const ReadTable& work) {
-  return session_.Autocommit([&](pqxx::nontransaction& tx) -> RecovererResult {
+PgResult<CatchUpChunk> CatchUpReader::Do(const ReadCopy& work) {
+  return session_.Autocommit([&](pqxx::nontransaction& tx) -> CatchUpChunk {
     const pqxx::result rows = tx.exec_prepared("table_chunk", work.after.table_id, Binary(work.after.key),
                                                work.snapshot_t, work.bytes_max);
-    proto::SnapshotChunk copy;
+    proto::CopyChunk copy;
     for (const pqxx::row& row : rows) {
       proto::Row* one = copy.add_rows();
       one->set_table_id(row[0].as<std::uint32_t>());
@@ -94,8 +94,8 @@ PgResult<RecovererResult> Recoverer::Do(const ReadTable& work) {
     }
     const auto estimate = tx.exec1(std::string(sql::kRowsTotal))[0].as<std::int64_t>();
     const auto newest_t = tx.exec1(std::string(sql::kNewest))[0].as<GlobalT>();
-    return EncodeTableChunk(epoch_, work, std::move(copy), estimate, newest_t);
+    return EncodeCopyChunk(epoch_, work, std::move(copy), estimate, newest_t);
   });
 }
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -11,40 +11,40 @@
 #include "common/queue.h"
 #include "primary/publish/streams.h"
 
-namespace psp {
+namespace psp::primary {
 
-using RecovererWork = std::variant<ReadLog, ReadTable>;
-using RecovererResult = std::variant<LogChunk, TableChunk>;
+using CatchUpRead = std::variant<ReadLog, ReadCopy>;
+using CatchUpChunk = std::variant<LogChunk, EncodedCopyChunk>;
 
 // Submit and TakeResults belong to the main thread. Each piece of work gives one result, in order; while
 // PostgreSQL is away it waits.
-class Recoverer {
+class CatchUpReader {
  public:
   // `is_same_server` is asked after each connect; nothing is read from another one.
-  Recoverer(std::string database, Epoch epoch, std::function<PgResult<bool>(PgSession&)> is_same_server);
-  ~Recoverer();
-  Recoverer(const Recoverer&) = delete;
-  Recoverer& operator=(const Recoverer&) = delete;
+  CatchUpReader(std::string database, Epoch epoch, std::function<PgResult<bool>(PgSession&)> is_same_server);
+  ~CatchUpReader();
+  CatchUpReader(const CatchUpReader&) = delete;
+  CatchUpReader& operator=(const CatchUpReader&) = delete;
 
   // There is at most one piece of work for each stream; waits when thousands are queued.
-  void Submit(RecovererWork work) { work_.Push(std::move(work)); }
+  void Submit(CatchUpRead work) { work_.Push(std::move(work)); }
 
   int fd() const { return results_.fd(); }
-  std::vector<RecovererResult> TakeResults() { return results_.TakeAll(); }
+  std::vector<CatchUpChunk> TakeResults() { return results_.TakeAll(); }
 
  private:
   void Run(std::stop_token stop);
-  PgResult<RecovererResult> Do(const ReadLog& work);
-  PgResult<RecovererResult> Do(const ReadTable& work);
+  PgResult<CatchUpChunk> Do(const ReadLog& work);
+  PgResult<CatchUpChunk> Do(const ReadCopy& work);
 
   bool Connect(std::stop_token stop);
 
   const Epoch epoch_;
   const std::function<PgResult<bool>(PgSession&)> is_same_server_;
-  BoundedQueue<RecovererWork> work_;
-  Mailbox<RecovererResult> results_;
+  BoundedQueue<CatchUpRead> work_;
+  Mailbox<CatchUpChunk> results_;
   PgSession session_;    // the thread's
   std::jthread thread_;  // last: it uses all of the above
 };
 
-}  // namespace psp
+}  // namespace psp::primary

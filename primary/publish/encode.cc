@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 // Protocol Buffers: a field of bytes or of a message is (number << 3 | 2), the length, the content.
@@ -63,9 +63,10 @@ std::string EncodeReplicate(Epoch epoch, GlobalT from_t, GlobalT closed_t, std::
   return message;
 }
 
-TableChunk EncodeTableChunk(Epoch epoch, const ReadTable& work, proto::SnapshotChunk rows,
-                            std::int64_t rows_total, GlobalT newest_t) {
-  TableChunk chunk{work.sp_id, work.stream_id, {}, work.after, work.rows_done + rows.rows_size(), false};
+EncodedCopyChunk EncodeCopyChunk(Epoch epoch, const ReadCopy& work, proto::CopyChunk rows,
+                                 std::int64_t rows_total, GlobalT newest_t) {
+  EncodedCopyChunk chunk{work.sp_id, work.stream_id, {}, work.after, work.rows_done + rows.rows_size(),
+                         false};
   chunk.last = rows.rows().empty();
   if (!chunk.last) {
     const proto::Row& last = *rows.rows().rbegin();
@@ -78,9 +79,9 @@ TableChunk EncodeTableChunk(Epoch epoch, const ReadTable& work, proto::SnapshotC
   if (chunk.last) rows.set_complete_t(newest_t);
   proto::ToSemiPrimary message;
   message.set_epoch(epoch);
-  *message.mutable_snapshot_chunk() = std::move(rows);
+  *message.mutable_copy_chunk() = std::move(rows);
   chunk.message = message.SerializeAsString();
   return chunk;
 }
 
-}  // namespace psp
+}  // namespace psp::primary

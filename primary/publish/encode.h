@@ -8,7 +8,7 @@
 #include "primary/publish/streams.h"
 #include "proto/psp.pb.h"
 
-namespace psp {
+namespace psp::primary {
 
 // A serialised ToSemiPrimary{epoch, replicate}: `transactions` is a concatenation of Published::full and
 // ::marker.
@@ -16,7 +16,7 @@ std::string EncodeReplicate(Epoch epoch, GlobalT from_t, GlobalT closed_t, std::
 
 // The result of `work`: `rows` are what it read, none at the end of the table. `rows_total` is an estimate;
 // `newest_t` is the newest that was committed, looked up after `rows`.
-TableChunk EncodeTableChunk(Epoch epoch, const ReadTable& work, proto::SnapshotChunk rows,
-                            std::int64_t rows_total, GlobalT newest_t);
+EncodedCopyChunk EncodeCopyChunk(Epoch epoch, const ReadCopy& work, proto::CopyChunk rows,
+                                 std::int64_t rows_total, GlobalT newest_t);
 
-}  // namespace psp
+}  // namespace psp::primary

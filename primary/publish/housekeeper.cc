@@ -4,7 +4,7 @@
 #include "common/pg_binary.h"
 #include "embedded/publish_sql.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 constexpr std::size_t kQueueItems = 16;
@@ -117,4 +117,4 @@ PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
   return done;
 }
 
-}  // namespace psp
+}  // namespace psp::primary

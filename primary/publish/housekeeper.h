@@ -14,7 +14,7 @@
 #include "primary/publish/housework.h"
 #include "primary/publish/sweeper.h"
 
-namespace psp {
+namespace psp::primary {
 
 // TrySubmit and TakeReports belong to the main thread.
 class Housekeeper {
@@ -56,4 +56,4 @@ class Housekeeper {
 std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx);
 KnownTables ReadTables(pqxx::transaction_base& tx);
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -10,7 +10,7 @@
 #include "common/ids.h"
 #include "writeset/known_tables.h"
 
-namespace psp {
+namespace psp::primary {
 
 struct RegistryRow {
   SpId sp_id = 0;
@@ -40,4 +40,4 @@ struct HouseReport {
   bool more_to_sweep = false;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

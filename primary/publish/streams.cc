@@ -5,7 +5,7 @@
 
 #include "primary/publish/encode.h"
 
-namespace psp {
+namespace psp::primary {
 
 Streams::Stream* Streams::Begin(SpId sp_id, std::uint64_t incarnation, GlobalT from_t) {
   Stream stream;
@@ -16,7 +16,7 @@ Streams::Stream* Streams::Begin(SpId sp_id, std::uint64_t incarnation, GlobalT f
   return &(streams_[sp_id] = std::move(stream));
 }
 
-Streams::Actions Streams::Recover(SpId sp_id, std::uint64_t incarnation, GlobalT from_t) {
+Streams::Actions Streams::StartFromLog(SpId sp_id, std::uint64_t incarnation, GlobalT from_t) {
   assert(from_t <= closed_t_);
   Stream* stream = Begin(sp_id, incarnation, from_t);
   Actions actions;
@@ -28,10 +28,10 @@ Streams::Actions Streams::Recover(SpId sp_id, std::uint64_t incarnation, GlobalT
   return actions;
 }
 
-Streams::Actions Streams::Join(SpId sp_id, std::uint64_t incarnation) {
+Streams::Actions Streams::StartWithCopy(SpId sp_id, std::uint64_t incarnation) {
   // Everything <= closed_t is durable by now, so every later look at the table has it (or something newer).
   Stream* stream = Begin(sp_id, incarnation, closed_t_);
-  stream->in_table = true;
+  stream->in_copy = true;
   Actions actions;
   Pump(sp_id, stream, &actions);
   return actions;
@@ -48,10 +48,10 @@ void Streams::Pump(SpId sp_id, Stream* stream, Actions* actions) {
   if (stream->reading) return;
   SkipApplied(stream);
   if (stream->outstanding_bytes >= limits_.outstanding_bytes_max) return;
-  if (stream->in_table) {
+  if (stream->in_copy) {
     stream->reading = true;
-    actions->table_reads.push_back({sp_id, stream->stream_id, stream->sent_t, stream->table_position,
-                                    stream->rows_done, limits_.message_bytes_max});
+    actions->copy_reads.push_back({sp_id, stream->stream_id, stream->sent_t, stream->copy_position,
+                                   stream->rows_done, limits_.message_bytes_max});
   } else if (stream->sent_t < closed_t_ && stream->sent_t < recent_from_t_) {
     stream->reading = true;
     actions->log_reads.push_back(
@@ -68,7 +68,7 @@ void Streams::SendRecent(SpId sp_id, Stream* stream, Actions* actions) {
     std::vector<PublishedPtr> some;
     std::size_t bytes = 0;
     while (next != recent_.end()) {
-      const std::size_t size_bytes = Form(sp_id, *stream, **next).size();
+      const std::size_t size_bytes = EncodedFor(sp_id, *stream, **next).size();
       if (!some.empty() && bytes + size_bytes > limits_.message_bytes_max) break;
       bytes += size_bytes;
       some.push_back(*next++);
@@ -77,7 +77,7 @@ void Streams::SendRecent(SpId sp_id, Stream* stream, Actions* actions) {
   }
 }
 
-const std::string& Streams::Form(SpId sp_id, const Stream& stream, const Published& transaction) const {
+const std::string& Streams::EncodedFor(SpId sp_id, const Stream& stream, const Published& transaction) const {
   // The daemon that sent it still has the rows, unless it is another incarnation, or says that it lost its
   // place.
   const bool has_rows = transaction.sp_id == sp_id && transaction.incarnation == stream.incarnation &&
@@ -88,7 +88,7 @@ const std::string& Streams::Form(SpId sp_id, const Stream& stream, const Publish
 void Streams::SendTransactions(SpId sp_id, Stream* stream, const std::vector<PublishedPtr>& all,
                                GlobalT upto_t, Actions* actions) {
   std::string bytes;
-  for (const PublishedPtr& transaction : all) bytes += Form(sp_id, *stream, *transaction);
+  for (const PublishedPtr& transaction : all) bytes += EncodedFor(sp_id, *stream, *transaction);
   SendOne(sp_id, stream, EncodeReplicate(epoch_, stream->sent_t, upto_t, bytes), upto_t, actions);
   stream->sent_t = upto_t;
 }
@@ -139,15 +139,15 @@ Streams::Actions Streams::OnLogChunk(const LogChunk& chunk) {
   return actions;
 }
 
-Streams::Actions Streams::OnTableChunk(TableChunk chunk) {
+Streams::Actions Streams::OnCopyChunk(EncodedCopyChunk chunk) {
   Actions actions;
   Stream* stream = Waiting(chunk.sp_id, chunk.stream_id);
   if (stream == nullptr) return actions;
-  stream->table_position = std::move(chunk.last_key);
+  stream->copy_position = std::move(chunk.last_key);
   stream->rows_done = chunk.rows_done;
   SendOne(chunk.sp_id, stream, std::move(chunk.message), chunk.rows_done, &actions);
   if (chunk.last) {
-    stream->in_table = false;
+    stream->in_copy = false;
     // What comes now is counted in global_t, no longer in rows.
     stream->outstanding.clear();
     stream->outstanding_bytes = 0;
@@ -164,26 +164,26 @@ void Streams::Arrived(Stream* stream, std::int64_t upto) {
 }
 
 void Streams::SkipApplied(Stream* stream) {
-  if (!stream->in_table) stream->sent_t = std::max(stream->sent_t, stream->applied_t);
+  if (!stream->in_copy) stream->sent_t = std::max(stream->sent_t, stream->applied_t);
 }
 
 Streams::Actions Streams::OnApplied(SpId sp_id, GlobalT applied_t) {
   Actions actions;
   const auto found = streams_.find(sp_id);
-  if (found == streams_.end() || found->second.in_table) return actions;
+  if (found == streams_.end() || found->second.in_copy) return actions;
   found->second.applied_t = std::max(found->second.applied_t, std::min(applied_t, closed_t_));
   Arrived(&found->second, applied_t);
   Pump(sp_id, &found->second, &actions);
   return actions;
 }
 
-Streams::Actions Streams::OnStored(SpId sp_id, std::optional<std::int64_t> rows_stored) {
+Streams::Actions Streams::OnCopied(SpId sp_id, std::optional<std::int64_t> copied_rows) {
   Actions actions;
   const auto found = streams_.find(sp_id);
-  if (found == streams_.end() || !found->second.in_table) return actions;
-  Arrived(&found->second, rows_stored.value_or(found->second.rows_done));
+  if (found == streams_.end() || !found->second.in_copy) return actions;
+  Arrived(&found->second, copied_rows.value_or(found->second.rows_done));
   Pump(sp_id, &found->second, &actions);
   return actions;
 }
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -2,8 +2,8 @@
 //
 // A stream stands at `sent_t`: the SP was sent everything <= sent_t. The next message always begins there, so
 // the chain from_t, closed_t of an SP's messages has no gap. What comes next is taken from the recent
-// transactions in memory when they reach back that far, otherwise from the log, through the recoverer. A
-// joining SP gets the table first. At most `outstanding_bytes_max` are under way to an SP that has not told
+// transactions in memory when they reach back that far, otherwise from the log, through the catch-up reader.
+// A joining SP gets the table first. At most `outstanding_bytes_max` are under way to an SP that has not told
 // that it applied them: a slow SP's stream then rests, and when it goes on it takes from the log what memory
 // no longer has.
 //
@@ -24,7 +24,7 @@
 #include "common/ids.h"
 #include "primary/publish/types.h"
 
-namespace psp {
+namespace psp::primary {
 
 // Read up to `bytes_max` of transactions from the log, everything in (from_t, upto_t] that fits, at least
 // one.
@@ -37,7 +37,7 @@ struct ReadLog {
 };
 
 // Read the next rows of the table after `after`, those with global_t <= snapshot_t.
-struct ReadTable {
+struct ReadCopy {
   SpId sp_id = 0;
   std::uint64_t stream_id = 0;
   GlobalT snapshot_t = 0;
@@ -55,10 +55,10 @@ struct LogChunk {
   std::vector<PublishedPtr> transactions;
 };
 
-struct TableChunk {
+struct EncodedCopyChunk {
   SpId sp_id = 0;
   std::uint64_t stream_id = 0;
-  std::string message;  // a serialised ToSemiPrimary{snapshot_chunk}
+  std::string message;  // a serialised ToSemiPrimary{copy_chunk}
   RowKey last_key;
   std::int64_t rows_done = 0;
   bool last = false;
@@ -78,7 +78,7 @@ class Streams {
   struct Actions {
     std::vector<Send> sends;
     std::vector<ReadLog> log_reads;
-    std::vector<ReadTable> table_reads;
+    std::vector<ReadCopy> copy_reads;
     std::vector<SpId> refused;  // the log no longer has what they need: they must join again
   };
 
@@ -87,24 +87,24 @@ class Streams {
 
   GlobalT closed_t() const { return closed_t_; }
 
-  // Begins the SP's stream anew: everything > from_t, own rows included up to today's closed_t.
+  // Begins the SP's stream again: everything > from_t, own rows included up to today's closed_t.
   // `from_t` must be <= closed_t().
-  Actions Recover(SpId sp_id, std::uint64_t incarnation, GlobalT from_t);
+  Actions StartFromLog(SpId sp_id, std::uint64_t incarnation, GlobalT from_t);
   // Begins with the table.
-  Actions Join(SpId sp_id, std::uint64_t incarnation);
+  Actions StartWithCopy(SpId sp_id, std::uint64_t incarnation);
   void Forget(SpId sp_id) { streams_.erase(sp_id); }
 
   // In ascending order, all > closed_t().
   Actions Publish(const std::vector<PublishedPtr>& transactions);
 
   Actions OnLogChunk(const LogChunk& chunk);
-  Actions OnTableChunk(TableChunk chunk);
+  Actions OnCopyChunk(EncodedCopyChunk chunk);
 
   // What the SP tells: applied up to W.
   Actions OnApplied(SpId sp_id, GlobalT applied_t);
   // While it joins: how many rows of the table it has stored; nothing: it does not count, and is taken to
   // have stored all that it was sent.
-  Actions OnStored(SpId sp_id, std::optional<std::int64_t> rows_stored);
+  Actions OnCopied(SpId sp_id, std::optional<std::int64_t> copied_rows);
 
  private:
   struct Outstanding {
@@ -117,16 +117,16 @@ class Streams {
     GlobalT sent_t = 0;
     GlobalT applied_t = 0;    // as the SP told since the stream began; may be ahead of sent_t
     GlobalT full_upto_t = 0;  // own transactions up to here are sent with their rows
-    bool reading = false;     // the recoverer works for it
-    bool in_table = false;    // the table is not sent completely
-    RowKey table_position;
+    bool reading = false;     // the catch-up reader works for it
+    bool in_copy = false;     // the table is not sent completely
+    RowKey copy_position;
     std::int64_t rows_done = 0;
     std::deque<Outstanding> outstanding;
     std::size_t outstanding_bytes = 0;
   };
 
   Stream* Begin(SpId sp_id, std::uint64_t incarnation, GlobalT from_t);
-  // The stream a result belongs to; nothing when it has begun anew or gone.
+  // The stream a result belongs to; nothing when the stream has begun again or gone.
   Stream* Waiting(SpId sp_id, std::uint64_t stream_id);
   void Arrived(Stream* stream, std::int64_t upto);
   void SkipApplied(Stream* stream);
@@ -135,7 +135,7 @@ class Streams {
   void SendTransactions(SpId sp_id, Stream* stream, const std::vector<PublishedPtr>& all, GlobalT upto_t,
                         Actions* actions);
   void SendOne(SpId sp_id, Stream* stream, std::string message, std::int64_t upto, Actions* actions);
-  const std::string& Form(SpId sp_id, const Stream& stream, const Published& transaction) const;
+  const std::string& EncodedFor(SpId sp_id, const Stream& stream, const Published& transaction) const;
   void Remember(const PublishedPtr& transaction);
 
   const Limits limits_;
@@ -149,4 +149,4 @@ class Streams {
   std::map<SpId, Stream> streams_;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -7,7 +7,7 @@
 #include "primary/publish/encode.h"
 #include "proto/psp.pb.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 using testing::ElementsAre;
@@ -53,7 +53,7 @@ TEST(Encode, GivesTheVeryMessage) {
   EXPECT_EQ(replicate.transactions(1).global_t(), 300);
 }
 
-TEST(Streams, NothingIsSentBeforeRecover) {
+TEST(Streams, NothingIsSentBeforeAStreamRequest) {
   Streams streams = Make(10);
   EXPECT_THAT(streams.Publish({Transaction(11)}).sends, IsEmpty());
 }
@@ -62,7 +62,7 @@ TEST(Streams, NothingIsSentBeforeRecover) {
 // what it acknowledged has left the log, before the second one has read it.
 TEST(Streams, WhatTheSpHasAlreadyIsSkippedEvenIfTheLogHasLostIt) {
   Streams streams = Make(14);
-  const auto begun = streams.Recover(kMe, kIncarnation, 10);
+  const auto begun = streams.StartFromLog(kMe, kIncarnation, 10);
   ASSERT_THAT(begun.log_reads, SizeIs(1));
   EXPECT_THAT(streams.OnApplied(kMe, 12).sends, IsEmpty());
   const auto after = streams.OnLogChunk({kMe, begun.log_reads[0].stream_id, true, 14, {}});
@@ -77,7 +77,7 @@ TEST(Streams, WhatTheSpHasAlreadyIsSkippedEvenIfTheLogHasLostIt) {
 
 TEST(Streams, UpToDateSpIsAnsweredAndThenStreamsWithoutAGap) {
   Streams streams = Make(10);
-  const auto begun = streams.Recover(kMe, kIncarnation, 10);
+  const auto begun = streams.StartFromLog(kMe, kIncarnation, 10);
   ASSERT_THAT(begun.sends, SizeIs(1));
   EXPECT_EQ(Replicate(begun.sends[0]).from_t(), 10);
   EXPECT_EQ(Replicate(begun.sends[0]).closed_t(), 10);
@@ -92,13 +92,13 @@ TEST(Streams, UpToDateSpIsAnsweredAndThenStreamsWithoutAGap) {
 
 TEST(Streams, OwnTransactionIsAMarkerOnlyForTheDaemonThatSentIt) {
   Streams streams = Make(0);
-  streams.Recover(kMe, kIncarnation, 0);
+  streams.StartFromLog(kMe, kIncarnation, 0);
   auto sent = streams.Publish({Transaction(1, kMe, kIncarnation), Transaction(2, kMe, kIncarnation - 1)});
   const auto replicate = Replicate(sent.sends.at(0));
   EXPECT_FALSE(replicate.transactions(0).has_write_set());
   EXPECT_TRUE(replicate.transactions(1).has_write_set());
-  // The same from memory after Recover: with rows up to today's closed_t.
-  sent = streams.Recover(kMe, kIncarnation, 0);
+  // The same from memory after a second request: with rows up to today's closed_t.
+  sent = streams.StartFromLog(kMe, kIncarnation, 0);
   EXPECT_TRUE(Replicate(sent.sends.at(0)).transactions(0).has_write_set());
   sent = streams.Publish({Transaction(3, kMe, kIncarnation)});
   EXPECT_FALSE(Replicate(sent.sends.at(0)).transactions(0).has_write_set());
@@ -106,7 +106,7 @@ TEST(Streams, OwnTransactionIsAMarkerOnlyForTheDaemonThatSentIt) {
 
 TEST(Streams, CatchesUpFromTheLogThenFromMemory) {
   Streams streams = Make(100);
-  auto actions = streams.Recover(kMe, kIncarnation, 40);
+  auto actions = streams.StartFromLog(kMe, kIncarnation, 40);
   ASSERT_THAT(actions.log_reads, SizeIs(1));
   EXPECT_EQ(actions.log_reads[0].from_t, 40);
   EXPECT_EQ(actions.log_reads[0].upto_t, 100);
@@ -128,8 +128,8 @@ TEST(Streams, CatchesUpFromTheLogThenFromMemory) {
 
 TEST(Streams, ResultsForAnOlderStreamAreDropped) {
   Streams streams = Make(100);
-  const auto old = streams.Recover(kMe, kIncarnation, 40).log_reads.at(0);
-  streams.Recover(kMe, kIncarnation, 90);
+  const auto old = streams.StartFromLog(kMe, kIncarnation, 40).log_reads.at(0);
+  streams.StartFromLog(kMe, kIncarnation, 90);
   EXPECT_THAT(streams.OnLogChunk({kMe, old.stream_id, false, 50, {Transaction(50)}}).sends, IsEmpty());
   streams.Forget(kMe);
   EXPECT_THAT(streams.OnLogChunk({kMe, old.stream_id + 1, false, 100, {}}).sends, IsEmpty());
@@ -137,14 +137,14 @@ TEST(Streams, ResultsForAnOlderStreamAreDropped) {
 
 TEST(Streams, TruncatedLogIsRefused) {
   Streams streams = Make(100);
-  const auto read = streams.Recover(kMe, kIncarnation, 40).log_reads.at(0);
+  const auto read = streams.StartFromLog(kMe, kIncarnation, 40).log_reads.at(0);
   EXPECT_THAT(streams.OnLogChunk({kMe, read.stream_id, true, 40, {}}).refused, ElementsAre(kMe));
 }
 
 TEST(Streams, SlowSpRestsAndGoesOnFromTheLogWithoutAGap) {
   Streams streams =
       Make(0, {.message_bytes_max = 100, .outstanding_bytes_max = 300, .recent_bytes_max = 500});
-  streams.Recover(kMe, kIncarnation, 0);
+  streams.StartFromLog(kMe, kIncarnation, 0);
   GlobalT sent_t = 0;
   for (GlobalT t = 1; t <= 50; ++t) {
     for (const auto& send : streams.Publish({Transaction(t)}).sends) {
@@ -165,7 +165,7 @@ TEST(Streams, LargeBacklogInMemoryIsSplitIntoMessages) {
   streams.Publish(
       {Transaction(1, kOther, 1, 80), Transaction(2, kOther, 1, 80), Transaction(3, kOther, 1, 500)});
   GlobalT from_t = 0;
-  const auto actions = streams.Recover(kMe, kIncarnation, 0);
+  const auto actions = streams.StartFromLog(kMe, kIncarnation, 0);
   EXPECT_THAT(actions.sends, SizeIs(2));
   for (const auto& send : actions.sends) {
     EXPECT_EQ(Replicate(send).from_t(), from_t);
@@ -176,24 +176,24 @@ TEST(Streams, LargeBacklogInMemoryIsSplitIntoMessages) {
 
 TEST(Streams, JoinCopiesTheTableThenStreamsFromItsSnapshot) {
   Streams streams = Make(10, {.outstanding_bytes_max = 100});
-  auto actions = streams.Join(kMe, kIncarnation);
-  ASSERT_THAT(actions.table_reads, SizeIs(1));
-  const ReadTable read = actions.table_reads[0];
+  auto actions = streams.StartWithCopy(kMe, kIncarnation);
+  ASSERT_THAT(actions.copy_reads, SizeIs(1));
+  const ReadCopy read = actions.copy_reads[0];
   EXPECT_EQ(read.snapshot_t, 10);
   EXPECT_EQ(read.after, RowKey());
   EXPECT_THAT(streams.Publish({Transaction(11)}).sends, IsEmpty());
 
-  actions = streams.OnTableChunk({kMe, read.stream_id, std::string(200, 'c'), RowKey{3, "k"}, 7, false});
+  actions = streams.OnCopyChunk({kMe, read.stream_id, std::string(200, 'c'), RowKey{3, "k"}, 7, false});
   EXPECT_THAT(actions.sends, SizeIs(1));
-  EXPECT_THAT(actions.table_reads, IsEmpty());  // as much is under way as may be
-  EXPECT_THAT(streams.OnApplied(kMe, 1000).table_reads, IsEmpty());
-  EXPECT_THAT(streams.OnStored(kMe, 6).table_reads, IsEmpty());
-  actions = streams.OnStored(kMe, 7);
-  ASSERT_THAT(actions.table_reads, SizeIs(1));
-  EXPECT_EQ(actions.table_reads[0].after, (RowKey{3, "k"}));
-  EXPECT_EQ(actions.table_reads[0].rows_done, 7);
+  EXPECT_THAT(actions.copy_reads, IsEmpty());  // as much is under way as may be
+  EXPECT_THAT(streams.OnApplied(kMe, 1000).copy_reads, IsEmpty());
+  EXPECT_THAT(streams.OnCopied(kMe, 6).copy_reads, IsEmpty());
+  actions = streams.OnCopied(kMe, 7);
+  ASSERT_THAT(actions.copy_reads, SizeIs(1));
+  EXPECT_EQ(actions.copy_reads[0].after, (RowKey{3, "k"}));
+  EXPECT_EQ(actions.copy_reads[0].rows_done, 7);
 
-  actions = streams.OnTableChunk({kMe, read.stream_id, "last", RowKey{3, "k"}, 7, true});
+  actions = streams.OnCopyChunk({kMe, read.stream_id, "last", RowKey{3, "k"}, 7, true});
   ASSERT_THAT(actions.sends, SizeIs(2));
   EXPECT_EQ(actions.sends[0].message, "last");
   EXPECT_EQ(Replicate(actions.sends[1]).from_t(), 10);
@@ -260,4 +260,4 @@ TEST(Acknowledgements, NothingIsWrittenOfWhoWasReleased) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::primary

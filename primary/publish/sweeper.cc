@@ -3,7 +3,7 @@
 #include "common/pg_binary.h"
 #include "embedded/publish_sql.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 // More than the transactions of one batch, which were all decided at the same time.
@@ -50,4 +50,4 @@ bool Sweeper::CollectDeleted(pqxx::transaction_base& tx) {
   return collecting_;
 }
 
-}  // namespace psp
+}  // namespace psp::primary

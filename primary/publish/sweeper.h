@@ -9,7 +9,7 @@
 #include "common/ids.h"
 #include "common/pg_session.h"
 
-namespace psp {
+namespace psp::primary {
 
 class Sweeper {
  public:
@@ -38,4 +38,4 @@ class Sweeper {
   RowKey position_;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

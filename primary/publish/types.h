@@ -8,7 +8,7 @@
 
 #include "common/ids.h"
 
-namespace psp {
+namespace psp::primary {
 
 struct Published {
   GlobalT global_t = 0;
@@ -25,4 +25,4 @@ using PublishedPtr = std::shared_ptr<const Published>;
 PublishedPtr Encode(GlobalT global_t, const TxId& tx_id, SpId sp_id, std::uint64_t incarnation,
                     std::string_view write_set);
 
-}  // namespace psp
+}  // namespace psp::primary

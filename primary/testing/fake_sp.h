@@ -15,7 +15,7 @@
 #include "common/sockets.h"
 #include "proto/psp.pb.h"
 
-namespace psp {
+namespace psp::primary {
 
 class FakeSp {
  public:
@@ -59,10 +59,10 @@ class FakeSp {
     Send(message);
   }
 
-  void Recover(GlobalT from, bool whole_table = false) {
+  void RequestStream(GlobalT from, bool with_copy = false) {
     proto::ToPrimary message;
-    message.mutable_recover()->set_from(from);
-    message.mutable_recover()->set_whole_table(whole_table);
+    message.mutable_stream_request()->set_from(from);
+    message.mutable_stream_request()->set_with_copy(with_copy);
     Send(message);
   }
 
@@ -82,7 +82,7 @@ class FakeSp {
     Send(message);
   }
 
-  // The next message, whatever it is; heartbeats go on meanwhile and their replies are left out.
+  // The next message of any kind; heartbeats go on meanwhile and their replies are left out.
   std::optional<proto::ToSemiPrimary> Next(std::int64_t timeout_ms = 5000) {
     const std::int64_t until_us = MonotonicUs() + timeout_ms * 1000;
     proto::ToSemiPrimary message;
@@ -117,4 +117,4 @@ class FakeSp {
   DealerSocket socket_;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

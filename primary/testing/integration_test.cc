@@ -8,9 +8,9 @@
 
 #include "common/pg_binary.h"
 #include "primary/certify/batch_statement.h"
-#include "primary/primary_fixture.h"
+#include "primary/testing/primary_fixture.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 TEST_F(PrimaryTest, CommitIsDurableDecidedAndPublishedInThatOrder) {
@@ -347,12 +347,12 @@ TEST_F(PrimaryTest, JoinGetsTheLiveRowsThenTheStream) {
   FakeSp c = Sp(3);
   c.SayHello(-1);
   ASSERT_TRUE(c.Next()->has_welcome());
-  c.Recover(-1, true);
+  c.RequestStream(-1, true);
   std::vector<std::string> keys;
   for (bool done = false; !done;) {
     const auto message = c.Next();
-    ASSERT_TRUE(message && message->has_snapshot_chunk());
-    const auto& chunk = message->snapshot_chunk();
+    ASSERT_TRUE(message && message->has_copy_chunk());
+    const auto& chunk = message->copy_chunk();
     EXPECT_EQ(chunk.snapshot_t(), last);
     for (const auto& row : chunk.rows()) keys.push_back(row.key());
     EXPECT_EQ(chunk.rows_done(), static_cast<std::int64_t>(keys.size()));
@@ -471,11 +471,11 @@ TEST_F(PrimaryTest, BatchPlanReadsTablesByTheirKeysOnly) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::primary
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   psp::StopSignals signals;  // before any thread
-  psp::PrimaryTest::signals_ = &signals;
+  psp::primary::PrimaryTest::signals_ = &signals;
   return RUN_ALL_TESTS();
 }

@@ -17,10 +17,10 @@
 
 #include "common/pg_session.h"
 #include "embedded/primary_schema_sql.h"
-#include "primary/fake_sp.h"
 #include "primary/server.h"
+#include "primary/testing/fake_sp.h"
 
-namespace psp {
+namespace psp::primary {
 
 inline TxId Id(int number) {
   std::string bytes(TxId::kSize, '\0');
@@ -68,7 +68,7 @@ class PrimaryTest : public testing::Test {
     Stop();
     ExpectAllIsWrittenDown();
   }
-  // Which numbers were decided, whatever became of them.
+  // Which numbers were decided, committed or not.
   void ExpectAllIsWrittenDown() {
     std::vector<NumberRange> batches;
     for (const pqxx::row& row : Sql("SELECT first_t, last_t FROM psp.decided")) {
@@ -118,7 +118,7 @@ class PrimaryTest : public testing::Test {
     const auto welcome = sp.Next();
     ASSERT_TRUE(welcome && welcome->has_welcome()) << (welcome ? welcome->ShortDebugString() : "silence");
     EXPECT_FALSE(welcome->welcome().say_hello());
-    sp.Recover(from);
+    sp.RequestStream(from);
   }
   proto::Replicate NextReplicate(FakeSp& sp) {
     const auto message = sp.Next();
@@ -137,7 +137,7 @@ class PrimaryTest : public testing::Test {
     sp.Certify(Id(id), watermark, rows, seen);
     return NextDecision(sp);
   }
-  // The answer to a question, whatever comes before it.
+  // The answer to a question; what comes before it is dropped.
   proto::OutcomeReply Outcome(FakeSp& sp, int id) {
     proto::ToPrimary ask;
     ask.mutable_outcome_request()->set_tx_id(Id(id).ToBytes());
@@ -162,4 +162,4 @@ class PrimaryTest : public testing::Test {
   bool stopped_by_signal_ = false;
 };
 
-}  // namespace psp
+}  // namespace psp::primary

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "primary/certify/batch_statement.h"
-#include "primary/primary_fixture.h"
 #include "primary/publish/sweeper.h"
+#include "primary/testing/primary_fixture.h"
 
-namespace psp {
+namespace psp::primary {
 namespace {
 
 class SweepingTest : public PrimaryTest {
@@ -125,7 +125,8 @@ TEST_F(SweepingTest, ABacklogIsRemovedInPieces) {
   EXPECT_EQ(Count("psp.tx_log"), 0);
 }
 
-// Whoever is away for long keeps what it may ask for. Decisions that cannot go are not read again and again.
+// A semi-primary that is away for long keeps what it may ask for. Decisions that cannot go are not read again
+// and again.
 TEST_F(SweepingTest, DecisionsThatMustStayAreLookedAtOnce) {
   Sql("INSERT INTO psp.tx_log (tx_id, sp_id, global_t, decided_at) SELECT gen_random_uuid(), 1, g, now() - "
       "interval '2 days' + g * interval '1 ms' FROM generate_series(1, 50000) g");
@@ -175,4 +176,4 @@ TEST_F(SweepingTest, OldDecisionsAndDeletedKeysAreFoundByIndexes) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::primary

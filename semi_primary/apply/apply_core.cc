@@ -4,7 +4,7 @@
 
 #include "semi_primary/apply/reaction.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kLookAliveUs = 1'000'000;
@@ -322,4 +322,4 @@ std::vector<Note> ApplyCore::TakeNotes() {
   return notes;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -31,7 +31,7 @@
 #include "semi_primary/apply/trouble.h"
 #include "semi_primary/apply/types.h"
 
-namespace psp {
+namespace psp::sp {
 
 class ApplyCore {
  public:
@@ -114,4 +114,4 @@ class ApplyCore {
   EndBatch end_;  // as it was asked last
 };
 
-}  // namespace psp
+}  // namespace psp::sp

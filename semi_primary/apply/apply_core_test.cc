@@ -10,7 +10,7 @@
 #include "common/pg_binary.h"
 #include "semi_primary/apply/reaction.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using testing::ElementsAre;
@@ -357,4 +357,4 @@ TEST(ApplyCoreViewsMode, OwnRowsThatAreAppliedHereAreResolvedBeforeTheWatermark)
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -6,7 +6,7 @@
 #include "embedded/apply_sql.h"
 #include "semi_primary/apply/load_catalog.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 // A SELECT cannot have more than 1664 columns.
@@ -157,4 +157,4 @@ PgResult<Done> ApplySession::LookAlive() {
   return Session().Autocommit([](pqxx::nontransaction& tx) { tx.exec("SELECT 1"); });
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -12,7 +12,7 @@
 #include "common/pg_session.h"
 #include "semi_primary/apply/requests.h"
 
-namespace psp {
+namespace psp::sp {
 
 class ApplySession {
  public:
@@ -48,4 +48,4 @@ class ApplySession {
   std::string parsed_;  // the text of the statement without a name; empty: none, or another
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 std::string TimeOfDay() {
@@ -93,4 +93,4 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
       request);
 }
 
-}  // namespace psp
+}  // namespace psp::sp

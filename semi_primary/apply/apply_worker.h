@@ -14,7 +14,7 @@
 #include "semi_primary/apply/inbox.h"
 #include "semi_primary/apply/types.h"
 
-namespace psp {
+namespace psp::sp {
 
 class ApplyWorker {
  public:
@@ -51,4 +51,4 @@ class ApplyWorker {
   std::jthread thread_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

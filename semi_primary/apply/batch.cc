@@ -8,7 +8,7 @@
 #include "common/pg_binary.h"
 #include "writeset/check.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 struct Version {
@@ -159,4 +159,4 @@ Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& ca
   return changes;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -13,7 +13,7 @@
 #include "proto/psp.pb.h"
 #include "semi_primary/apply/catalog.h"
 
-namespace psp {
+namespace psp::sp {
 
 // What one transaction wrote (or, with the copy's number, what a part of the copy holds).
 struct WrittenRows {
@@ -39,4 +39,4 @@ Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& ca
                                                           const std::vector<WrittenRows>& written,
                                                           bool replace_all);
 
-}  // namespace psp
+}  // namespace psp::sp

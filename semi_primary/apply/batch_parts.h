@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace psp {
+namespace psp::sp {
 
 class BatchParts {
  public:
@@ -40,4 +40,4 @@ class BatchParts {
   bool replace_all_ = false;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

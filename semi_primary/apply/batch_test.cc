@@ -4,7 +4,7 @@
 
 #include "common/pg_binary.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 std::string Record(const std::vector<std::string>& values) {
@@ -196,4 +196,4 @@ TEST_F(BatchTest, ANewerCatalogIsReadBeforeItsRowsAreWritten) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

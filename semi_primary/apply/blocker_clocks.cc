@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace psp {
+namespace psp::sp {
 
 std::vector<Blocker> BlockerClocks::Look(std::int64_t now_us, std::int64_t batch,
                                          const std::vector<Blocker>& blockers) {
@@ -27,4 +27,4 @@ std::vector<Blocker> BlockerClocks::Look(std::int64_t now_us, std::int64_t batch
   return over;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

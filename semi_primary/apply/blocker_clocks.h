@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace psp {
+namespace psp::sp {
 
 // A transaction that the apply worker waits for, directly or through others.
 struct Blocker {
@@ -34,7 +34,7 @@ class BlockerClocks {
 
   // What is seen now. `batch` differs from batch to batch and stays when the worker, having given way in a
   // deadlock, begins one again; who blocked an earlier attempt and is not seen in this moment is remembered.
-  // Returns whose time is over; their time begins anew.
+  // Returns whose time is over; their time begins again.
   //
   // In a deadlock the time is twice as long: PostgreSQL's own detector comes first, whose error (40P01) is
   // the better one.
@@ -54,4 +54,4 @@ class BlockerClocks {
   std::map<Name, Root> roots_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

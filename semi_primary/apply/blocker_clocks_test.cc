@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kMs = 1000;
@@ -87,4 +87,4 @@ TEST_F(BlockerClocksTest, NobodyIsBlamedForABusyMachine) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

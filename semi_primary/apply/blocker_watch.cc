@@ -8,7 +8,7 @@
 #include "common/this_database.h"
 #include "embedded/apply_sql.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kLookEveryMs = 100;
@@ -87,4 +87,4 @@ void BlockerWatch::End(const Blocker& blocker) {
       blocker.pid, blocker.state);
 }
 
-}  // namespace psp
+}  // namespace psp::sp

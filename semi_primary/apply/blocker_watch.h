@@ -16,7 +16,7 @@
 #include "common/pg_session.h"
 #include "semi_primary/apply/blocker_clocks.h"
 
-namespace psp {
+namespace psp::sp {
 
 // What the worker is doing, for the watch. Written by the worker, read by the watch.
 struct ApplyActivity {
@@ -50,4 +50,4 @@ class BlockerWatch {
   std::jthread thread_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

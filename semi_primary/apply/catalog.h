@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace psp {
+namespace psp::sp {
 
 // The types of an array in a record of arrays, which the table's functions take
 // (sql/semi_primary/install/apply_functions.sql).
@@ -57,4 +57,4 @@ struct TableCatalog {
 
 using TableCatalogPtr = std::shared_ptr<const TableCatalog>;
 
-}  // namespace psp
+}  // namespace psp::sp

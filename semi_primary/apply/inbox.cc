@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 bool HasRows(const ApplyStep& step) {
@@ -62,4 +62,4 @@ std::vector<ApplyStep> ApplyInbox::Take(std::stop_token stop, std::int64_t deadl
   return taken;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

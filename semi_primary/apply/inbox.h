@@ -13,7 +13,7 @@
 
 #include "semi_primary/apply/types.h"
 
-namespace psp {
+namespace psp::sp {
 
 class ApplyInbox {
  public:
@@ -47,4 +47,4 @@ class ApplyInbox {
   std::size_t waiting_with_rows_ = 0;  // steps with something else than own markers
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -2,7 +2,7 @@
 
 #include "embedded/apply_sql.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 std::vector<std::string> Split(const std::string& text, char separator) {
@@ -77,4 +77,4 @@ PgResult<TableCatalogPtr> LoadCatalog(PgSession& session) {
   });
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -4,9 +4,9 @@
 #include "common/pg_session.h"
 #include "semi_primary/apply/catalog.h"
 
-namespace psp {
+namespace psp::sp {
 
 // The session's search_path must be pg_catalog, so that type names come out qualified.
 PgResult<TableCatalogPtr> LoadCatalog(PgSession& session);
 
-}  // namespace psp
+}  // namespace psp::sp

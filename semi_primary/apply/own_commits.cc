@@ -2,7 +2,7 @@
 
 #include <unordered_set>
 
-namespace psp {
+namespace psp::sp {
 
 OwnCommits::OwnCommits(std::vector<ApplyTransaction> transactions, bool views_mode)
     : views_mode_(views_mode), transactions_(std::move(transactions)) {
@@ -50,4 +50,4 @@ void OwnCommits::Conclude(const std::vector<GlobalT>& missing) {
   }
 }
 
-}  // namespace psp
+}  // namespace psp::sp

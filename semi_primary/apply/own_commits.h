@@ -16,7 +16,7 @@
 #include "semi_primary/apply/requests.h"
 #include "semi_primary/apply/types.h"
 
-namespace psp {
+namespace psp::sp {
 
 class OwnCommits {
  public:
@@ -51,4 +51,4 @@ class OwnCommits {
   std::vector<Note> notes_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr int kLossesWithoutPause = 3;
@@ -30,4 +30,4 @@ std::int64_t PauseAfterLosses(int losses) {
   return std::min(std::int64_t{1} << doublings, kPauseMaxMs);
 }
 
-}  // namespace psp
+}  // namespace psp::sp

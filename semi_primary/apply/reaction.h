@@ -5,7 +5,7 @@
 
 #include "common/pg_errors.h"
 
-namespace psp {
+namespace psp::sp {
 
 enum class ApplyReaction {
   kAgain,  // lost against a local transaction: the same again, after PauseAfterLosses
@@ -23,4 +23,4 @@ std::int64_t PauseAfterLosses(int losses);
 // From such a pause on, what keeps the worker is no local transaction, and is told.
 inline constexpr std::int64_t kToldPauseMs = 1'000;
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 ApplyReaction To(PgReaction reaction, const char* sqlstate) { return ReactionTo({reaction, sqlstate, ""}); }
@@ -36,4 +36,4 @@ TEST(ApplyReaction, LossesInARowAreFollowedByLongerAndLongerPauses) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -9,7 +9,7 @@
 #include "semi_primary/apply/statements.h"
 #include "semi_primary/apply/types.h"
 
-namespace psp {
+namespace psp::sp {
 
 // A new session, in place of the old one if there is one.
 struct ConnectSession {};
@@ -58,4 +58,4 @@ struct ApplyPosition {
   TableCatalogPtr catalog;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -5,7 +5,7 @@
 
 #include "common/pg_binary.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 // Builds the columns of the SELECT. Names are qualified and types are given: a table's owner may have changed
@@ -81,4 +81,4 @@ SqlCall SqlOf(std::span<const ApplyStatement> statements) {
   return call;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

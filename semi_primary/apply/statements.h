@@ -16,7 +16,7 @@
 #include "semi_primary/apply/batch.h"
 #include "semi_primary/apply/types.h"
 
-namespace psp {
+namespace psp::sp {
 
 // From here on the transaction gives way in no deadlock.
 struct InsistOnLocks {};
@@ -60,4 +60,4 @@ struct SqlCall {
 };
 SqlCall SqlOf(std::span<const ApplyStatement> statements);
 
-}  // namespace psp
+}  // namespace psp::sp

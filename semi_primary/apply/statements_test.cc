@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using testing::ElementsAre;
@@ -38,4 +38,4 @@ TEST(SqlOf, WhatTheCopyAndViewsModeNeed) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,6 +1,6 @@
 #include "semi_primary/apply/stream_position.h"
 
-namespace psp {
+namespace psp::sp {
 
 StreamPosition::Verdict StreamPosition::Offer(GlobalT from_t, GlobalT closed_t) {
   if (from_t == position_ && closed_t >= from_t) {
@@ -10,4 +10,4 @@ StreamPosition::Verdict StreamPosition::Offer(GlobalT from_t, GlobalT closed_t) 
   return closed_t <= position_ ? Verdict::kOld : Verdict::kGap;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -6,7 +6,7 @@
 
 #include "common/ids.h"
 
-namespace psp {
+namespace psp::sp {
 
 class StreamPosition {
  public:
@@ -23,4 +23,4 @@ class StreamPosition {
   GlobalT position_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using Verdict = StreamPosition::Verdict;
@@ -28,4 +28,4 @@ TEST(StreamPositionTest, BackwardRangeIsNotTaken) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,6 +1,6 @@
 #include "semi_primary/apply/trouble.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 // How much of PostgreSQL's message goes into psp.status: rows may be large.
@@ -47,4 +47,4 @@ void Trouble::Over() {
   report_(ApplyTrouble{});
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -10,7 +10,7 @@
 #include "common/pg_errors.h"
 #include "semi_primary/apply/types.h"
 
-namespace psp {
+namespace psp::sp {
 
 class Trouble {
  public:
@@ -47,4 +47,4 @@ class Trouble {
   std::vector<Note> notes_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -13,7 +13,7 @@
 #include "proto/psp.pb.h"
 #include "semi_primary/apply/catalog.h"
 
-namespace psp {
+namespace psp::sp {
 
 struct ApplyTransaction {
   GlobalT global_t = 0;
@@ -25,7 +25,7 @@ struct ApplyTransaction {
 // One step of the stream, (previous step's closed_t, closed_t], or a part of the copy for a joining
 // semi-primary.
 struct ApplyStep {
-  std::uint64_t generation = 0;  // the worker drops steps of a stream that it has begun anew since
+  std::uint64_t generation = 0;  // the worker drops steps of a stream that has begun again since
   GlobalT closed_t = 0;          // for a part of the copy: as of when it is
   std::vector<ApplyTransaction> transactions;
   std::size_t bytes = 0;
@@ -37,7 +37,7 @@ struct ApplyStep {
 };
 
 // The worker tells:
-struct ApplyStarted {  // the stream must begin anew from here
+struct ApplyStarted {  // the stream must begin again from here
   std::uint64_t generation = 0;
   GlobalT watermark = 0;
   bool joining = false;
@@ -68,4 +68,4 @@ struct EpochsSaved {
 using ApplyEvent =
     std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyTrouble, ApplyFailed, EpochsSaved>;
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "semi_primary/core.h"
+#include "semi_primary/core/core.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 WriteSetPtr ParseWriteSet(const std::string& bytes) {
@@ -23,69 +23,66 @@ bool IsDecided(const proto::Decision& decision) {
 
 }  // namespace
 
-void SemiPrimaryCore::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us) {
-  heard_us_ = now_us;
-  alone_since_us_ = 0;
-  alone_said_ = false;
+void Core::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us) {
+  connection_.OnMessage(now_us);
   if (message.has_welcome()) return OnWelcome(message.epoch(), message.welcome(), now_us);
   if (message.has_refused()) return OnRefused(message.refused().message(), message.refused().reason());
-  if (!connected() || message.epoch() != epoch_) return;
+  if (!connected() || message.epoch() != connection_.epoch()) return;
   if (message.has_heartbeat_reply()) return OnHeartbeatReply(message.heartbeat_reply(), now_us);
-  if (asking_name_) return;  // it comes again after Welcome
+  if (connection_.awaits_welcome()) return;  // it comes again after Welcome
   if (message.has_decision()) return OnDecision(message.decision(), now_us);
   if (message.has_replicate()) return OnReplicate(message.replicate(), now_us);
-  if (message.has_snapshot_chunk()) return OnSnapshotChunk(message.snapshot_chunk(), now_us);
+  if (message.has_copy_chunk()) return OnCopyChunk(message.copy_chunk(), now_us);
   if (message.has_outcome_reply()) return OnOutcomeReply(message.outcome_reply(), now_us);
 }
 
-void SemiPrimaryCore::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us) {
+void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us) {
   if (welcome.say_hello()) {
     if (connected()) Disconnect("it does not know this semi-primary any more");
     return;
   }
   // The answer to an older Hello, since when there is more to tell of.
-  if (connected() && epoch != epoch_) return Disconnect("it has restarted");
+  if (connected() && epoch != connection_.epoch()) return Disconnect("it has restarted");
   EpochStarts epochs;
   for (const auto& one : welcome.epochs()) epochs.push_back({one.history(), one.start_t()});
   const std::string lost = HistoryObjection(epochs, newest_t(), HistoryOf(epochs_, newest_t()));
   if (!lost.empty()) return OnRefused(lost, proto::Refused::OTHER_HISTORY);
-  if (MayCopyAnew() && copy_received_ &&
-      !HistoryObjection(epochs, complete_t_, HistoryOf(epochs_, complete_t_)).empty()) {
-    Say(Note::Level::kWarning, "the primary has lost what the copy was waiting for: it is copied again");
-    copy_received_ = false;
+  if (needs_copy() && copy_.received() &&
+      !HistoryObjection(epochs, copy_.complete_t(), HistoryOf(epochs_, copy_.complete_t())).empty()) {
+    AddNote(Note::Level::kWarning,
+            "the primary has lost what the copy was waiting for: the copy begins again");
+    copy_.Discard();
   }
   for (const auto& sp : welcome.semi_primaries()) sp_names_[sp.sp_id()] = sp.name();
-  asking_name_ = false;
-  if (epoch != epoch_) Say(Note::Level::kInfo, "connected to the primary, epoch " + std::to_string(epoch));
-  epoch_ = epoch;
+  if (epoch != connection_.epoch()) {
+    AddNote(Note::Level::kInfo, "connected to the primary, epoch " + std::to_string(epoch));
+  }
+  connection_.OnWelcome(epoch, welcome.heartbeat_interval_ms());
   epochs_ = std::move(epochs);
-  acked_ = -1;
-  closed_t_ = welcome.closed_t();
-  catch_up_t_ = welcome.closed_t();
-  if (welcome.heartbeat_interval_ms() > 0)
-    heartbeat_interval_us_ = welcome.heartbeat_interval_ms() * std::int64_t{1000};
+  progress_.OnWelcome(welcome.closed_t());
   primary_remembers_ms_ = welcome.tx_log_retention_s() * 1000;
   last_error_.clear();
-  if (std::exchange(unsure_of_own_, false)) ExpectOwnBack(welcome.closed_t());
-  going_on_ = false;
-  GoOn(now_us);
+  own_.OnWelcome(welcome.closed_t());
+  submissions_.RefuseUnsentBefore(own_.back_t());
+  serving_ = false;
+  ServeWhenEpochsAreSaved(now_us);
 }
 
 // What the primary decides from now on is told by `epochs_` from what another one decides, and a crash must
 // not part it from that. So they are on the disk first.
-void SemiPrimaryCore::GoOn(std::int64_t now_us) {
-  if (!connected() || generation_ == 0) return;
+void Core::ServeWhenEpochsAreSaved(std::int64_t now_us) {
+  if (!connected() || !stream_.has_started()) return;
   if (saved_epochs_ != epochs_) {
     submissions_.OnDisconnected();
     actions_.save_epochs = epochs_;
     return;
   }
-  Recover(now_us);
-  if (!std::exchange(going_on_, true)) submissions_.OnConnected();
+  RequestStream(now_us);
+  if (!std::exchange(serving_, true)) submissions_.OnConnected();
 }
 
-void SemiPrimaryCore::OnRefused(const std::string& why, proto::Refused::Reason reason) {
-  if (last_error_ != why) Say(Note::Level::kError, "the primary refuses this semi-primary: " + why);
+void Core::OnRefused(const std::string& why, proto::Refused::Reason reason) {
+  if (last_error_ != why) AddNote(Note::Level::kError, "the primary refuses this semi-primary: " + why);
   last_error_ = why;
   switch (reason) {
     case proto::Refused::DUPLICATE_SP:
@@ -96,68 +93,66 @@ void SemiPrimaryCore::OnRefused(const std::string& why, proto::Refused::Reason r
   }
 }
 
-void SemiPrimaryCore::OnDecision(const proto::Decision& decision, std::int64_t now_us) {
+void Core::OnDecision(const proto::Decision& decision, std::int64_t now_us) {
   if (!IsDecided(decision)) {
     actions_.notes.push_back({Note::Level::kWarning, "the primary sent a decision without an outcome", true});
     return;
   }
-  if (decision.has_conflict() && AskName(decision.conflict().winner_sp_id(), now_us)) return;
-  NoteOwn(decision.tx_id(), decision.global_t());
+  if (decision.has_conflict() && AskForName(decision.conflict().winner_sp_id(), now_us)) return;
+  RememberOwn(decision.tx_id(), decision.global_t());
   submissions_.OnDecision(decision);
 }
 
-void SemiPrimaryCore::OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us) {
-  if (reply.has_conflict() && AskName(reply.conflict().winner_sp_id(), now_us)) return;
-  NoteOwn(reply.tx_id(), reply.global_t());  // in views mode it may be applied by this
+void Core::OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us) {
+  if (reply.has_conflict() && AskForName(reply.conflict().winner_sp_id(), now_us)) return;
+  RememberOwn(reply.tx_id(), reply.global_t());  // in views mode it may be applied by this
   submissions_.OnOutcomeReply(reply);
 }
 
-void SemiPrimaryCore::OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us) {
-  rtt_ms_ = static_cast<double>(now_us - reply.sent_us()) / 1000.0;
-  closed_t_ = std::max(closed_t_, reply.closed_t());
+void Core::OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us) {
+  connection_.OnHeartbeatReply(reply.sent_us(), now_us);
+  progress_.OnClosed(reply.closed_t());
 }
 
-void SemiPrimaryCore::OnReplicate(const proto::Replicate& replicate, std::int64_t now_us) {
-  closed_t_ = std::max(closed_t_, replicate.closed_t());
-  if (generation_ == 0 || (joining_ && !copy_received_)) return;
+void Core::OnReplicate(const proto::Replicate& replicate, std::int64_t now_us) {
+  progress_.OnClosed(replicate.closed_t());
+  if (!stream_.has_started() || copy_.awaits_rows()) return;
   for (const proto::Transaction& transaction : replicate.transactions()) {
-    if (AskName(transaction.sp_id(), now_us)) return;
+    if (AskForName(transaction.sp_id(), now_us)) return;
   }
-  switch (position_.Offer(replicate.from_t(), replicate.closed_t())) {
+  switch (stream_.Offer(replicate.from_t(), replicate.closed_t())) {
     case StreamPosition::Verdict::kOld:
       return;
     case StreamPosition::Verdict::kGap:
-      if (!recovering_ || now_us - recover_us_ > kRecoverAgainUs) Recover(now_us);
+      if (stream_.MayRequestAgain(now_us)) RequestStream(now_us);
       return;
     case StreamPosition::Verdict::kTake:
       break;
   }
-  recovering_ = false;
   ApplyStep step;
-  step.generation = generation_;
+  step.generation = stream_.generation();
   step.closed_t = replicate.closed_t();
   for (const proto::Transaction& transaction : replicate.transactions()) {
-    if (Take(transaction, &step)) continue;
-    stream_failure_ =
-        "the stream has a malformed transaction, global_t " + std::to_string(transaction.global_t());
-    actions_.notes.push_back({Note::Level::kCritical, stream_failure_, true});
-    position_.Reset(replicate.from_t());  // it is asked for again
+    if (AddTransaction(transaction, &step)) continue;
+    stream_.OnMalformed(replicate.from_t(), "the stream has a malformed transaction, global_t " +
+                                                std::to_string(transaction.global_t()));
+    actions_.notes.push_back({Note::Level::kCritical, stream_.failure(), true});
     return;
   }
-  stream_failure_.clear();
-  if (behind_since_us_ == 0) behind_since_us_ = now_us;
+  stream_.OnTaken();
+  progress_.OnTaken(now_us);
   actions_.steps.push_back(std::move(step));
 }
 
 // It may be, or come to be, in this database before the stream has brought all up to it, also when the stream
-// begins anew.
-void SemiPrimaryCore::NoteOwn(const std::string& tx_id, GlobalT global_t) {
+// begins again.
+void Core::RememberOwn(const std::string& tx_id, GlobalT global_t) {
   const auto id = TxId::FromBytes(tx_id);
-  if (id && global_t > watermark_) own_.emplace(global_t, *id);
+  if (id && global_t > progress_.watermark()) own_.Add(global_t, *id);
 }
 
 // The next transaction of the stream. False when it is malformed.
-bool SemiPrimaryCore::Take(const proto::Transaction& transaction, ApplyStep* step) {
+bool Core::AddTransaction(const proto::Transaction& transaction, ApplyStep* step) {
   const auto tx_id = TxId::FromBytes(transaction.tx_id());
   WriteSetPtr write_set = transaction.has_write_set() ? ParseWriteSet(transaction.write_set()) : nullptr;
   const bool own = transaction.sp_id() == options_.sp_id;
@@ -165,7 +160,7 @@ bool SemiPrimaryCore::Take(const proto::Transaction& transaction, ApplyStep* ste
   step->bytes += transaction.write_set().size();
   if (own) {
     if (!write_set) write_set = submissions_.WriteSetOf(*tx_id);
-    NoteOwn(transaction.tx_id(), transaction.global_t());
+    RememberOwn(transaction.tx_id(), transaction.global_t());
     submissions_.OnOwnTransaction(*tx_id, transaction.global_t());
   } else {
     submissions_.OnRemoteTransaction(transaction.global_t(), transaction.sp_id(), write_set);
@@ -174,63 +169,59 @@ bool SemiPrimaryCore::Take(const proto::Transaction& transaction, ApplyStep* ste
   return true;
 }
 
-void SemiPrimaryCore::OnSnapshotChunk(const proto::SnapshotChunk& chunk, std::int64_t now_us) {
-  if (generation_ == 0) return;
-  if (!joining_ || copy_received_) {
+void Core::OnCopyChunk(const proto::CopyChunk& chunk, std::int64_t now_us) {
+  if (!stream_.has_started()) return;
+  if (!copy_.awaits_rows()) {
     // It was asked for twice, and the first one is complete here. The stream goes on where the second one
     // ends, which may be further: without this nobody would notice until somebody commits.
-    if (chunk.last() && chunk.snapshot_t() > position_.position()) Recover(now_us);
+    if (chunk.last() && chunk.snapshot_t() > stream_.position()) RequestStream(now_us);
     return;
   }
-  const std::int64_t rows_before = chunk.rows_done() - chunk.rows_size();
-  const bool begins = rows_before == 0;
-  if (!begins && rows_before != copy_rows_)
-    return;  // of a copy that was asked for earlier; the new one comes
-  copy_rows_ = chunk.rows_done();
-  auto rows = std::make_shared<proto::WriteSet>();
-  *rows->mutable_rows() = chunk.rows();
-  ApplyStep step;
-  step.generation = generation_;
-  step.closed_t = chunk.snapshot_t();
-  step.copied_rows = std::move(rows);
-  step.copy_begins = begins;
-  step.copy_is_complete = chunk.last();
-  step.complete_t = chunk.complete_t();
-  step.rows_done = chunk.rows_done();
-  step.bytes = chunk.ByteSizeLong();
-  actions_.steps.push_back(std::move(step));
-  copy_rows_total_ = std::max(chunk.rows_total(), chunk.rows_done());
-  recovering_ = false;
-  if (!chunk.last()) return;
-  copy_received_ = true;
-  complete_t_ = chunk.complete_t();  // it leaves out what was changed since
-  position_.Reset(chunk.snapshot_t());
+  std::optional<ApplyStep> step = copy_.TakeChunk(chunk);
+  if (!step) return;  // of a copy that was asked for earlier; the new one comes
+  step->generation = stream_.generation();
+  actions_.steps.push_back(std::move(*step));
+  stream_.OnCopyChunk();
+  if (copy_.received()) stream_.ContinueAfterCopy(chunk.snapshot_t());
 }
 
 // True when the name of this semi-primary, which joined after the last Welcome, is being asked for: drop the
-// message. Hello makes the primary begin anew, so the message comes again after Welcome. Asked once for each
+// message. Hello makes the primary begin again, so the message comes again after Welcome. Asked once for each
 // number.
-bool SemiPrimaryCore::AskName(SpId sp_id, std::int64_t now_us) {
+bool Core::AskForName(SpId sp_id, std::int64_t now_us) {
   if (sp_id == 0 || sp_names_.contains(sp_id)) return false;
   sp_names_.emplace(sp_id, std::to_string(sp_id));
-  asking_name_ = true;
-  SayHello(now_us);
+  connection_.AwaitWelcome();
+  SendHello(now_us);
   return true;
 }
 
-void SemiPrimaryCore::SayHello(std::int64_t now_us) {
-  hello_us_ = now_us;
+void Core::Disconnect(const char* why) {
+  last_error_ = std::string("lost the primary: ") + why;
+  AddNote(Note::Level::kWarning, last_error_);
+  connection_.OnLost();
+  serving_ = false;
+  actions_.reconnect = true;
+  actions_.messages.clear();
+  submissions_.OnDisconnected();
+}
+
+// ---- what is sent ----------------------------------------------------------------------------------------
+
+void Core::SendHello(std::int64_t now_us) {
+  connection_.OnHelloSent(now_us);
   proto::ToPrimary& message = actions_.messages.emplace_back();
   proto::Hello* hello = message.mutable_hello();
   hello->set_cluster_id(options_.cluster_id);
   hello->set_sp_id(options_.sp_id);
   hello->set_name(options_.name);
   hello->set_incarnation(options_.incarnation);
-  hello->set_watermark(watermark_);
+  hello->set_watermark(progress_.watermark());
   hello->set_protocol_version(kProtocolVersion);
   hello->set_newest_t(newest_t());
   hello->set_history(HistoryOf(epochs_, newest_t()));
-  for (auto one = own_.upper_bound(newest_t()); one != own_.end(); ++one) {
+  const Commits& commits = own_.commits();
+  for (auto one = commits.upper_bound(newest_t()); one != commits.end(); ++one) {
     proto::OwnCommit* own = hello->add_own_commits();
     own->set_global_t(one->first);
     own->set_tx_id(one->second.ToBytes());
@@ -238,50 +229,46 @@ void SemiPrimaryCore::SayHello(std::int64_t now_us) {
   }
 }
 
-// A wrong address looks like a primary that is not there yet: the operator must be told once.
-void SemiPrimaryCore::SayIfAlone(std::int64_t now_us) {
-  if (connected() || alone_said_ || generation_ == 0) return;
-  if (alone_since_us_ == 0) alone_since_us_ = now_us;
-  if (now_us - alone_since_us_ <= options_.heartbeat_timeout_us) return;
-  alone_said_ = true;
-  last_error_ =
-      "the primary has not answered yet: is psp-primary running, is `primary` its address, and is `key_file` "
-      "a "
-      "copy of its key?";
-  Say(Note::Level::kWarning, last_error_);
-}
-
-void SemiPrimaryCore::Disconnect(const char* why) {
-  last_error_ = std::string("lost the primary: ") + why;
-  Say(Note::Level::kWarning, last_error_);
-  epoch_ = 0;
-  alone_said_ = true;  // by this
-  asking_name_ = false;
-  going_on_ = false;
-  hello_us_ = 0;
-  actions_.reconnect = true;
-  actions_.messages.clear();
-  submissions_.OnDisconnected();
-}
-
-void SemiPrimaryCore::Recover(std::int64_t now_us) {
-  recovering_ = true;
-  recover_us_ = now_us;
-  proto::ToPrimary message;
-  message.mutable_recover()->set_from(position_.position());
-  message.mutable_recover()->set_whole_table(joining_ && !copy_received_);
-  if (!copy_received_) copy_rows_ = -1;
-  Send(std::move(message));
-}
-
-void SemiPrimaryCore::SendHeartbeat(std::int64_t now_us) {
-  heartbeat_us_ = now_us;
+void Core::SendHeartbeat(std::int64_t now_us) {
+  connection_.OnHeartbeatSent(now_us);
   proto::ToPrimary message;
   proto::Heartbeat* heartbeat = message.mutable_heartbeat();
   heartbeat->set_sent_us(now_us);
-  heartbeat->set_applied(watermark_);
-  if (joining_) heartbeat->set_snapshot_rows_stored(copied_rows_);
+  heartbeat->set_applied(progress_.watermark());
+  if (copy_.joining()) heartbeat->set_copied_rows(copy_.rows_applied());
   Send(std::move(message));
 }
 
-}  // namespace psp
+// After the stream was requested: by that the primary learns who joins and has nothing.
+void Core::SendAck() {
+  if (!serving_) return;
+  const auto watermark = progress_.TakeAck();
+  if (!watermark) return;
+  proto::ToPrimary ack;
+  ack.mutable_ack()->set_watermark(*watermark);
+  Send(std::move(ack));
+}
+
+void Core::RequestStream(std::int64_t now_us) {
+  stream_.OnRequested(now_us);
+  copy_.OnRequested();
+  proto::ToPrimary message;
+  message.mutable_stream_request()->set_from(stream_.position());
+  message.mutable_stream_request()->set_with_copy(copy_.awaits_rows());
+  Send(std::move(message));
+}
+
+void Core::SendGoodbye() {
+  proto::ToPrimary goodbye;
+  goodbye.mutable_goodbye();
+  Send(std::move(goodbye));
+}
+
+// Nothing is sent when there is no connection: everything open is sent again after the next Welcome.
+void Core::Send(proto::ToPrimary message) {
+  if (!connected()) return;
+  message.set_epoch(connection_.epoch());
+  actions_.messages.push_back(std::move(message));
+}
+
+}  // namespace psp::sp

@@ -1,15 +1,16 @@
 // Where local commits come from: the commit hook of native mode, or the clients' sessions of views mode.
-// Everything is called by the main loop's thread.
+// All functions are called on the main loop's thread.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/result.h"
-#include "semi_primary/core.h"
+#include "semi_primary/front/local_commit.h"
 
-namespace psp {
+namespace psp::sp {
 
 class Front {
  public:
@@ -22,16 +23,20 @@ class Front {
   virtual std::array<int, 2> fds() = 0;
   virtual bool HasInput() = 0;
 
-  // Hands on to the core what has come since.
-  virtual void Take(SemiPrimaryCore* core, std::int64_t now_us) = 0;
-  // The core's reply to one ticket. May ask the core for more.
-  virtual void Answer(Submissions::Reply reply, SemiPrimaryCore* core, std::int64_t now_us) = 0;
-  // The apply worker has begun, or begun anew.
-  virtual void OnApplyStarted(SemiPrimaryCore* core) = 0;
+  // Takes what has arrived: requests of backends or clients, results of the front's own threads.
+  virtual void TakeInput(std::int64_t now_us) = 0;
+  // What the core is asked for since the last call, in order.
+  virtual std::vector<FrontRequest> TakeRequests() = 0;
+  // The core's reply to one ticket. There may be more requests afterwards.
+  virtual void Answer(CommitReply reply, std::int64_t now_us) = 0;
+  // The apply worker has begun, or begun again. There may be requests afterwards.
+  virtual void OnApplyStarted() = 0;
+  // How long the primary remembers a decision; 0: the primary has not told yet.
+  virtual void SetPrimaryRemembers(std::int64_t ms) = 0;
 
-  // The end, in this order. StopAccepting: no new requests. Stop: what was answered leaves; its threads end.
+  // The end, in this order. StopAccepting: no new requests. Stop: the answers leave, and the threads end.
   virtual void StopAccepting() = 0;
-  virtual void Stop(SemiPrimaryCore* core) = 0;
+  virtual void Stop() = 0;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

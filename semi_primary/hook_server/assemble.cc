@@ -1,4 +1,4 @@
-#include "semi_primary/commit_hook/assemble.h"
+#include "semi_primary/hook_server/assemble.h"
 
 #include <algorithm>
 #include <array>
@@ -10,10 +10,10 @@
 
 #include "common/ids.h"
 #include "common/pg_binary.h"
-#include "semi_primary/commit_hook/hex.h"
-#include "semi_primary/commit_hook/key_text.h"
+#include "semi_primary/hook_server/hex.h"
+#include "semi_primary/hook_server/key_text.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 enum class Kind { kDelete, kGuard, kUpsert, kDoubt };
@@ -203,4 +203,4 @@ Result<Done, std::string> SettleDoubts(std::string_view found, AssembledWriteSet
   return Done{};
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,9 +1,9 @@
-#include "semi_primary/commit_hook/hex.h"
+#include "semi_primary/hook_server/hex.h"
 
 #include <array>
 #include <cstdint>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::uint8_t kNoDigit = 0xFF;
@@ -49,4 +49,4 @@ std::string EncodeHex(std::string_view bytes) {
   return hex;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

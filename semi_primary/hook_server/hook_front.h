@@ -2,28 +2,29 @@
 #pragma once
 
 #include <variant>
+#include <vector>
 
 #include "common/queue.h"
-#include "semi_primary/commit_hook/hook_server.h"
-#include "semi_primary/front.h"
-#include "semi_primary/question_allowance.h"
-#include "semi_primary/settings.h"
-#include "semi_primary/status_writer.h"
+#include "semi_primary/front/front.h"
+#include "semi_primary/hook_server/hook_server.h"
+#include "semi_primary/hook_server/question_allowance.h"
 
-namespace psp {
+namespace psp::sp {
 
 class HookFront : public Front {
  public:
-  HookFront(const SemiPrimarySettings& settings, const ListenAddress& address, const Identity& identity);
+  explicit HookFront(const HookServer::Options& options);
 
   Result<Done, std::string> Start() override { return hook_.Start(); }
   std::array<int, 2> fds() override { return {events_.fd(), -1}; }
   bool HasInput() override { return false; }
-  void Take(SemiPrimaryCore* core, std::int64_t now_us) override;
-  void Answer(Submissions::Reply reply, SemiPrimaryCore* core, std::int64_t now_us) override;
-  void OnApplyStarted(SemiPrimaryCore* /*core*/) override {}
+  void TakeInput(std::int64_t now_us) override;
+  std::vector<FrontRequest> TakeRequests() override { return std::exchange(requests_, {}); }
+  void Answer(CommitReply reply, std::int64_t now_us) override;
+  void OnApplyStarted() override {}
+  void SetPrimaryRemembers(std::int64_t /*ms*/) override {}
   void StopAccepting() override { hook_.StopAccepting(); }
-  void Stop(SemiPrimaryCore* /*core*/) override { hook_.Stop(); }
+  void Stop() override { hook_.Stop(); }
 
  private:
   struct BackendGone {
@@ -35,11 +36,12 @@ class HookFront : public Front {
   };
   using Event = std::variant<FromBackend, BackendGone>;
 
-  void OnBackend(FromBackend event, SemiPrimaryCore* core, std::int64_t now_us);
+  void OnBackend(FromBackend event, std::int64_t now_us);
 
   QuestionAllowance questions_;
+  std::vector<FrontRequest> requests_;
   Mailbox<Event> events_;
   HookServer hook_;  // its thread pushes into events_: last to be made, first to end
 };
 
-}  // namespace psp
+}  // namespace psp::sp

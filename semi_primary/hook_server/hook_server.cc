@@ -1,4 +1,4 @@
-#include "semi_primary/commit_hook/hook_server.h"
+#include "semi_primary/hook_server/hook_server.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,9 +14,9 @@
 
 #include "common/log.h"
 #include "common/pg_binary.h"
-#include "semi_primary/commit_hook/protocol.h"
+#include "semi_primary/hook_server/protocol.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using Socket = asio::generic::stream_protocol::socket;
@@ -251,10 +251,10 @@ void HookServer::Impl::Reply(HookConnectionId id, const HookReply& reply) {
   connection->waits_for_reply = false;
   if (const auto* error = std::get_if<UserError>(&reply)) {
     connection->protocol.ReplyError(*error);
-  } else if (const auto* committed = std::get_if<CommittedReply>(&reply)) {
+  } else if (const auto* committed = std::get_if<Committed>(&reply)) {
     connection->protocol.ReplyCommitted(committed->global_t);
   } else {
-    const bool is_in = std::get<OutcomeReply>(reply).committed;
+    const bool is_in = std::get<Outcome>(reply).committed;
     connection->protocol.ReplyText("outcome", is_in ? "committed" : "aborted");
   }
   AfterFeed(connection);
@@ -275,4 +275,4 @@ void HookServer::StopAccepting() {
   impl_->Post([impl = impl_.get()] { impl->StopAccepting(); });
 }
 
-}  // namespace psp
+}  // namespace psp::sp

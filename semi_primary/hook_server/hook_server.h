@@ -13,20 +13,15 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/user_error.h"
-#include "semi_primary/commit_hook/listen_address.h"
-#include "semi_primary/commit_hook/request.h"
+#include "semi_primary/front/local_commit.h"
+#include "semi_primary/hook_server/listen_address.h"
+#include "semi_primary/hook_server/request.h"
 
-namespace psp {
+namespace psp::sp {
 
 using HookConnectionId = std::uint64_t;  // never used again
 
-struct CommittedReply {
-  GlobalT global_t = 0;
-};
-struct OutcomeReply {
-  bool committed = false;
-};
-using HookReply = std::variant<CommittedReply, OutcomeReply, UserError>;
+using HookReply = std::variant<Committed, Outcome, UserError>;
 
 class HookServer {
  public:
@@ -67,4 +62,4 @@ class HookServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,5 +1,5 @@
 // The server with real libpq clients.
-#include "semi_primary/commit_hook/hook_server.h"
+#include "semi_primary/hook_server/hook_server.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <pqxx/pqxx>
 
-#include "semi_primary/commit_hook/proof.h"
+#include "semi_primary/hook_server/proof.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 class HookServerTest : public ::testing::Test {
@@ -34,7 +34,7 @@ class HookServerTest : public ::testing::Test {
         options_, HookServer::Handlers{[this](HookConnectionId id, const HookRequest& request) {
                                          if (std::holds_alternative<CommitRequest>(request))
                                            return server_->Reply(id, reply_);
-                                         server_->Reply(id, OutcomeReply{true});
+                                         server_->Reply(id, Outcome{true});
                                        },
                                        [](HookConnectionId) {}});
     const auto started = server_->Start();
@@ -50,7 +50,7 @@ class HookServerTest : public ::testing::Test {
 
   std::string directory_;
   HookServer::Options options_;
-  HookReply reply_ = CommittedReply{42};
+  HookReply reply_ = Committed{42};
   std::unique_ptr<HookServer> server_;
 };
 
@@ -168,4 +168,4 @@ TEST(ListenAddressTest, Parses) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

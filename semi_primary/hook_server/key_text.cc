@@ -1,4 +1,4 @@
-#include "semi_primary/commit_hook/key_text.h"
+#include "semi_primary/hook_server/key_text.h"
 
 #include <array>
 #include <charconv>
@@ -7,9 +7,9 @@
 
 #include "common/ids.h"
 #include "common/pg_binary.h"
-#include "semi_primary/commit_hook/hex.h"
+#include "semi_primary/hook_server/hex.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::uint32_t kOidName = 19;
@@ -138,4 +138,4 @@ std::vector<Text> KeyTexts(std::string_view key) {
   return texts;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-namespace psp {
+namespace psp::sp {
 
 // `key`: record_send of the key's columns. One text for each column; nothing for a type that is not known
 // here. Known are the types of LOOK_TYPES (schema_tool/psp/schema/keys.py). An empty vector: the key is
 // malformed.
 std::vector<std::optional<std::string>> KeyTexts(std::string_view key);
 
-}  // namespace psp
+}  // namespace psp::sp

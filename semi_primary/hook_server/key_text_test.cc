@@ -1,10 +1,10 @@
-#include "semi_primary/commit_hook/key_text.h"
+#include "semi_primary/hook_server/key_text.h"
 
 #include <gtest/gtest.h>
 
 #include "common/pg_binary.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 // Values of PostgreSQL itself are in vectors_test.cc.
@@ -67,4 +67,4 @@ TEST(KeyTextsTest, OtherTypesAndNonsense) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,4 +1,4 @@
-#include "semi_primary/commit_hook/listen_address.h"
+#include "semi_primary/hook_server/listen_address.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <optional>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
@@ -77,4 +77,4 @@ Result<Done, std::string> RemoveStaleSocket(const std::string& path) {
   return Done{};
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -8,7 +8,7 @@
 
 #include "common/result.h"
 
-namespace psp {
+namespace psp::sp {
 
 struct ListenAddress {
   std::string directory;  // of the unix socket; empty: TCP on `host`
@@ -30,4 +30,4 @@ Result<ListenAddress, std::string> ParseListenAddress(std::string_view text);
 // the file cannot be removed; a file that is not there is no error.
 Result<Done, std::string> RemoveStaleSocket(const std::string& path);
 
-}  // namespace psp
+}  // namespace psp::sp

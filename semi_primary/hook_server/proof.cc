@@ -1,11 +1,11 @@
-#include "semi_primary/commit_hook/proof.h"
+#include "semi_primary/hook_server/proof.h"
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-#include "semi_primary/commit_hook/hex.h"
+#include "semi_primary/hook_server/hex.h"
 
-namespace psp {
+namespace psp::sp {
 
 std::string Sha256(std::string_view bytes) {
   std::string digest(SHA256_DIGEST_LENGTH, '\0');
@@ -28,4 +28,4 @@ bool EqualInConstantTime(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

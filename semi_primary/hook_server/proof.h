@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace psp {
+namespace psp::sp {
 
 // The 32 bytes of SHA-256 (FIPS 180-4).
 std::string Sha256(std::string_view bytes);
@@ -26,4 +26,4 @@ std::string Proof(std::string_view token, std::string_view message);
 // Takes as long for a wrong value as for the right one.
 bool EqualInConstantTime(std::string_view a, std::string_view b);
 
-}  // namespace psp
+}  // namespace psp::sp

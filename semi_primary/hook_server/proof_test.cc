@@ -1,10 +1,10 @@
-#include "semi_primary/commit_hook/proof.h"
+#include "semi_primary/hook_server/proof.h"
 
 #include <gtest/gtest.h>
 
-#include "semi_primary/commit_hook/hex.h"
+#include "semi_primary/hook_server/hex.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 TEST(Sha256Test, TheStandardsExample) {  // FIPS 180-4's example of one block
@@ -32,4 +32,4 @@ TEST(EqualInConstantTimeTest, LengthAndBytes) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,13 +1,13 @@
-#include "semi_primary/commit_hook/protocol.h"
+#include "semi_primary/hook_server/protocol.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "common/pg_binary.h"
-#include "semi_primary/commit_hook/proof.h"
-#include "semi_primary/commit_hook/wire.h"
+#include "semi_primary/hook_server/proof.h"
+#include "semi_primary/hook_server/wire.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::size_t kStartupBytesMax = 10000;  // PostgreSQL's own limit
@@ -258,4 +258,4 @@ void HookProtocol::ReplyError(const UserError& error) {
 
 std::string HookProtocol::TakeOutput() { return std::exchange(output_, {}); }
 
-}  // namespace psp
+}  // namespace psp::sp

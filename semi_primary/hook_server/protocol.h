@@ -13,9 +13,9 @@
 
 #include "common/ids.h"
 #include "common/user_error.h"
-#include "semi_primary/commit_hook/request.h"
+#include "semi_primary/hook_server/request.h"
 
-namespace psp {
+namespace psp::sp {
 
 class HookProtocol {
  public:
@@ -81,4 +81,4 @@ class HookProtocol {
   std::string answer_proof_;               // of the last commit request
 };
 
-}  // namespace psp
+}  // namespace psp::sp

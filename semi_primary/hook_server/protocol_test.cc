@@ -1,14 +1,14 @@
-#include "semi_primary/commit_hook/protocol.h"
+#include "semi_primary/hook_server/protocol.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/pg_binary.h"
-#include "semi_primary/commit_hook/hex.h"
-#include "semi_primary/commit_hook/proof.h"
-#include "semi_primary/commit_hook/wire.h"
+#include "semi_primary/hook_server/hex.h"
+#include "semi_primary/hook_server/proof.h"
+#include "semi_primary/hook_server/wire.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using ::testing::HasSubstr;
@@ -240,4 +240,4 @@ TEST_F(HookProtocolTest, TruncatedAtEveryByteIsOnlyIncomplete) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

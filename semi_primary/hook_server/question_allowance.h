@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace psp {
+namespace psp::sp {
 
 class QuestionAllowance {
  public:
@@ -14,7 +14,7 @@ class QuestionAllowance {
   static constexpr std::int64_t kPerSecond = 20;   // in the long run
 
   // Whether one more may be asked now.
-  bool Take(std::int64_t now_us) {
+  bool Allow(std::int64_t now_us) {
     constexpr std::int64_t kUsForEach = 1'000'000 / kPerSecond;
     // When all questions so far would have been allowed one by one: not further ahead than kAtOnce of them.
     next_us_ = std::max(next_us_, now_us - kAtOnce * kUsForEach);
@@ -27,4 +27,4 @@ class QuestionAllowance {
   std::int64_t next_us_ = INT64_MIN;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,13 +1,13 @@
-#include "semi_primary/commit_hook/request.h"
+#include "semi_primary/hook_server/request.h"
 
 #include <charconv>
 #include <optional>
 #include <string>
 
-#include "semi_primary/commit_hook/hex.h"
-#include "semi_primary/commit_hook/proof.h"
+#include "semi_primary/hook_server/hex.h"
+#include "semi_primary/hook_server/proof.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 // Takes the next word and the one space after it.
@@ -146,4 +146,4 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
                    "It knows the requests commit, doubts, rows, outcome and ping.", ""};
 }
 
-}  // namespace psp
+}  // namespace psp::sp

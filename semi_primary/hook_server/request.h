@@ -19,9 +19,9 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/user_error.h"
-#include "semi_primary/commit_hook/assemble.h"
+#include "semi_primary/hook_server/assemble.h"
 
-namespace psp {
+namespace psp::sp {
 
 struct CommitRequest {
   TxId tx_id;
@@ -62,4 +62,4 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
 // The error for a write-set of more than write_set_bytes_max.
 UserError WriteSetTooLarge(std::size_t bytes, std::size_t write_set_bytes_max);
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,11 +1,11 @@
-#include "semi_primary/commit_hook/request.h"
+#include "semi_primary/hook_server/request.h"
 
 #include <gtest/gtest.h>
 
-#include "semi_primary/commit_hook/hex.h"
-#include "semi_primary/commit_hook/proof.h"
+#include "semi_primary/hook_server/hex.h"
+#include "semi_primary/hook_server/proof.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr const char* kTx = "00112233-4455-6677-8899-aabbccddeeff";
@@ -103,4 +103,4 @@ TEST(DecodeHexTest, BothCasesAndErrors) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -7,12 +7,12 @@
 #include <variant>
 
 #include "common/pg_binary.h"
-#include "semi_primary/commit_hook/assemble.h"
-#include "semi_primary/commit_hook/hex.h"
-#include "semi_primary/commit_hook/key_text.h"
-#include "semi_primary/commit_hook/request.h"
+#include "semi_primary/hook_server/assemble.h"
+#include "semi_primary/hook_server/hex.h"
+#include "semi_primary/hook_server/key_text.h"
+#include "semi_primary/hook_server/request.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 const YAML::Node& Vectors() {
@@ -107,4 +107,4 @@ TEST(VectorsTest, KeyTexts) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,8 +1,8 @@
-#include "semi_primary/commit_hook/wire.h"
+#include "semi_primary/hook_server/wire.h"
 
 #include "common/pg_binary.h"
 
-namespace psp::wire {
+namespace psp::sp::wire {
 namespace {
 
 // Writes the message's type and, when it goes out of scope, its length.
@@ -103,4 +103,4 @@ void AppendOneText(std::string* out, std::string_view column, std::string_view v
   AppendCommandComplete(out, "SELECT 1");
 }
 
-}  // namespace psp::wire
+}  // namespace psp::sp::wire

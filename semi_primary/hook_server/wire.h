@@ -9,7 +9,7 @@
 
 #include "common/user_error.h"
 
-namespace psp::wire {
+namespace psp::sp::wire {
 
 inline constexpr std::uint32_t kProtocol3 = 3 << 16;
 inline constexpr std::uint32_t kSslRequest = 80877103;
@@ -33,4 +33,4 @@ void AppendError(std::string* out, std::string_view severity, const UserError& e
 // A result of one row with one text column: RowDescription, DataRow, CommandComplete.
 void AppendOneText(std::string* out, std::string_view column, std::string_view value);
 
-}  // namespace psp::wire
+}  // namespace psp::sp::wire

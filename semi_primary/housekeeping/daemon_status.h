@@ -6,7 +6,7 @@
 
 #include "common/ids.h"
 
-namespace psp {
+namespace psp::sp {
 
 struct DaemonStatus {
   std::string state = "disconnected";
@@ -25,4 +25,4 @@ struct DaemonStatus {
   std::string last_error;        // empty: none
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,10 +1,10 @@
-#include "semi_primary/mrv_outcomes.h"
+#include "semi_primary/mrv_report/mrv_outcomes.h"
 
 #include <utility>
 
 #include "common/pg_binary.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::size_t kValuesMax = 20'000;  // between two reports; what is told of more is lost
@@ -55,7 +55,7 @@ void MrvOutcomes::AddRow(const std::vector<MrvPart>& parts, const proto::Row& ro
   }
 }
 
-MrvReport MrvOutcomes::Take() {
+MrvReport MrvOutcomes::TakeReport() {
   MrvReport report;
   for (const auto& [value, counts] : std::exchange(counts_, {})) {
     if (!counts.is_split && counts.aborts == 0) continue;
@@ -65,4 +65,4 @@ MrvReport MrvOutcomes::Take() {
   return report;
 }
 
-}  // namespace psp
+}  // namespace psp::sp

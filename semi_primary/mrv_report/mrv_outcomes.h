@@ -18,7 +18,7 @@
 #include "proto/psp.pb.h"
 #include "semi_primary/apply/catalog.h"
 
-namespace psp {
+namespace psp::sp {
 
 struct MrvOutcome {
   std::int32_t column_id = 0;
@@ -39,7 +39,7 @@ class MrvOutcomes {
   // A transaction was decided; `lost`: the key that another one was quicker to write, null: it is committed.
   void Add(const proto::WriteSet& write_set, const RowKey* lost);
   // By column and key.
-  MrvReport Take();
+  MrvReport TakeReport();
 
  private:
   using Value = std::pair<std::int32_t, std::string>;  // column_id, key
@@ -56,4 +56,4 @@ class MrvOutcomes {
   std::map<Value, Counts> counts_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

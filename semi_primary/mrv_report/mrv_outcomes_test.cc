@@ -1,11 +1,11 @@
-#include "semi_primary/mrv_outcomes.h"
+#include "semi_primary/mrv_report/mrv_outcomes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/pg_binary.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::uint32_t kRecords = 1;
@@ -36,11 +36,11 @@ class MrvOutcomesTest : public testing::Test {
     outcomes_.SetCatalog(catalog);
   }
   static void Record(proto::WriteSet* write_set, const std::string& id, const std::string& rk) {
-    Row(write_set, kRecords, psp::Record({id, rk}), psp::Record({id, rk, "5"}));
+    Row(write_set, kRecords, psp::sp::Record({id, rk}), psp::sp::Record({id, rk, "5"}));
   }
   static void Item(proto::WriteSet* write_set, const std::string& id, const std::string& stock_split,
                    const std::string& reserved_split) {
-    Row(write_set, kRows, psp::Record({id}), psp::Record({id, stock_split, reserved_split}));
+    Row(write_set, kRows, psp::sp::Record({id}), psp::sp::Record({id, stock_split, reserved_split}));
   }
   static void Row(proto::WriteSet* write_set, std::uint32_t table_id, std::string key, std::string image) {
     proto::Row* row = write_set->add_rows();
@@ -51,7 +51,7 @@ class MrvOutcomesTest : public testing::Test {
   // "column:id+commits-aborts" of each, joined by spaces.
   std::string Take() {
     std::string text;
-    for (const MrvOutcome& outcome : outcomes_.Take().outcomes) {
+    for (const MrvOutcome& outcome : outcomes_.TakeReport().outcomes) {
       std::vector<RecordField> key;
       std::string_view bytes = outcome.key;
       EXPECT_EQ(DecodeRecord(&bytes, &key), "");
@@ -71,7 +71,7 @@ TEST_F(MrvOutcomesTest, ATransactionCountsOnceForEachValueWhateverRecordsItWrote
   Record(&write_set, "a", "1");
   Record(&write_set, "a", "2");
   Record(&write_set, "b", "1");
-  Row(&write_set, kOther, psp::Record({"a"}), "");
+  Row(&write_set, kOther, psp::sp::Record({"a"}), "");
   outcomes_.Add(write_set, nullptr);
   outcomes_.Add(write_set, nullptr);
   EXPECT_EQ(Take(), "10:a+2-0 10:b+2-0");
@@ -82,10 +82,10 @@ TEST_F(MrvOutcomesTest, OnlyTheValueThatWasLostIsAborted) {
   proto::WriteSet write_set;
   Record(&write_set, "a", "1");
   Record(&write_set, "b", "1");
-  const RowKey lost{kRecords, psp::Record({"b", "1"})};
+  const RowKey lost{kRecords, psp::sp::Record({"b", "1"})};
   outcomes_.Add(write_set, &lost);
   EXPECT_EQ(Take(), "10:b+0-1");
-  const RowKey other{kOther, psp::Record({"b"})};
+  const RowKey other{kOther, psp::sp::Record({"b"})};
   outcomes_.Add(write_set, &other);
   EXPECT_EQ(Take(), "");
 }
@@ -95,7 +95,7 @@ TEST_F(MrvOutcomesTest, AValueInItsRowIsToldOnlyIfSomebodyLostOnIt) {
   Item(&write_set, "a", kFalse, kFalse);
   outcomes_.Add(write_set, nullptr);
   EXPECT_EQ(Take(), "");
-  const RowKey lost{kRows, psp::Record({"a"})};
+  const RowKey lost{kRows, psp::sp::Record({"a"})};
   outcomes_.Add(write_set, nullptr);
   outcomes_.Add(write_set, &lost);
   EXPECT_EQ(Take(), "10:a+1-1 11:a+1-1");
@@ -104,16 +104,16 @@ TEST_F(MrvOutcomesTest, AValueInItsRowIsToldOnlyIfSomebodyLostOnIt) {
 TEST_F(MrvOutcomesTest, ARowSaysNothingAboutAValueThatStandsInRecords) {
   proto::WriteSet write_set;
   Item(&write_set, "a", kTrue, kFalse);
-  const RowKey lost{kRows, psp::Record({"a"})};
+  const RowKey lost{kRows, psp::sp::Record({"a"})};
   outcomes_.Add(write_set, &lost);
   EXPECT_EQ(Take(), "11:a+0-1");
 }
 
 TEST_F(MrvOutcomesTest, DeletedRowsAndUnknownTablesAreNoOutcomes) {
   proto::WriteSet write_set;
-  Row(&write_set, kRows, psp::Record({"a"}), "");
+  Row(&write_set, kRows, psp::sp::Record({"a"}), "");
   Row(&write_set, kRecords, "no key", "");
-  const RowKey lost{kRows, psp::Record({"a"})};
+  const RowKey lost{kRows, psp::sp::Record({"a"})};
   outcomes_.Add(write_set, &lost);
   outcomes_.Add(write_set, nullptr);
   EXPECT_EQ(Take(), "");
@@ -128,4 +128,4 @@ TEST_F(MrvOutcomesTest, WithoutMrvsNothingIsCounted) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

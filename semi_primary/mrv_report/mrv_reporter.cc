@@ -1,4 +1,4 @@
-#include "semi_primary/mrv_reporter.h"
+#include "semi_primary/mrv_report/mrv_reporter.h"
 
 #include <map>
 #include <utility>
@@ -6,9 +6,9 @@
 
 #include "common/pg_binary.h"
 #include "common/this_database.h"
-#include "embedded/semi_primary_sql.h"
+#include "embedded/mrv_report_sql.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::size_t kReportsMax = 4;
@@ -86,4 +86,4 @@ PgResult<Done> MrvReporter::Write(const MrvReport& report) {
   });
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -10,9 +10,9 @@
 #include "common/log.h"
 #include "common/pg_session.h"
 #include "common/queue.h"
-#include "semi_primary/mrv_outcomes.h"
+#include "semi_primary/mrv_report/mrv_outcomes.h"
 
-namespace psp {
+namespace psp::sp {
 
 // Add from one thread; a thread of its own writes. It connects when the first report comes: a database
 // without MRVs has no session of it.
@@ -37,4 +37,4 @@ class MrvReporter {
   std::jthread thread_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

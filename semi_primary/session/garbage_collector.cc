@@ -6,7 +6,7 @@
 #include "common/log.h"
 #include "common/this_database.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kForgetEveryMs = 60'000;
@@ -62,4 +62,4 @@ void GarbageCollector::ForgetIfDue() {
   if (!forgotten) spdlog::warn("garbage collector: {}", forgotten.error().message);
 }
 
-}  // namespace psp
+}  // namespace psp::sp

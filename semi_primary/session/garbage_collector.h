@@ -7,7 +7,7 @@
 
 #include "common/pg_session.h"
 
-namespace psp {
+namespace psp::sp {
 
 class GarbageCollector {
  public:
@@ -36,4 +36,4 @@ class GarbageCollector {
   std::jthread thread_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -10,7 +10,7 @@
 #include "common/pg_binary.h"
 #include "common/this_database.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using Status = TransactionState::Status;
@@ -252,4 +252,4 @@ void LocalWorkers::Run(std::stop_token stop, std::size_t number) {
   }
 }
 
-}  // namespace psp
+}  // namespace psp::sp

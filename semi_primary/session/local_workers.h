@@ -15,7 +15,7 @@
 #include "common/queue.h"
 #include "semi_primary/session/types.h"
 
-namespace psp {
+namespace psp::sp {
 
 class LocalWorkers {
  public:
@@ -42,4 +42,4 @@ class LocalWorkers {
   std::vector<std::jthread> threads_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -3,43 +3,56 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 #include <zmq.hpp>
 
 #include "common/queue.h"
 #include "common/sockets.h"
-#include "semi_primary/front.h"
+#include "semi_primary/front/front.h"
 #include "semi_primary/session/garbage_collector.h"
 #include "semi_primary/session/local_workers.h"
 #include "semi_primary/session/sessions.h"
-#include "semi_primary/settings.h"
-#include "semi_primary/status_writer.h"
 
-namespace psp {
+namespace psp::sp {
 
 class SessionFront : public Front {
  public:
-  SessionFront(const SemiPrimarySettings& settings, const Identity& identity, zmq::context_t* context);
+  struct Options {
+    std::string conninfo;
+    std::string database;  // psp.this_database() of the one to serve
+    std::string listen;    // a ZeroMQ endpoint
+    std::size_t local_workers = 4;
+    Sessions::Options sessions;
+    GarbageCollector::Options gc;
+  };
+
+  SessionFront(const Options& options, zmq::context_t* context);
 
   Result<Done, std::string> Start() override;
   std::array<int, 2> fds() override { return {clients_->fd(), results_.fd()}; }
   bool HasInput() override { return clients_->HasInput(); }
-  void Take(SemiPrimaryCore* core, std::int64_t now_us) override;
-  void Answer(Submissions::Reply reply, SemiPrimaryCore* core, std::int64_t now_us) override;
-  void OnApplyStarted(SemiPrimaryCore* core) override;
+  void TakeInput(std::int64_t now_us) override;
+  std::vector<FrontRequest> TakeRequests() override { return std::exchange(requests_, {}); }
+  void Answer(CommitReply reply, std::int64_t now_us) override;
+  void OnApplyStarted() override;
+  void SetPrimaryRemembers(std::int64_t ms) override { sessions_.SetPrimaryRemembers(ms); }
   void StopAccepting() override { sessions_.Stop(); }
-  void Stop(SemiPrimaryCore* core) override;
+  // Requests that come up meanwhile are dropped: the next daemon finds their transactions waiting.
+  void Stop() override;
 
  private:
-  void Carry(SemiPrimaryCore* core, std::int64_t now_us);
+  void CarryOutActions();
 
-  const SemiPrimarySettings settings_;
+  const std::string listen_;
   zmq::context_t& context_;
   std::optional<RouterSocket> clients_;  // from Start on
   Sessions sessions_;
+  std::vector<FrontRequest> requests_;
   Mailbox<JobResult> results_;
   // Their threads push into results_: last to be made, first to end.
   LocalWorkers workers_;
   GarbageCollector gc_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using Status = TransactionState::Status;
@@ -297,8 +297,11 @@ void Sessions::Submit(Entry* entry, CommitRequestTaken taken, std::size_t bytes)
   entry->ticket = ++last_ticket_;
   entry->tables = TablesOf(*taken.write_set);
   by_ticket_[entry->ticket] = taken.tx_id;
-  actions_.submissions.push_back({entry->ticket, taken.tx_id, taken.watermark, std::move(taken.seen),
-                                  std::move(taken.write_set), bytes});
+  actions_.submissions.push_back({entry->ticket,
+                                  taken.tx_id,
+                                  {taken.watermark, std::move(taken.seen)},
+                                  std::move(taken.write_set),
+                                  bytes});
 }
 
 void Sessions::Ask(const TxId& tx_id, Entry* entry) {
@@ -360,4 +363,4 @@ void Sessions::Fail(const Waiter& waiter, std::string_view tx_id, const UserErro
   SetError(error, &reply);
 }
 
-}  // namespace psp
+}  // namespace psp::sp

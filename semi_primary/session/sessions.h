@@ -13,7 +13,7 @@
 // Invariants
 // - A client is told COMMITTED or ABORTED only when every later request will be told the same: the primary
 //   has decided, or psp.transactions has it, or nothing was sent to the primary and nothing ever will be.
-// - A transaction that was submitted stays here until it is decided, whoever waits for it.
+// - A transaction that was submitted stays here until it is decided, also when no client waits.
 // - A question to the primary makes the outcome definite, so it is asked only about transactions of this
 //   semi-primary that the primary would still remember (ids tell where and when one began), and never while
 //   one may still run. Of one that is known here and not decided it has forgotten nothing, however old it is:
@@ -27,14 +27,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "semi_primary/front/local_commit.h"
 #include "semi_primary/session/types.h"
 
-namespace psp {
+namespace psp::sp {
 
 class Sessions {
  public:
-  using Ticket = std::uint64_t;
-
   struct Options {
     SpId sp_id = 0;
     bool wait_for_apply =
@@ -48,23 +47,11 @@ class Sessions {
     ClientRoute route;
     proto::ClientReply message;
   };
-  struct ToSubmit {
-    Ticket ticket = 0;
-    TxId tx_id;
-    GlobalT watermark = 0;
-    std::vector<GlobalT> seen;
-    std::shared_ptr<const proto::WriteSet> write_set;
-    std::size_t bytes = 0;
-  };
-  struct Question {  // for the primary's log
-    Ticket ticket = 0;
-    TxId tx_id;
-  };
   struct Actions {
     std::vector<Reply> replies;
     std::vector<Job> jobs;
-    std::vector<ToSubmit> submissions;
-    std::vector<Question> questions;
+    std::vector<Submission> submissions;
+    std::vector<OutcomeQuestion> questions;  // for the primary's log
   };
 
   explicit Sessions(const Options& options) : options_(options) {}
@@ -144,4 +131,4 @@ class Sessions {
   Actions actions_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

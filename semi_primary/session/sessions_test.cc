@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using testing::ElementsAre;
@@ -69,7 +69,7 @@ class SessionsTest : public testing::Test {
     return Result(std::move(taken));
   }
   // The ticket of a transaction that was requested and taken.
-  Sessions::Ticket Submitted(const TxId& tx_id, std::uint64_t request_id = 1) {
+  Ticket Submitted(const TxId& tx_id, std::uint64_t request_id = 1) {
     Request(Kind::COMMIT, tx_id, request_id);
     Taken(tx_id, {Status::kWaiting});
     EXPECT_THAT(now_.submissions, SizeIs(1));
@@ -107,8 +107,8 @@ TEST_F(SessionsTest, ACommitIsTakenSubmittedAppliedAndAnswered) {
   ASSERT_NE((Request(Kind::COMMIT, Id('a'), 42), OnlyJob<TakeCommitRequest>()), nullptr);
   Taken(Id('a'), {Status::kWaiting});
   ASSERT_THAT(now_.submissions, SizeIs(1));
-  EXPECT_EQ(now_.submissions[0].watermark, 5);
-  EXPECT_THAT(now_.submissions[0].seen, ElementsAre(7));
+  EXPECT_EQ(now_.submissions[0].snapshot.watermark, 5);
+  EXPECT_THAT(now_.submissions[0].snapshot.seen, ElementsAre(7));
   sessions_.OnCommitted(now_.submissions[0].ticket, 9);
   Now();
   EXPECT_THAT(now_.replies, IsEmpty()) << "it cannot be read here yet";
@@ -292,13 +292,13 @@ TEST_F(SessionsTest, PendingOnesAreAskedAboutByThemselves) {
 }
 
 TEST_F(SessionsTest, InDoubtItIsToldSoAndThePrimaryIsAsked) {
-  const Sessions::Ticket ticket = Submitted(Id('a'));
+  const Ticket ticket = Submitted(Id('a'));
   sessions_.OnError(ticket, {"08007", "unknown"}, now_us_);
   Now();
   EXPECT_THAT(Statuses(), ElementsAre(Told::FAILED));
   EXPECT_EQ(SqlState(), "08007");
   ASSERT_THAT(now_.questions, SizeIs(1));
-  const Sessions::Ticket question = now_.questions[0].ticket;
+  const Ticket question = now_.questions[0].ticket;
   Request(Kind::COMMIT, Id('a'));
   EXPECT_THAT(Tick(kTimeoutUs).replies, SizeIs(1)) << "08007 again";
   sessions_.OnError(question, {"08006", "no answer"}, now_us_);
@@ -351,7 +351,7 @@ TEST_F(SessionsTest, AFinishedOneIsAskedAboutWhileItsCommitIsRequestedOnceMore) 
 
 TEST_F(SessionsTest, OneThatIsBeingAppliedIsToldAsCommittedOnly) {
   Request(Kind::OUTCOME, Id('a'), 4);
-  const Sessions::Ticket ticket = Submitted(Id('a'));
+  const Ticket ticket = Submitted(Id('a'));
   sessions_.OnCommitted(ticket, 9);
   Request(Kind::OUTCOME, Id('a'), 5);
   Result(Looked{Id('a'), {"client", 4}, {Status::kWaiting}, {}});
@@ -396,4 +396,4 @@ TEST(SessionsAtTheStartTest, NothingIsTakenBeforeTheDatabaseIsReady) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -13,7 +13,7 @@
 #include "proto/psp.pb.h"
 #include "proto/psp_client.pb.h"
 
-namespace psp {
+namespace psp::sp {
 
 // Names a client's connection and how its messages are framed; only client_socket.h looks inside.
 using ClientRoute = std::string;
@@ -91,4 +91,4 @@ struct PendingListed {
 using JobResult =
     std::variant<CommitRequestTaken, CommitRequestFailed, Looked, ApplyTried, AbortWritten, PendingListed>;
 
-}  // namespace psp
+}  // namespace psp::sp

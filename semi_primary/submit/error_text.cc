@@ -6,7 +6,7 @@
 
 #include "common/pg_binary.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::uint32_t kOidBpchar = 1042;
@@ -212,4 +212,4 @@ UserError UnknownOutcomeError(const TxId& tx_id) {
           "SELECT psp.outcome('" + tx_id.ToText() + "') tells which, as soon as the primary is back."};
 }
 
-}  // namespace psp
+}  // namespace psp::sp

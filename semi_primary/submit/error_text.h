@@ -8,7 +8,7 @@
 #include "common/ids.h"
 #include "common/user_error.h"
 
-namespace psp {
+namespace psp::sp {
 
 // What a table_id of a write-set stands for.
 struct KeyNames {
@@ -35,4 +35,4 @@ UserError OlderCatalogError(const std::string& detail);
 // 08007: sent, and no answer.
 UserError UnknownOutcomeError(const TxId& tx_id);
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -4,7 +4,7 @@
 
 #include "common/pg_binary.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 std::string Int8(std::int64_t value) {
@@ -93,4 +93,4 @@ TEST(ConflictErrorTest, SaysWhenTheWinnerIsForgotten) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,29 +1,25 @@
-#include "semi_primary/submit/conflict_check.h"
+#include "semi_primary/submit/local_certification.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 RowKeyView KeyOf(const proto::Row& row) { return {row.table_id(), row.key()}; }
-bool HasSeen(const proto::Row& row, const SnapshotView& snapshot, GlobalT writer_t) {
+bool HasSeen(const proto::Row& row, const Snapshot& snapshot, GlobalT writer_t) {
   return row.has_global_t() ? writer_t <= row.global_t() : snapshot.Has(writer_t);
 }
 RowKey Owned(const RowKeyView& view) { return {view.table_id, std::string(view.key)}; }
 
 }  // namespace
 
-bool SnapshotView::Has(GlobalT global_t) const {
-  return global_t <= watermark || std::binary_search(seen.begin(), seen.end(), global_t);
-}
-
-std::optional<ConflictWith> ConflictCheck::Add(const TxId& tx_id, const SnapshotView& snapshot,
-                                               const WriteSetPtr& write_set) {
+std::optional<Conflict> LocalCertification::Add(const TxId& tx_id, const Snapshot& snapshot,
+                                                const WriteSetPtr& write_set) {
   for (const proto::Row& row : write_set->rows()) {
     const auto writer = writers_.find(KeyOf(row));
     if (writer != writers_.end() && !HasSeen(row, snapshot, writer->second.global_t)) {
-      return ConflictWith{Owned(KeyOf(row)), writer->second.global_t, writer->second.sp_id};
+      return Conflict{Owned(KeyOf(row)), writer->second.global_t, writer->second.sp_id};
     }
   }
   waiting_.emplace(tx_id, Waiting{snapshot, write_set});
@@ -31,7 +27,7 @@ std::optional<ConflictWith> ConflictCheck::Add(const TxId& tx_id, const Snapshot
   return std::nullopt;
 }
 
-void ConflictCheck::Remove(const TxId& tx_id) {
+void LocalCertification::Remove(const TxId& tx_id) {
   const auto found = waiting_.find(tx_id);
   if (found == waiting_.end()) return;
   for (const proto::Row& row : found->second.write_set->rows()) {
@@ -42,8 +38,8 @@ void ConflictCheck::Remove(const TxId& tx_id) {
   waiting_.erase(found);
 }
 
-std::vector<ConflictCheck::Doomed> ConflictCheck::Arrived(GlobalT global_t, SpId sp_id,
-                                                          const WriteSetPtr& write_set) {
+std::vector<LocalCertification::Doomed> LocalCertification::Arrived(GlobalT global_t, SpId sp_id,
+                                                                    const WriteSetPtr& write_set) {
   std::vector<Doomed> doomed;
   arrived_.push_back({global_t, write_set});
   for (const proto::Row& row : write_set->rows()) {
@@ -62,7 +58,7 @@ std::vector<ConflictCheck::Doomed> ConflictCheck::Arrived(GlobalT global_t, SpId
   return doomed;
 }
 
-void ConflictCheck::Applied(GlobalT watermark) {
+void LocalCertification::Applied(GlobalT watermark) {
   while (!arrived_.empty() && arrived_.front().global_t <= watermark) {
     const ArrivedTransaction& oldest = arrived_.front();
     for (const proto::Row& row : oldest.write_set->rows()) {
@@ -73,9 +69,9 @@ void ConflictCheck::Applied(GlobalT watermark) {
   }
 }
 
-void ConflictCheck::ForgetArrived() {
+void LocalCertification::ForgetArrived() {
   writers_.clear();
   arrived_.clear();
 }
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,7 +1,8 @@
-// The semi-primary's own conflict check, both ways: a new commit against what has arrived and is not applied
-// yet, and an arriving write-set against the local transactions that wait for the primary. Pure; one thread.
+// Local certification: the semi-primary itself looks for conflicts, in both directions. A new commit is
+// compared with what has arrived and is not applied yet, and an arriving write-set with the local
+// transactions that wait for the primary. Pure; one thread.
 //
-// It only answers early what the primary would answer too: a remote transaction g whose key a local T wrote
+// It only answers earlier what the primary would answer too: a remote transaction g whose key a local T wrote
 // without having seen g makes T lose, since g is certified already and T's own marker did not come before it.
 // Seen: in T's snapshot, or, where the version that the row replaces is known (views mode), not newer than
 // it.
@@ -13,45 +14,31 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/conflict.h"
 #include "common/ids.h"
 #include "proto/psp.pb.h"
+#include "semi_primary/front/local_commit.h"
 
-namespace psp {
+namespace psp::sp {
 
-using WriteSetPtr = std::shared_ptr<const proto::WriteSet>;
-
-struct SnapshotView {
-  GlobalT watermark = 0;
-  std::vector<GlobalT> seen;  // ascending
-
-  bool Has(GlobalT global_t) const;
-};
-
-struct ConflictWith {
-  RowKey key;
-  GlobalT winner_t = 0;
-  SpId winner_sp = 0;
-};
-
-class ConflictCheck {
+class LocalCertification {
  public:
   // A local transaction begins to wait. The conflict with what has arrived, if there is one (then it is not
   // added).
-  std::optional<ConflictWith> Add(const TxId& tx_id, const SnapshotView& snapshot,
-                                  const WriteSetPtr& write_set);
+  std::optional<Conflict> Add(const TxId& tx_id, const Snapshot& snapshot, const WriteSetPtr& write_set);
   // It waits no more. Nothing happens when it is not known.
   void Remove(const TxId& tx_id);
 
   struct Doomed {
     TxId tx_id;
-    ConflictWith conflict;
+    Conflict conflict;
   };
   // A remote transaction arrived, in the order of global_t. Those it dooms are removed.
   std::vector<Doomed> Arrived(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set);
 
   // Everything <= watermark is applied and visible.
   void Applied(GlobalT watermark);
-  // Forgets everything that has arrived: the stream begins anew.
+  // Forgets everything that has arrived: the stream begins again.
   void ForgetArrived();
 
   std::size_t arrived_transactions() const { return arrived_.size(); }
@@ -66,7 +53,7 @@ class ConflictCheck {
     WriteSetPtr write_set;
   };
   struct Waiting {
-    SnapshotView snapshot;
+    Snapshot snapshot;
     WriteSetPtr write_set;
   };
 
@@ -82,4 +69,4 @@ class ConflictCheck {
   std::unordered_multimap<RowKeyView, WaitingRow, RowKeyHash> waiting_keys_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,10 +1,10 @@
-#include "semi_primary/submit/conflict_check.h"
+#include "semi_primary/submit/local_certification.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 TxId Tx(char name) { return *TxId::FromBytes(std::string(16, name)); }
@@ -19,42 +19,42 @@ WriteSetPtr Rows(std::initializer_list<std::string> keys) {
   return write_set;
 }
 
-TEST(ConflictCheckTest, NewCommitAgainstWhatArrived) {
-  ConflictCheck check;
-  EXPECT_TRUE(check.Arrived(11, 2, Rows({"a", "b"})).empty());
-  EXPECT_TRUE(check.Arrived(12, 3, Rows({"b"})).empty());
-  const auto conflict = check.Add(Tx('t'), {10, {}}, Rows({"c", "b"}));
+TEST(LocalCertification, NewCommitAgainstWhatArrived) {
+  LocalCertification certification;
+  EXPECT_TRUE(certification.Arrived(11, 2, Rows({"a", "b"})).empty());
+  EXPECT_TRUE(certification.Arrived(12, 3, Rows({"b"})).empty());
+  const auto conflict = certification.Add(Tx('t'), {10, {}}, Rows({"c", "b"}));
   ASSERT_TRUE(conflict.has_value());
   EXPECT_EQ(conflict->key.key, "b");
   EXPECT_EQ(conflict->winner_t, 12);
-  EXPECT_EQ(conflict->winner_sp, 3U);
-  EXPECT_FALSE(check.Add(Tx('u'), {10, {12}}, Rows({"b"})));
-  EXPECT_FALSE(check.Add(Tx('v'), {12, {}}, Rows({"a"})));
-  EXPECT_TRUE(check.Add(Tx('w'), {10, {12}}, Rows({"a"})));
+  EXPECT_EQ(conflict->winner_sp_id, 3U);
+  EXPECT_FALSE(certification.Add(Tx('u'), {10, {12}}, Rows({"b"})));
+  EXPECT_FALSE(certification.Add(Tx('v'), {12, {}}, Rows({"a"})));
+  EXPECT_TRUE(certification.Add(Tx('w'), {10, {12}}, Rows({"a"})));
 }
 
-TEST(ConflictCheckTest, AppliedIsForgotten) {
-  ConflictCheck check;
-  check.Arrived(11, 2, Rows({"a", "b"}));
-  check.Arrived(12, 2, Rows({"b"}));
-  check.Applied(11);
-  EXPECT_EQ(check.arrived_transactions(), 1U);
-  EXPECT_FALSE(check.Add(Tx('t'), {10, {}}, Rows({"a"})));
-  EXPECT_TRUE(check.Add(Tx('u'), {11, {}}, Rows({"b"})));
-  check.ForgetArrived();
-  EXPECT_FALSE(check.Add(Tx('u'), {11, {}}, Rows({"b"})));
+TEST(LocalCertification, AppliedIsForgotten) {
+  LocalCertification certification;
+  certification.Arrived(11, 2, Rows({"a", "b"}));
+  certification.Arrived(12, 2, Rows({"b"}));
+  certification.Applied(11);
+  EXPECT_EQ(certification.arrived_transactions(), 1U);
+  EXPECT_FALSE(certification.Add(Tx('t'), {10, {}}, Rows({"a"})));
+  EXPECT_TRUE(certification.Add(Tx('u'), {11, {}}, Rows({"b"})));
+  certification.ForgetArrived();
+  EXPECT_FALSE(certification.Add(Tx('u'), {11, {}}, Rows({"b"})));
 }
 
-TEST(ConflictCheckTest, ArrivingDoomsTheWaiting) {
-  ConflictCheck check;
-  check.Add(Tx('t'), {10, {}}, Rows({"a", "b"}));
-  check.Add(Tx('u'), {10, {11}}, Rows({"c"}));
-  check.Add(Tx('v'), {11, {}}, Rows({"d"}));
-  const auto doomed = check.Arrived(11, 2, Rows({"d", "c", "b", "a"}));
+TEST(LocalCertification, ArrivingDoomsTheWaiting) {
+  LocalCertification certification;
+  certification.Add(Tx('t'), {10, {}}, Rows({"a", "b"}));
+  certification.Add(Tx('u'), {10, {11}}, Rows({"c"}));
+  certification.Add(Tx('v'), {11, {}}, Rows({"d"}));
+  const auto doomed = certification.Arrived(11, 2, Rows({"d", "c", "b", "a"}));
   ASSERT_EQ(doomed.size(), 1U);  // once, though two keys meet
   EXPECT_EQ(doomed[0].tx_id, Tx('t'));
   EXPECT_EQ(doomed[0].conflict.key.key, "b");
-  EXPECT_TRUE(check.Arrived(12, 2, Rows({"a"})).empty());
+  EXPECT_TRUE(certification.Arrived(12, 2, Rows({"a"})).empty());
 }
 
 WriteSetPtr Replacing(const std::string& key, GlobalT known_t) {
@@ -63,49 +63,49 @@ WriteSetPtr Replacing(const std::string& key, GlobalT known_t) {
   return write_set;
 }
 
-TEST(ConflictCheckTest, AKnownVersionDecidesInsteadOfTheSnapshot) {
-  ConflictCheck check;
-  check.Arrived(11, 2, Rows({"a"}));
-  EXPECT_TRUE(check.Add(Tx('t'), {11, {}}, Replacing("a", 10)));
-  EXPECT_FALSE(check.Add(Tx('u'), {10, {}}, Replacing("a", 11)));
-  check.Add(Tx('v'), {12, {}}, Replacing("b", 10));
-  check.Add(Tx('w'), {10, {}}, Replacing("c", 12));
-  const auto doomed = check.Arrived(12, 2, Rows({"b", "c"}));
+TEST(LocalCertification, AKnownVersionDecidesInsteadOfTheSnapshot) {
+  LocalCertification certification;
+  certification.Arrived(11, 2, Rows({"a"}));
+  EXPECT_TRUE(certification.Add(Tx('t'), {11, {}}, Replacing("a", 10)));
+  EXPECT_FALSE(certification.Add(Tx('u'), {10, {}}, Replacing("a", 11)));
+  certification.Add(Tx('v'), {12, {}}, Replacing("b", 10));
+  certification.Add(Tx('w'), {10, {}}, Replacing("c", 12));
+  const auto doomed = certification.Arrived(12, 2, Rows({"b", "c"}));
   ASSERT_EQ(doomed.size(), 1U);
   EXPECT_EQ(doomed[0].tx_id, Tx('v'));
 }
 
-TEST(ConflictCheckTest, RemovedIsNotDoomed) {
-  ConflictCheck check;
-  check.Add(Tx('t'), {10, {}}, Rows({"a"}));
-  check.Remove(Tx('t'));
-  check.Remove(Tx('x'));
-  EXPECT_TRUE(check.Arrived(11, 2, Rows({"a"})).empty());
+TEST(LocalCertification, RemovedIsNotDoomed) {
+  LocalCertification certification;
+  certification.Add(Tx('t'), {10, {}}, Rows({"a"}));
+  certification.Remove(Tx('t'));
+  certification.Remove(Tx('x'));
+  EXPECT_TRUE(certification.Arrived(11, 2, Rows({"a"})).empty());
 }
 
 // Random order of everything against the definition, mostly for the sanitizers: views must never dangle.
-TEST(ConflictCheckTest, AgreesWithTheDefinition) {
+TEST(LocalCertification, AgreesWithTheDefinition) {
   std::mt19937 random(7);
-  ConflictCheck check;
+  LocalCertification certification;
   std::vector<std::pair<GlobalT, std::string>> arrived;
   GlobalT applied = 0;
   for (GlobalT now = 1; now <= 3000; ++now) {
     const std::string key(1, static_cast<char>('a' + random() % 20));
     const std::string other(1, static_cast<char>('A' + random() % 20));
-    check.Arrived(now, 2, Rows({key, other}));
+    certification.Arrived(now, 2, Rows({key, other}));
     arrived.emplace_back(now, key);
     arrived.emplace_back(now, other);
     if (random() % 3 == 0) {
       applied = std::max<GlobalT>(applied, now - random() % 30);
-      check.Applied(applied);
+      certification.Applied(applied);
     }
     const std::string mine(1, static_cast<char>('a' + random() % 20));
     bool expected = false;
     for (const auto& [t, written] : arrived) expected |= t > applied && written == mine;
-    EXPECT_EQ(check.Add(Tx('t'), {applied, {}}, Rows({mine})).has_value(), expected);
-    check.Remove(Tx('t'));
+    EXPECT_EQ(certification.Add(Tx('t'), {applied, {}}, Rows({mine})).has_value(), expected);
+    certification.Remove(Tx('t'));
   }
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

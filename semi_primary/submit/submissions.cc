@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 // A second more for each megabyte of write-set: sending, certifying and logging it take time in proportion.
 constexpr std::int64_t kUsPerByte = 1;
 
-ConflictWith Read(const proto::Conflict& conflict) {
+Conflict ToConflict(const proto::Conflict& conflict) {
   return {{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()};
 }
 
@@ -27,7 +27,8 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
                   {"55000", "a transaction with this tx id is being committed already", "", ""});
   }
   if (options_.local_certification) {
-    const auto conflict = check_.Add(submission.tx_id, submission.snapshot, submission.write_set);
+    const auto conflict =
+        local_certification_.Add(submission.tx_id, submission.snapshot, submission.write_set);
     if (conflict) return Refuse(submission.ticket, Lost(*submission.write_set, *conflict));
   }
   Entry& entry = entries_[submission.tx_id];
@@ -55,7 +56,7 @@ void Submissions::BackendGone(Ticket ticket) {
   const auto found = entries_.find(waiter->second);
   by_ticket_.erase(waiter);
   found->second.submission.ticket = 0;
-  check_.Remove(found->first);
+  local_certification_.Remove(found->first);
   if (found->second.state == State::kUnsent) return Erase(found);
   found->second.state = State::kAnswered;
 }
@@ -82,7 +83,7 @@ void Submissions::OnDecision(const proto::Decision& decision) {
   if (decision.has_conflict()) {
     // One that nobody waits for any more has mostly lost before, by what arrived.
     if (found->second.submission.ticket != 0) {
-      Answer(found->second, Lost(*found->second.submission.write_set, Read(decision.conflict())));
+      Answer(found->second, Lost(*found->second.submission.write_set, ToConflict(decision.conflict())));
     }
   } else if (decision.older_catalog()) {
     Answer(found->second, OlderCatalogError(decision.error()));
@@ -98,7 +99,7 @@ void Submissions::OnOutcomeReply(const proto::OutcomeReply& reply) {
   const GlobalT global_t = reply.global_t();
   const bool has_lost = global_t <= 0 && reply.has_conflict();
   const std::optional<UserError> lost =
-      has_lost ? std::optional(ErrorOf(Read(reply.conflict()))) : std::nullopt;
+      has_lost ? std::optional(ErrorOf(ToConflict(reply.conflict()))) : std::nullopt;
   for (auto question = questions_.begin(); question != questions_.end();) {
     if (question->second.tx_id == *tx_id) {
       replies_.push_back({question->first, Outcome{global_t > 0, global_t, lost}});
@@ -122,7 +123,7 @@ void Submissions::OnOwnTransaction(const TxId& tx_id, GlobalT global_t) {
 
 void Submissions::OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set) {
   if (!options_.local_certification) return;
-  for (const ConflictCheck::Doomed& doomed : check_.Arrived(global_t, sp_id, write_set)) {
+  for (const LocalCertification::Doomed& doomed : local_certification_.Arrived(global_t, sp_id, write_set)) {
     const auto found = entries_.find(doomed.tx_id);
     const bool unsent = found->second.state == State::kUnsent;
     Answer(found->second, Lost(*found->second.submission.write_set, doomed.conflict));
@@ -132,7 +133,7 @@ void Submissions::OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteS
 }
 
 void Submissions::OnApplied(GlobalT watermark) {
-  check_.Applied(watermark);
+  local_certification_.Applied(watermark);
   while (!committed_.empty() && committed_.begin()->first <= watermark) {
     Erase(entries_.find(committed_.begin()->second));
     committed_.erase(committed_.begin());
@@ -155,7 +156,7 @@ void Submissions::OnTime(std::int64_t now_us) {
     const bool unsent = found->second.state == State::kUnsent;
     Answer(found->second, unsent ? NotConnectedError() : UnknownOutcomeError(tx_id));
     found->second.state = State::kAnswered;
-    check_.Remove(tx_id);
+    local_certification_.Remove(tx_id);
     if (unsent) Erase(found);
   }
   std::erase_if(questions_, [&](const auto& item) {
@@ -223,7 +224,7 @@ void Submissions::Refuse(Ticket ticket, UserError error) {
 }
 
 void Submissions::SetCommitted(Entries::iterator found, GlobalT global_t) {
-  check_.Remove(found->first);
+  local_certification_.Remove(found->first);
   options_.on_decided(*found->second.submission.write_set, nullptr);
   Answer(found->second, Committed{global_t});
   found->second.state = State::kCommitted;
@@ -232,19 +233,19 @@ void Submissions::SetCommitted(Entries::iterator found, GlobalT global_t) {
 }
 
 void Submissions::Erase(Entries::iterator found) {
-  check_.Remove(found->first);
+  local_certification_.Remove(found->first);
   bytes_ -= found->second.submission.write_set_bytes;
   entries_.erase(found);
 }
 
-UserError Submissions::Lost(const proto::WriteSet& write_set, const ConflictWith& conflict) const {
+UserError Submissions::Lost(const proto::WriteSet& write_set, const Conflict& conflict) const {
   options_.on_decided(write_set, &conflict.key);
   return ErrorOf(conflict);
 }
 
-UserError Submissions::ErrorOf(const ConflictWith& conflict) const {
-  const std::string winner = conflict.winner_sp == 0 ? "" : options_.sp_name(conflict.winner_sp);
+UserError Submissions::ErrorOf(const Conflict& conflict) const {
+  const std::string winner = conflict.winner_sp_id == 0 ? "" : options_.sp_name(conflict.winner_sp_id);
   return ConflictError(options_.names(conflict.key.table_id), conflict.key.key, winner, conflict.winner_t);
 }
 
-}  // namespace psp
+}  // namespace psp::sp

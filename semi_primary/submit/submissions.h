@@ -25,20 +25,11 @@
 #include <variant>
 #include <vector>
 
-#include "semi_primary/submit/conflict_check.h"
+#include "semi_primary/front/local_commit.h"
 #include "semi_primary/submit/error_text.h"
+#include "semi_primary/submit/local_certification.h"
 
-namespace psp {
-
-using Ticket = std::uint64_t;  // names who waits for a reply
-
-struct Submission {
-  Ticket ticket = 0;
-  TxId tx_id;
-  SnapshotView snapshot;
-  WriteSetPtr write_set;
-  std::size_t write_set_bytes = 0;
-};
+namespace psp::sp {
 
 class Submissions {
  public:
@@ -54,18 +45,6 @@ class Submissions {
     // against another one on the key `lost`.
     std::function<void(const proto::WriteSet& write_set, const RowKey* lost)> on_decided =
         [](const proto::WriteSet&, const RowKey*) {};
-  };
-  struct Committed {
-    GlobalT global_t = 0;
-  };
-  struct Outcome {
-    bool committed = false;
-    GlobalT global_t = 0;
-    std::optional<UserError> lost{};  // an aborted one's conflict
-  };
-  struct Reply {
-    Ticket ticket = 0;
-    std::variant<Committed, Outcome, UserError> answer;
   };
   struct Counters {
     std::uint64_t commits_total = 0;  // backends told committed
@@ -89,7 +68,7 @@ class Submissions {
 
   // From the apply worker.
   void OnApplied(GlobalT watermark);
-  void OnStreamReset() { check_.ForgetArrived(); }
+  void OnStreamReset() { local_certification_.ForgetArrived(); }
 
   // Answers what has waited too long. Call it several times a second.
   void OnTime(std::int64_t now_us);
@@ -99,7 +78,7 @@ class Submissions {
   void Stop();
 
   // What to send to the backends and to the primary since the last call.
-  std::vector<Reply> TakeReplies() { return std::exchange(replies_, {}); }
+  std::vector<CommitReply> TakeReplies() { return std::exchange(replies_, {}); }
   std::vector<proto::ToPrimary> TakeMessages() { return std::exchange(messages_, {}); }
 
   // An own transaction's rows; null when they are not (or no longer) known.
@@ -132,11 +111,11 @@ class Submissions {
   void SetCommitted(Entries::iterator found, GlobalT global_t);
   void Erase(Entries::iterator found);
   // Tells on_decided; what the application is told.
-  UserError Lost(const proto::WriteSet& write_set, const ConflictWith& conflict) const;
-  UserError ErrorOf(const ConflictWith& conflict) const;
+  UserError Lost(const proto::WriteSet& write_set, const Conflict& conflict) const;
+  UserError ErrorOf(const Conflict& conflict) const;
 
   const Options options_;
-  ConflictCheck check_;
+  LocalCertification local_certification_;
   Entries entries_;
   std::unordered_map<Ticket, TxId> by_ticket_;      // entries with a ticket
   std::unordered_map<Ticket, Question> questions_;  // outcome requests
@@ -144,9 +123,9 @@ class Submissions {
   std::size_t bytes_ = 0;                           // of all entries' write-sets
   bool connected_ = false;
   bool stopped_ = false;
-  std::vector<Reply> replies_;
+  std::vector<CommitReply> replies_;
   std::vector<proto::ToPrimary> messages_;
   Counters counters_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

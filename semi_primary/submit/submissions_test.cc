@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
@@ -54,9 +54,9 @@ class SubmissionsTest : public ::testing::Test {
     std::string text;
     for (const auto& reply : submissions_.TakeReplies()) {
       text += (text.empty() ? "" : " ") + std::to_string(reply.ticket) + ":";
-      if (const auto* committed = std::get_if<Submissions::Committed>(&reply.answer)) {
+      if (const auto* committed = std::get_if<Committed>(&reply.answer)) {
         text += std::to_string(committed->global_t);
-      } else if (const auto* outcome = std::get_if<Submissions::Outcome>(&reply.answer)) {
+      } else if (const auto* outcome = std::get_if<Outcome>(&reply.answer)) {
         text += outcome->committed ? "committed" : outcome->lost ? outcome->lost->sqlstate : "aborted";
       } else {
         text += std::get<UserError>(reply.answer).sqlstate;
@@ -292,4 +292,4 @@ TEST_F(SubmissionsTest, StopRefusesWhatWasNotSentAndWaitsForTheRest) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

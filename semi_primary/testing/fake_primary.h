@@ -17,7 +17,7 @@
 #include "common/sockets.h"
 #include "proto/psp.pb.h"
 
-namespace psp {
+namespace psp::sp {
 
 // One thread. Heartbeats are answered whenever a message is waited for.
 class FakePrimary {
@@ -54,11 +54,12 @@ class FakePrimary {
   void PublishUntilAck(const std::vector<proto::Transaction>& transactions) {
     Publish(transactions);
     while (!testing::Test::HasFailure()) {
-      const proto::ToPrimary message = AwaitOneOf({Kind::kAck, Kind::kRecover});
-      if (message.has_recover()) {
+      const proto::ToPrimary message = AwaitOneOf({Kind::kAck, Kind::kStreamRequest});
+      if (message.has_stream_request()) {
         std::vector<proto::Transaction> rest = transactions;
-        std::erase_if(rest, [&](const auto& one) { return one.global_t() <= message.recover().from(); });
-        PublishAt(message.recover().from(), rest);
+        std::erase_if(rest,
+                      [&](const auto& one) { return one.global_t() <= message.stream_request().from(); });
+        PublishAt(message.stream_request().from(), rest);
       }
       if (message.has_ack() && message.ack().watermark() >= closed_t_) return;
     }
@@ -75,10 +76,10 @@ class FakePrimary {
   void Enter() {
     AwaitHello();
     SendWelcome();
-    closed_t_ = Await(Kind::kRecover).recover().from();
+    closed_t_ = Await(Kind::kStreamRequest).stream_request().from();
     Publish({});
   }
-  // Whatever still comes from the daemon that has ended is no daemon's to be greeted.
+  // What still comes from the daemon that has ended is no Hello to answer.
   void ItHasEnded() { ended_ = incarnation_; }
   // A primary that does not know the semi-primary any more.
   void ForgetIt() {
@@ -175,7 +176,7 @@ class FakePrimary {
     message.set_epoch(epoch_);
     message.mutable_heartbeat_reply()->set_sent_us(sent_us);
     message.mutable_heartbeat_reply()->set_closed_t(closed_t_);
-    socket_->Send(route_, message);  // whoever has gone meanwhile needs none
+    socket_->Send(route_, message);  // a daemon that has gone meanwhile needs none
   }
 
   Epoch epoch_;
@@ -184,10 +185,10 @@ class FakePrimary {
   bool answers_heartbeats_ = true;
   std::uint64_t incarnation_ = 0;
   std::uint64_t ended_ = 0;
-  std::string route_;  // of whoever spoke last
+  std::string route_;  // of the daemon that sent the last message
   std::string endpoint_;
   std::unique_ptr<zmq::context_t> context_;
   std::unique_ptr<RouterSocket> socket_;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

@@ -3,9 +3,9 @@
 #include <thread>
 
 #include "embedded/constants.h"
-#include "semi_primary/semi_primary_fixture.h"
+#include "semi_primary/testing/semi_primary_fixture.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using testing::HasSubstr;
@@ -146,4 +146,4 @@ TEST_F(ApplyTroubleTest, ARightThatIsMissingForAWhile) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp

@@ -1,9 +1,9 @@
 // The whole semi-primary in a real PostgreSQL, against a primary that is only a socket and does what none
 // should. After each test the daemon serves as before. Run by run_integration_test.sh.
 #include "common/pg_session.h"
-#include "semi_primary/semi_primary_fixture.h"
+#include "semi_primary/testing/semi_primary_fixture.h"
 
-namespace psp {
+namespace psp::sp {
 namespace {
 
 using testing::HasSubstr;
@@ -170,7 +170,7 @@ TEST_F(SemiPrimaryTest, WelcomeOfAnotherEpochBeginsItAnew) {
   primary_.SendWelcome();
   primary_.AwaitHello();
   primary_.SendWelcome();
-  EXPECT_EQ(primary_.Await(Kind::kRecover).epoch(), 8);
+  EXPECT_EQ(primary_.Await(Kind::kStreamRequest).epoch(), 8);
   const proto::ToPrimary again = primary_.Await(Kind::kCertify);
   EXPECT_EQ(again.epoch(), 8);
   EXPECT_EQ(again.certify().SerializeAsString(), first.SerializeAsString());
@@ -222,7 +222,7 @@ TEST_F(SemiPrimaryTest, GapInTheStreamIsAskedFor) {
   const auto first = Remote(1, 2, 10), second = Remote(2, 2, 20), third = Remote(3, 3, 30);
   primary_.PublishAt(0, {first});
   primary_.PublishAt(2, {third});
-  EXPECT_EQ(primary_.Await(Kind::kRecover).recover().from(), 1);
+  EXPECT_EQ(primary_.Await(Kind::kStreamRequest).stream_request().from(), 1);
   primary_.PublishAt(2, {third});
   primary_.PublishAt(1, {second, third});
   primary_.PublishAt(1, {second, third});
@@ -328,8 +328,8 @@ TEST_F(SemiPrimaryTest, GoodbyeIsSaidAtTheEnd) {
 
 TEST_F(SemiPrimaryTest, CopyThatNobodyAskedForIsDropped) {
   proto::ToSemiPrimary message;
-  message.mutable_snapshot_chunk()->set_snapshot_t(50);
-  message.mutable_snapshot_chunk()->set_last(true);
+  message.mutable_copy_chunk()->set_snapshot_t(50);
+  message.mutable_copy_chunk()->set_last(true);
   primary_.Send(message);
   ExpectAllIsWell();
   EXPECT_EQ(Sql("SELECT FROM item").size(), 5U);
@@ -337,7 +337,7 @@ TEST_F(SemiPrimaryTest, CopyThatNobodyAskedForIsDropped) {
 
 TEST_F(SemiPrimaryTest, DatabaseThatIsNotItsOwnIsRefusedWithWhatToDo) {
   const auto open = [this](const std::string& database, const std::string& name) {
-    const auto opened = StatusWriter(database, false).Open(name, "");
+    const auto opened = Housekeeper(database, false).Claim(name, "");
     return opened.ok() ? std::string() : opened.error().what;
   };
   EXPECT_THAT(open(database_, "one"), HasSubstr("another psp-semi-primary serves this database"));
@@ -378,11 +378,11 @@ TEST_F(SemiPrimaryTest, AnotherDatabaseInThePlaceOfItsOwnIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace psp
+}  // namespace psp::sp
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   psp::StopSignals signals;  // before any thread
-  psp::SemiPrimaryTest::signals_ = &signals;
+  psp::sp::SemiPrimaryTest::signals_ = &signals;
   return RUN_ALL_TESTS();
 }

@@ -2,7 +2,7 @@
 # run_integration_test.sh TEST [ARGUMENT…], to be run by tools/with_postgres.sh: adopts a small database, of which each
 # test gets a copy, and runs the test's binary.
 set -eu
-root=$(dirname "$0")/..
+root=$(dirname "$0")/../..
 psp=$(command -v psp || echo "$root/.venv/bin/psp")
 pg_bin=${PG_BIN:-/usr/lib/postgresql/15/bin}
 

@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "common/pg_binary.h"
-#include "semi_primary/commit_hook/listen_address.h"
-#include "semi_primary/fake_primary.h"
+#include "semi_primary/hook_server/listen_address.h"
 #include "semi_primary/server.h"
+#include "semi_primary/testing/fake_primary.h"
 
-namespace psp {
+namespace psp::sp {
 
 class SemiPrimaryTest : public testing::Test {
  protected:
@@ -37,7 +37,8 @@ class SemiPrimaryTest : public testing::Test {
     const char* dsn = std::getenv("PSP_TEST_DSN");
     const char* dir = std::getenv("PSP_TEST_DIR");
     if (dsn == nullptr || dir == nullptr) {
-      std::cerr << "\n*** SKIPPED: use tools/with_postgres.sh semi_primary/run_integration_test.sh ***\n\n";
+      std::cerr
+          << "\n*** SKIPPED: use tools/with_postgres.sh semi_primary/testing/run_integration_test.sh ***\n\n";
       GTEST_SKIP();
     }
     const std::string number = std::to_string(++databases_);
@@ -77,10 +78,10 @@ class SemiPrimaryTest : public testing::Test {
               Settings::Outcome::kRun);
     const auto address = ParseListenAddress(hook_listen_);
     ASSERT_TRUE(address.ok()) << address.error();
-    status_ = std::make_unique<StatusWriter>(database_, false);
-    const auto identity = status_->Open("one", address->Conninfo());
+    housekeeper_ = std::make_unique<Housekeeper>(database_, false);
+    const auto identity = housekeeper_->Claim("one", address->Conninfo());
     ASSERT_TRUE(identity.ok()) << identity.error().what;
-    server_ = std::make_unique<Server>(settings, *identity, status_.get());
+    server_ = std::make_unique<Server>(settings, *identity, housekeeper_.get());
     const auto started = server_->Start();
     ASSERT_TRUE(started.ok()) << started.error();
     thread_ = std::thread([this] { exit_code_ = server_->Run(*signals_); });
@@ -93,7 +94,7 @@ class SemiPrimaryTest : public testing::Test {
   int Join() {
     thread_.join();
     server_.reset();
-    status_.reset();
+    housekeeper_.reset();
     primary_.ItHasEnded();
     return exit_code_;
   }
@@ -152,7 +153,7 @@ class SemiPrimaryTest : public testing::Test {
     return DecodeByteaText(bytes[0][0].c_str()).value_or("");
   }
 
-  // The status says so; the status writer writes once a second.
+  // The status says so; the housekeeper writes once a second.
   void AwaitState(const std::string& state) {
     const std::int64_t until_us = MonotonicUs() + FakePrimary::kPatienceMs * 1000;
     while (MonotonicUs() < until_us) {
@@ -186,10 +187,10 @@ class SemiPrimaryTest : public testing::Test {
   std::string hook_listen_;
   std::uint32_t table_id_ = 0;
   std::uint32_t guard_id_ = 0;
-  std::unique_ptr<StatusWriter> status_;
+  std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<Server> server_;
   std::thread thread_;
   int exit_code_ = -1;
 };
 
-}  // namespace psp
+}  // namespace psp::sp

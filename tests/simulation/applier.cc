@@ -10,13 +10,13 @@ constexpr std::int64_t kConflictGraceUs = 150'000;
 constexpr std::int64_t kAckIntervalUs = 250'000;
 const PgError kLost{PgReaction::kReconnect, "", "the session is lost"};
 
-TableCatalogPtr SharedCatalog() {
-  static const auto shared = std::make_shared<const TableCatalog>(Catalog());
+sp::TableCatalogPtr SharedCatalog() {
+  static const auto shared = std::make_shared<const sp::TableCatalog>(Catalog());
   return shared;
 }
 
-ApplyCore::Options CoreOptions() {
-  ApplyCore::Options options;
+sp::ApplyCore::Options CoreOptions() {
+  sp::ApplyCore::Options options;
   options.ack_interval_us = kAckIntervalUs;
   options.conflict_grace_us = kConflictGraceUs;
   options.time_of_day = [] { return std::string("now"); };
@@ -32,22 +32,22 @@ class Transaction {
   SpState next;
   bool durable = false;
 
-  void operator()(const InsistOnLocks& /*statement*/) {}
-  void operator()(const ClearTable& clear) {
+  void operator()(const sp::InsistOnLocks& /*statement*/) {}
+  void operator()(const sp::ClearTable& clear) {
     if (scenario_.mutation == Mutation::kCopyIsNotCleared) return;
     std::erase_if(next.rows, [&](const auto& row) { return row.first.table_id == clear.table_id; });
   }
-  void operator()(const DeleteRows& rows) {
+  void operator()(const sp::DeleteRows& rows) {
     BeforeTheEnd();
     for (const RowKey& key : UnpackKeys(rows.table_id, rows.keys)) next.rows.erase(key);
   }
-  void operator()(const WriteRows& rows) {
+  void operator()(const sp::WriteRows& rows) {
     BeforeTheEnd();
     for (const auto& [key, image] : UnpackRows(rows.table_id, rows.rows)) next.Put(key, image);
   }
-  void operator()(const ResolveOwn& /*statement*/) { sim_.Violation("views mode is not simulated"); }
-  void operator()(const ResetSession& /*statement*/) { is_reset_ = true; }
-  void operator()(const EndBatch& end) {
+  void operator()(const sp::ResolveOwn& /*statement*/) { sim_.Violation("views mode is not simulated"); }
+  void operator()(const sp::ResetSession& /*statement*/) { is_reset_ = true; }
+  void operator()(const sp::EndBatch& end) {
     is_reset_ = true;
     durable = end.durable;
     next.watermark = end.upto;
@@ -83,11 +83,11 @@ Applier::Applier(Simulator* sim, const Scenario& scenario, SpDatabase* database,
       scenario_(scenario),
       database_(*database),
       hooks_(std::move(hooks)),
-      core_(CoreOptions(), [this](ApplyEvent event) { Report(std::move(event)); }) {
+      core_(CoreOptions(), [this](sp::ApplyEvent event) { Report(std::move(event)); }) {
   sim_.After(0, alive_, [this] { Next(); });
 }
 
-void Applier::Report(ApplyEvent event) {
+void Applier::Report(sp::ApplyEvent event) {
   report_free_us_ = std::max(report_free_us_, sim_.now_us() + sim_.Between(0, 2'000));
   sim_.At(report_free_us_, alive_, [this, event = std::move(event)] { hooks_.report(event); });
 }
@@ -97,7 +97,7 @@ void Applier::Next() {
   is_asking_ = true;
   request_ = core_.Next(sim_.now_us());
   for (const Note& note : core_.TakeNotes()) sim_.Trace(note.text);
-  std::visit([this](const auto& request) { Do(request); }, ApplyRequest(request_));
+  std::visit([this](const auto& request) { Do(request); }, sp::ApplyRequest(request_));
 }
 
 void Applier::Answered() {
@@ -107,32 +107,32 @@ void Applier::Answered() {
 
 bool Applier::SessionIsBroken() const { return !database_.up() || session_ != database_.incarnation(); }
 
-void Applier::Push(ApplyStep step) {
+void Applier::Push(sp::ApplyStep step) {
   if (scenario_.mutation == Mutation::kJoinedBeforeTheLog) step.complete_t = 0;
   queue_.push_back(std::move(step));
-  if (is_asking_ && !is_taking_ && std::holds_alternative<TakeSteps>(request_)) Take();
+  if (is_asking_ && !is_taking_ && std::holds_alternative<sp::TakeSteps>(request_)) Take();
 }
 
 // What runs in the session ends with it, and an idle session is looked at.
 void Applier::OnPostgresCrash() {
-  if (!is_asking_ || is_taking_ || std::holds_alternative<Pause>(request_)) return;
-  if (std::holds_alternative<ConnectSession>(request_)) return;
+  if (!is_asking_ || is_taking_ || std::holds_alternative<sp::Pause>(request_)) return;
+  if (std::holds_alternative<sp::ConnectSession>(request_)) return;
   work_ = std::make_shared<int>(0);
   Later(0, 0, [this] {
-    if (std::holds_alternative<TakeSteps>(request_)) return Take();
-    std::visit([this](const auto& request) { Do(request); }, ApplyRequest(request_));
+    if (std::holds_alternative<sp::TakeSteps>(request_)) return Take();
+    std::visit([this](const auto& request) { Do(request); }, sp::ApplyRequest(request_));
   });
 }
 
 // The worker is there as soon as PostgreSQL is (README.md).
 void Applier::OnPostgresBack() {
   if (!is_asking_) return;
-  if (std::holds_alternative<Pause>(request_)) {
+  if (std::holds_alternative<sp::Pause>(request_)) {
     work_ = std::make_shared<int>(0);
     core_.OnPaused();
     Answered();
-  } else if (std::holds_alternative<ConnectSession>(request_)) {
-    Do(ConnectSession{});
+  } else if (std::holds_alternative<sp::ConnectSession>(request_)) {
+    Do(sp::ConnectSession{});
   }
 }
 
@@ -141,14 +141,14 @@ void Applier::SetStalled(bool stalled) {
   Next();
 }
 
-void Applier::Do(const ConnectSession& /*request*/) {
+void Applier::Do(const sp::ConnectSession& /*request*/) {
   if (!database_.up()) return;
   session_ = database_.incarnation();
   core_.OnConnected();
   Answered();
 }
 
-void Applier::Do(const ReadPosition& /*request*/) {
+void Applier::Do(const sp::ReadPosition& /*request*/) {
   if (SessionIsBroken()) {
     core_.OnPosition(kLost);
     return Answered();
@@ -158,16 +158,16 @@ void Applier::Do(const ReadPosition& /*request*/) {
   if (scenario_.mutation == Mutation::kLostOwnAreThere) {
     own.insert(database_.applied_before_crash().begin(), database_.applied_before_crash().end());
   }
-  core_.OnPosition(ApplyPosition{true, state.watermark, state.joining, std::move(own), SharedCatalog()});
+  core_.OnPosition(sp::ApplyPosition{true, state.watermark, state.joining, std::move(own), SharedCatalog()});
   Answered();
 }
 
-void Applier::Do(const ReadCatalog& /*request*/) {
-  core_.OnCatalog(SessionIsBroken() ? PgResult<TableCatalogPtr>(kLost) : SharedCatalog());
+void Applier::Do(const sp::ReadCatalog& /*request*/) {
+  core_.OnCatalog(SessionIsBroken() ? PgResult<sp::TableCatalogPtr>(kLost) : SharedCatalog());
   Answered();
 }
 
-void Applier::Do(const TakeSteps& request) {
+void Applier::Do(const sp::TakeSteps& request) {
   if (!queue_.empty()) return Take();
   const std::int64_t wait_us = std::max<std::int64_t>(0, request.until_us - sim_.now_us());
   Later(wait_us, wait_us, [this] { Take(); });
@@ -175,7 +175,7 @@ void Applier::Do(const TakeSteps& request) {
 
 void Applier::Take() {
   work_ = std::make_shared<int>(0);
-  std::vector<ApplyStep> steps;
+  std::vector<sp::ApplyStep> steps;
   for (std::int64_t some = sim_.Between(1, 6); some > 0 && !queue_.empty(); --some) {
     if (queue_.front().copied_rows && !steps.empty()) break;
     steps.push_back(std::move(queue_.front()));
@@ -184,7 +184,7 @@ void Applier::Take() {
   }
   is_taking_ = true;
   taken_.clear();
-  for (const ApplyStep& step : steps) {
+  for (const sp::ApplyStep& step : steps) {
     taken_.insert(taken_.end(), step.transactions.begin(), step.transactions.end());
   }
   Later(50, 2'000, [this, steps = std::move(steps)] {
@@ -194,7 +194,7 @@ void Applier::Take() {
   });
 }
 
-void Applier::Do(const FindMissingProofs& request) {
+void Applier::Do(const sp::FindMissingProofs& request) {
   Later(50, 2'000, [this, own = request.own] {
     std::vector<GlobalT> missing;
     for (const GlobalT global_t : own) {
@@ -206,7 +206,7 @@ void Applier::Do(const FindMissingProofs& request) {
   });
 }
 
-void Applier::Do(const WaitForBackend& request) {
+void Applier::Do(const sp::WaitForBackend& request) {
   Later(500, 2'000, [this, tx_id = request.tx_id] {
     const bool has_ended = scenario_.mutation == Mutation::kNoWaitForOwnBackend ||
                            database_.TryLock(kLockOwner, AdvisoryLock(tx_id));
@@ -216,19 +216,19 @@ void Applier::Do(const WaitForBackend& request) {
   });
 }
 
-void Applier::Do(const ApplyTemporaryRows& /*request*/) { sim_.Violation("views mode is not simulated"); }
+void Applier::Do(const sp::ApplyTemporaryRows& /*request*/) { sim_.Violation("views mode is not simulated"); }
 
-void Applier::Do(const RunStatements& request) {
+void Applier::Do(const sp::RunStatements& request) {
   if (SessionIsBroken()) {
     core_.OnStatements(kLost, sim_.now_us());
     return Answered();
   }
   changes_ = {};
-  for (const ApplyStatement& statement : request.statements) {
-    if (const auto* rows = std::get_if<DeleteRows>(&statement)) {
+  for (const sp::ApplyStatement& statement : request.statements) {
+    if (const auto* rows = std::get_if<sp::DeleteRows>(&statement)) {
       const auto keys = UnpackKeys(rows->table_id, rows->keys);
       changes_.deletes.insert(changes_.deletes.end(), keys.begin(), keys.end());
-    } else if (const auto* written = std::get_if<WriteRows>(&statement)) {
+    } else if (const auto* written = std::get_if<sp::WriteRows>(&statement)) {
       const auto some = UnpackRows(written->table_id, written->rows);
       changes_.upserts.insert(changes_.upserts.end(), some.begin(), some.end());
     }
@@ -250,10 +250,10 @@ void Applier::LockRows() {
     return Later(500, 5'000, [this] { LockRows(); });
   }
   if (scenario_.mutation == Mutation::kWatermarkBeforeRows) {
-    Commit({std::get<RunStatements>(request_).statements.back()});
+    Commit({std::get<sp::RunStatements>(request_).statements.back()});
   }
   Later(200, 5'000, [this] {
-    Commit(std::get<RunStatements>(request_).statements);
+    Commit(std::get<sp::RunStatements>(request_).statements);
     database_.Unlock(kLockOwner);
     // The answer is lost if PostgreSQL crashes now.
     Later(10, 300, [this] {
@@ -263,11 +263,11 @@ void Applier::LockRows() {
   });
 }
 
-void Applier::Commit(const ApplyStatements& statements) {
+void Applier::Commit(const sp::ApplyStatements& statements) {
   Transaction transaction(&sim_, scenario_, *database_.state());
-  for (const ApplyStatement& statement : statements) std::visit(transaction, statement);
+  for (const sp::ApplyStatement& statement : statements) std::visit(transaction, statement);
   transaction.Check();
-  for (const ApplyTransaction& one : taken_) {
+  for (const sp::ApplyTransaction& one : taken_) {
     if (one.global_t <= transaction.next.watermark) database_.NoteBrought(one.global_t, one.tx_id);
   }
   sim_.Trace("apply: W is ", transaction.next.watermark);
@@ -275,18 +275,18 @@ void Applier::Commit(const ApplyStatements& statements) {
   if (transaction.durable && scenario_.mutation != Mutation::kAckBeforeDurable) database_.Flush();
 }
 
-void Applier::Do(const LookAlive& /*request*/) {
+void Applier::Do(const sp::LookAlive& /*request*/) {
   core_.OnLookAlive(SessionIsBroken() ? PgResult<Done>(kLost) : Done{});
   Answered();
 }
 
-void Applier::Do(const Pause& request) {
+void Applier::Do(const sp::Pause& request) {
   Later(request.ms * 1000, request.ms * 1000, [this] {
     core_.OnPaused();
     Answered();
   });
 }
 
-void Applier::Do(const EndWorker& /*request*/) { sim_.Violation("the apply worker ends"); }
+void Applier::Do(const sp::EndWorker& /*request*/) { sim_.Violation("the apply worker ends"); }
 
 }  // namespace psp::simulation

@@ -10,7 +10,7 @@ void CheckReports(Simulator* sim, const History& history, const PrimaryDatabase&
   for (const auto& [tx_id, record] : history) {
     const auto any_lost = lost.lower_bound({tx_id, 0});
     const bool was_lost = any_lost != lost.end() && any_lost->first == tx_id;
-    const Verdict* verdict = primary.DecisionOf(tx_id);
+    const primary::Verdict* verdict = primary.DecisionOf(tx_id);
     const GlobalT global_t = verdict == nullptr ? 0 : verdict->global_t;
     if (record.report == Report::kCommitted && record.reported_t != global_t &&
         !lost.contains({tx_id, record.reported_t})) {

@@ -169,7 +169,7 @@ bool Client::IsTaken(std::int64_t value, const std::set<RowKey>& but_by) const {
   return false;
 }
 
-WriteSetPtr Client::MakeWriteSet() const {
+sp::WriteSetPtr Client::MakeWriteSet() const {
   auto write_set = std::make_shared<proto::WriteSet>();
   write_set->set_catalog_version(Catalog().version);
   for (const auto& [key, image] : open_->writes) {
@@ -193,7 +193,7 @@ void Client::Commit() {
   open_->at_commit = true;
   SpDatabase& database = node_.database();
   database.TryLock(number_, AdvisoryLock(open_->tx_id));
-  Submission submission;
+  sp::Submission submission;
   submission.tx_id = open_->tx_id;
   submission.snapshot = open_->repeatable_read ? open_->begin->Snapshot() : database.state()->Snapshot();
   submission.write_set = MakeWriteSet();
@@ -224,7 +224,7 @@ void Client::OnDecision(const Done& decision) {
     // Its locks go when PostgreSQL has noticed.
     return End(Report::kUnknown);
   }
-  const GlobalT global_t = std::get<Submissions::Committed>(decision).global_t;
+  const GlobalT global_t = std::get<sp::Committed>(decision).global_t;
   const std::int64_t delay_us = sim_.Chance(5) ? sim_.Between(1'000, 100'000) : sim_.Between(20, 1'000);
   sim_.After(delay_us, open_, [this, global_t] { EndCommitted(global_t); });
 }
@@ -273,9 +273,9 @@ void Client::Retire() {
 void Client::AskOutcome(const TxId& tx_id) {
   if (retired_) return;
   const auto again = [this, tx_id] { AskOutcome(tx_id); };
-  const Ticket ticket = node_.AskOutcome(tx_id, [this, tx_id, again](const Done& done) {
+  const sp::Ticket ticket = node_.AskOutcome(tx_id, [this, tx_id, again](const Done& done) {
     if (retired_) return;
-    if (const auto* outcome = std::get_if<Submissions::Outcome>(&done)) {
+    if (const auto* outcome = std::get_if<sp::Outcome>(&done)) {
       history_[tx_id].outcome = outcome->committed;
       --open_questions_;
     } else {

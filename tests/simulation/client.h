@@ -44,12 +44,12 @@ class Client {
     std::size_t next = 0;
     std::int64_t blocked_since_us = 0;
     bool at_commit = false;
-    Ticket ticket = 0;
+    sp::Ticket ticket = 0;
     std::map<RowKey, std::optional<std::string>> writes;  // nothing: deleted
     std::set<RowKey> guards;
     std::vector<RowKey> increments;
   };
-  using Done = std::variant<Submissions::Committed, Submissions::Outcome, UserError>;
+  using Done = std::variant<sp::Committed, sp::Outcome, UserError>;
 
   void Later(std::int64_t low_us, std::int64_t high_us, void (Client::*step)());
   void Begin();
@@ -62,7 +62,7 @@ class Client {
   std::optional<std::string> Visible(const RowKey& key) const;
   bool IsTaken(std::int64_t value, const std::set<RowKey>& but_by) const;
   void Commit();
-  WriteSetPtr MakeWriteSet() const;
+  sp::WriteSetPtr MakeWriteSet() const;
   void OnDecision(const Done& decision);
   void EndCommitted(GlobalT global_t);
   void End(Report report);

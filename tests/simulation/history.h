@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "semi_primary/submit/conflict_check.h"
+#include "semi_primary/submit/local_certification.h"
 
 namespace psp::simulation {
 
@@ -21,8 +21,8 @@ using Lost = std::set<std::pair<TxId, GlobalT>>;
 // A transaction whose COMMIT was sent to a daemon.
 struct TxRecord {
   SpId sp_id = 0;
-  SnapshotView snapshot;
-  WriteSetPtr write_set;
+  sp::Snapshot snapshot;
+  sp::WriteSetPtr write_set;
   std::vector<RowKey> increments;  // counters, once for each time
   Report report = Report::kNothing;
   GlobalT reported_t = 0;

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::int64_t kTickUs = 50'000;
 
-PrimaryCore::Options CoreOptions(const Scenario& scenario) {
-  PrimaryCore::Options options;
+primary::Core::Options CoreOptions(const Scenario& scenario) {
+  primary::Core::Options options;
   options.heartbeat_interval_ms = 150;
   options.heartbeat_timeout_us = kHeartbeatTimeoutUs;
   options.housekeeping_interval_us = scenario.housekeeping_interval_us;
@@ -56,7 +56,7 @@ void PrimaryDaemon::OnMessage(const std::string& route, const std::string& bytes
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at the primary");
   NoteMessage(route, message);
   core_.OnMessage(route, &message, sim_.now_us());
-  Carry();
+  CarryOutActions();
   Dispatch();
 }
 
@@ -66,12 +66,11 @@ void PrimaryDaemon::NoteMessage(const std::string& route, const proto::ToPrimary
   if (route != stream.route || message.epoch() != epoch_) return;  // it changes nothing
   if (message.has_ack()) stream.applied_t = std::max(stream.applied_t, message.ack().watermark());
   if (message.has_heartbeat()) stream.applied_t = std::max(stream.applied_t, message.heartbeat().applied());
-  if (!message.has_recover()) return;
-  const proto::Recover& recover = message.recover();
-  sim_.Trace("primary: SP ", sp_id, " recovers from ", recover.from(),
-             recover.whole_table() ? " with the whole table" : "");
-  stream = {route, recover.whole_table() ? Stream::Phase::kCopy : Stream::Phase::kLog, recover.from(), 0, 0,
-            0};
+  if (!message.has_stream_request()) return;
+  const proto::StreamRequest& request = message.stream_request();
+  sim_.Trace("primary: SP ", sp_id, " streams from ", request.from(),
+             request.with_copy() ? " with a copy" : "");
+  stream = {route, request.with_copy() ? Stream::Phase::kCopy : Stream::Phase::kLog, request.from(), 0, 0, 0};
 }
 
 void PrimaryDaemon::Dispatch() {
@@ -82,9 +81,9 @@ void PrimaryDaemon::Dispatch() {
   }
 }
 
-void PrimaryDaemon::RunBatch(const Batch& batch) {
+void PrimaryDaemon::RunBatch(const primary::Batch& batch) {
   running_[batch.batch_id] = batch;
-  for (const BatchItem& item : batch.items) {
+  for (const primary::BatchItem& item : batch.items) {
     if (item.global_t == 0) continue;
     for (const proto::Row& row : item.request->rows.rows()) {
       if (!running_keys_.insert({row.table_id(), row.key()}).second) {
@@ -93,8 +92,8 @@ void PrimaryDaemon::RunBatch(const Batch& batch) {
     }
   }
   if (scenario_.mutation == Mutation::kDecisionBeforeDurable) {
-    std::vector<Verdict> promised;
-    for (const BatchItem& item : batch.items)
+    std::vector<primary::Verdict> promised;
+    for (const primary::BatchItem& item : batch.items)
       promised.push_back({item.global_t, std::nullopt, item.abort_reason});
     const std::int64_t delay_us = sim_.Between(100, 1'000);
     sim_.After(delay_us, alive_, [this, promised, id = batch.batch_id] { OnBatchResult({id, promised}); });
@@ -105,13 +104,13 @@ void PrimaryDaemon::RunBatch(const Batch& batch) {
 }
 
 void PrimaryDaemon::CommitBatch(std::uint64_t batch_id) {
-  const Batch batch = running_.at(batch_id);
+  const primary::Batch batch = running_.at(batch_id);
   const bool connection_lost = sim_.Chance(5);
   if (connection_lost && sim_.Chance(50)) {  // before the commit
     sim_.After(sim_.Between(1'000, 50'000), alive_, [this, batch_id] { CommitBatch(batch_id); });
     return;
   }
-  BatchResult result{batch_id, database_.Decide(batch)};
+  primary::BatchResult result{batch_id, database_.Decide(batch)};
   if (connection_lost) {  // in doubt: asked again, and psp.tx_log knows
     sim_.After(sim_.Between(1'000, 50'000), alive_, [this, batch_id] { CommitBatch(batch_id); });
     return;
@@ -119,31 +118,31 @@ void PrimaryDaemon::CommitBatch(std::uint64_t batch_id) {
   sim_.After(sim_.Between(10, 200), alive_, [this, result = std::move(result)] { OnBatchResult(result); });
 }
 
-void PrimaryDaemon::OnBatchResult(const BatchResult& result) {
-  for (const BatchItem& item : running_.at(result.batch_id).items) {
+void PrimaryDaemon::OnBatchResult(const primary::BatchResult& result) {
+  for (const primary::BatchItem& item : running_.at(result.batch_id).items) {
     if (item.global_t == 0) continue;
     for (const proto::Row& row : item.request->rows.rows()) running_keys_.erase({row.table_id(), row.key()});
   }
   running_.erase(result.batch_id);
-  const Scheduler::Finished finished = core_.Finish(result);
-  for (const Scheduler::Decided& one : finished.decided) {
+  const primary::Scheduler::Finished finished = core_.Finish(result);
+  for (const primary::Scheduler::Decided& one : finished.decided) {
     sim_.Trace("primary: ", one.tx_id.ToText(), " of SP ", one.sp_id, " gets ", one.verdict.global_t);
     told_.insert(one.tx_id);
   }
   Dispatch();
-  core_.Tell(finished);
-  Carry();
+  core_.AnnounceDecisions(finished);
+  CarryOutActions();
 }
 
-void PrimaryDaemon::Carry() {
-  const PrimaryCore::Actions actions = core_.TakeActions();
-  for (const PrimaryCore::Send& send : actions.sends) {
+void PrimaryDaemon::CarryOutActions() {
+  const primary::Core::Actions actions = core_.TakeActions();
+  for (const primary::Core::Send& send : actions.sends) {
     CheckSend(send);
     if (!network_.SendToSp(send.route, send.bytes)) core_.OnUnreachable(send);
   }
-  for (const ReadLog& work : actions.log_reads) Read(work);
-  for (const ReadTable& work : actions.table_reads) Read(work);
-  for (const HouseWork& work : actions.house_works) {
+  for (const primary::ReadLog& work : actions.log_reads) Read(work);
+  for (const primary::ReadCopy& work : actions.copy_reads) Read(work);
+  for (const primary::HouseWork& work : actions.house_works) {
     if (sim_.Chance(5)) {
       core_.OnHouseWorkRefused(work);
     } else {
@@ -154,42 +153,42 @@ void PrimaryDaemon::Carry() {
 }
 
 // What a statement reads, and when its result comes, are two moments.
-void PrimaryDaemon::Read(const ReadLog& work) {
+void PrimaryDaemon::Read(const primary::ReadLog& work) {
   sim_.After(sim_.Between(50, 3'000), alive_, [this, work] {
     sim_.After(sim_.Between(50, 3'000), alive_, [this, chunk = database_.Read(work)] {
       core_.OnLogChunk(chunk);
-      Carry();
+      CarryOutActions();
     });
   });
 }
 
-void PrimaryDaemon::Read(const ReadTable& work) {
+void PrimaryDaemon::Read(const primary::ReadCopy& work) {
   sim_.After(sim_.Between(50, 3'000), alive_, [this, work] {
     sim_.After(sim_.Between(50, 3'000), alive_, [this, chunk = database_.Read(epoch_, work)] {
-      core_.OnTableChunk(chunk);
-      Carry();
+      core_.OnCopyChunk(chunk);
+      CarryOutActions();
     });
   });
 }
 
-void PrimaryDaemon::KeepHouse(const HouseWork& work) {
+void PrimaryDaemon::KeepHouse(const primary::HouseWork& work) {
   house_free_us_ = std::max(house_free_us_, sim_.now_us()) + sim_.Between(200, 5'000);
   sim_.At(house_free_us_, alive_, [this, work] {
     sim_.After(50, alive_, [this, report = database_.Keep(work)] {
       core_.OnHouseReport(report, sim_.now_us());
-      Carry();
+      CarryOutActions();
     });
   });
 }
 
-void PrimaryDaemon::CheckSend(const PrimaryCore::Send& send) {
+void PrimaryDaemon::CheckSend(const primary::Core::Send& send) {
   proto::ToSemiPrimary message;
   if (!message.ParseFromString(send.bytes) || message.epoch() != epoch_) {
     return sim_.Violation("SP ", send.sp_id, " is sent something malformed or of another epoch");
   }
   if (message.has_welcome() && !message.welcome().say_hello()) streams_[send.sp_id] = {.route = send.route};
   if (message.has_replicate()) CheckReplicate(send.sp_id, message.replicate());
-  if (message.has_snapshot_chunk()) CheckCopy(send.sp_id, message.snapshot_chunk());
+  if (message.has_copy_chunk()) CheckCopy(send.sp_id, message.copy_chunk());
 }
 
 // The stream's chain, and each decision before the marker of its transaction.
@@ -215,7 +214,7 @@ void PrimaryDaemon::CheckReplicate(SpId sp_id, const proto::Replicate& replicate
 }
 
 // The copy's parts follow one another, all as of one moment, and then comes the log from there.
-void PrimaryDaemon::CheckCopy(SpId sp_id, const proto::SnapshotChunk& chunk) {
+void PrimaryDaemon::CheckCopy(SpId sp_id, const proto::CopyChunk& chunk) {
   Stream& stream = streams_[sp_id];
   if (stream.rows_done == 0) stream.snapshot_t = chunk.snapshot_t();
   if (stream.phase != Stream::Phase::kCopy || chunk.snapshot_t() != stream.snapshot_t ||
@@ -230,7 +229,7 @@ void PrimaryDaemon::CheckCopy(SpId sp_id, const proto::SnapshotChunk& chunk) {
 
 void PrimaryDaemon::Tick() {
   core_.OnTime(sim_.now_us());
-  Carry();
+  CarryOutActions();
   Dispatch();
   sim_.After(std::min(kTickUs, scenario_.housekeeping_interval_us), alive_, [this] { Tick(); });
 }

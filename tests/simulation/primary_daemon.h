@@ -1,5 +1,5 @@
 // The primary's daemon: the real core, with fakes for what primary/server.cc joins it to: executors,
-// recoverer and housekeeper that answer after a while. Destroying it is a crash.
+// catch-up reader and housekeeper that answer after a while. Destroying it is a crash.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "primary/core.h"
+#include "primary/core/core.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/primary_database.h"
 
@@ -41,16 +41,16 @@ class PrimaryDaemon {
   void NoteMessage(const std::string& route, const proto::ToPrimary& message);
 
   void Dispatch();
-  void RunBatch(const Batch& batch);
+  void RunBatch(const primary::Batch& batch);
   void CommitBatch(std::uint64_t batch_id);
-  void OnBatchResult(const BatchResult& result);
-  void Carry();
-  void Read(const ReadLog& work);
-  void Read(const ReadTable& work);
-  void KeepHouse(const HouseWork& work);
-  void CheckSend(const PrimaryCore::Send& send);
+  void OnBatchResult(const primary::BatchResult& result);
+  void CarryOutActions();
+  void Read(const primary::ReadLog& work);
+  void Read(const primary::ReadCopy& work);
+  void KeepHouse(const primary::HouseWork& work);
+  void CheckSend(const primary::Core::Send& send);
   void CheckReplicate(SpId sp_id, const proto::Replicate& replicate);
-  void CheckCopy(SpId sp_id, const proto::SnapshotChunk& chunk);
+  void CheckCopy(SpId sp_id, const proto::CopyChunk& chunk);
   void Tick();
 
   Simulator& sim_;
@@ -58,8 +58,8 @@ class PrimaryDaemon {
   PrimaryDatabase& database_;
   Network& network_;
   const Epoch epoch_;
-  PrimaryCore core_;
-  std::map<std::uint64_t, Batch> running_;
+  primary::Core core_;
+  std::map<std::uint64_t, primary::Batch> running_;
   std::set<RowKey> running_keys_;
   std::map<SpId, Stream> streams_;
   std::set<TxId> told_;             // decided by this daemon

@@ -46,8 +46,8 @@ Commits PrimaryDatabase::kept() const {
   return kept;
 }
 
-std::vector<RegistryRow> PrimaryDatabase::Registry() const {
-  std::vector<RegistryRow> registry;
+std::vector<primary::RegistryRow> PrimaryDatabase::Registry() const {
+  std::vector<primary::RegistryRow> registry;
   for (const auto& [sp_id, acked_t] : acked_) {
     const auto join = joins_.find(sp_id);
     registry.push_back({sp_id, "sp" + std::to_string(sp_id), false, acked_t,
@@ -56,21 +56,22 @@ std::vector<RegistryRow> PrimaryDatabase::Registry() const {
   return registry;
 }
 
-std::optional<LostKey> PrimaryDatabase::LostOn(const RowKey& key, const CertifyRequest& request) const {
+std::optional<Conflict> PrimaryDatabase::LostOn(const RowKey& key,
+                                                const primary::CertifyRequest& request) const {
   const auto found = data_.find(key);
   if (mutation_ == Mutation::kNoConflictCheck) return std::nullopt;
   if (found == data_.end()) {
     if (collected_t_ <= request.watermark || mutation_ == Mutation::kCollectedKeysAreNew) return std::nullopt;
-    return LostKey{key.table_id, key.key, collected_t_, 0};
+    return Conflict{key, collected_t_, 0};
   }
   const GlobalT last_t = found->second.global_t;
   if (last_t <= request.watermark || std::ranges::find(request.seen, last_t) != request.seen.end()) {
     return std::nullopt;
   }
-  return LostKey{key.table_id, key.key, last_t, found->second.sp_id};
+  return Conflict{key, last_t, found->second.sp_id};
 }
 
-std::optional<LostKey> PrimaryDatabase::Lost(const BatchItem& item) const {
+std::optional<Conflict> PrimaryDatabase::Lost(const primary::BatchItem& item) const {
   if (item.lost_on) return LostOn(*item.lost_on, *item.request);
   if (item.global_t == 0) return std::nullopt;
   for (const proto::Row& row : item.request->rows.rows()) {
@@ -79,8 +80,8 @@ std::optional<LostKey> PrimaryDatabase::Lost(const BatchItem& item) const {
   return std::nullopt;
 }
 
-void PrimaryDatabase::Write(const BatchItem& item) {
-  const CertifyRequest& request = *item.request;
+void PrimaryDatabase::Write(const primary::BatchItem& item) {
+  const primary::CertifyRequest& request = *item.request;
   for (const proto::Row& row : request.rows.rows()) {
     data_[{row.table_id(), row.key()}] = {item.global_t, request.sp_id, !row.has_image(), row.image()};
   }
@@ -88,12 +89,12 @@ void PrimaryDatabase::Write(const BatchItem& item) {
   committed_[item.global_t] = request.tx_id;
 }
 
-std::vector<Verdict> PrimaryDatabase::Decide(const Batch& batch) {
-  std::vector<Verdict> verdicts;
+std::vector<primary::Verdict> PrimaryDatabase::Decide(const primary::Batch& batch) {
+  std::vector<primary::Verdict> verdicts;
   if (batch.numbers.last_t > 0) decided_.push_back(batch.numbers);
-  for (const BatchItem& item : batch.items) {
+  for (const primary::BatchItem& item : batch.items) {
     const auto known = tx_log_.find(item.request->tx_id);
-    Verdict verdict{item.global_t, std::nullopt, item.abort_reason};
+    primary::Verdict verdict{item.global_t, std::nullopt, item.abort_reason};
     if (known != tx_log_.end()) {
       verdict = known->second;
     } else {
@@ -106,28 +107,28 @@ std::vector<Verdict> PrimaryDatabase::Decide(const Batch& batch) {
   return verdicts;
 }
 
-const Verdict* PrimaryDatabase::DecisionOf(const TxId& tx_id) const {
+const primary::Verdict* PrimaryDatabase::DecisionOf(const TxId& tx_id) const {
   const auto found = tx_log_.find(tx_id);
   return found == tx_log_.end() ? nullptr : &found->second;
 }
 
-LogChunk PrimaryDatabase::Read(const ReadLog& work) const {
-  LogChunk chunk{work.sp_id, work.stream_id, truncated_t_ > work.from_t, work.upto_t, {}};
+primary::LogChunk PrimaryDatabase::Read(const primary::ReadLog& work) const {
+  primary::LogChunk chunk{work.sp_id, work.stream_id, truncated_t_ > work.from_t, work.upto_t, {}};
   std::size_t bytes_before = 0;
   for (auto entry = log_.upper_bound(work.from_t); entry != log_.end() && entry->first <= work.upto_t;
        ++entry) {
     if (bytes_before >= work.bytes_max) break;
     const LogEntry& one = entry->second;
     bytes_before += one.write_set.size();
-    chunk.transactions.push_back(Encode(entry->first, one.tx_id, one.sp_id, 0, one.write_set));
+    chunk.transactions.push_back(primary::Encode(entry->first, one.tx_id, one.sp_id, 0, one.write_set));
   }
   if (!chunk.transactions.empty()) chunk.read_t = chunk.transactions.back()->global_t;
   return chunk;
 }
 
 // As in sql/primary/daemon/table_chunk.sql.
-TableChunk PrimaryDatabase::Read(Epoch epoch, const ReadTable& work) const {
-  proto::SnapshotChunk rows;
+primary::EncodedCopyChunk PrimaryDatabase::Read(Epoch epoch, const primary::ReadCopy& work) const {
+  proto::CopyChunk rows;
   std::size_t bytes_before = 0;
   for (auto entry = data_.upper_bound(work.after); entry != data_.end(); ++entry) {
     const auto& [key, row] = *entry;
@@ -140,7 +141,8 @@ TableChunk PrimaryDatabase::Read(Epoch epoch, const ReadTable& work) const {
     one->set_key(key.key);
     one->set_image(row.image);
   }
-  return EncodeTableChunk(epoch, work, std::move(rows), static_cast<std::int64_t>(data_.size()), closed_t());
+  return primary::EncodeCopyChunk(epoch, work, std::move(rows), static_cast<std::int64_t>(data_.size()),
+                                  closed_t());
 }
 
 void PrimaryDatabase::Release(SpId sp_id) {
@@ -148,7 +150,7 @@ void PrimaryDatabase::Release(SpId sp_id) {
   joins_.erase(sp_id);
 }
 
-HouseReport PrimaryDatabase::Keep(const HouseWork& work) {
+primary::HouseReport PrimaryDatabase::Keep(const primary::HouseWork& work) {
   for (const auto& [sp_id, snapshot_t] : work.joins) joins_[sp_id] = snapshot_t;
   for (const auto& [sp_id, acked_t] : work.acks) {
     acked_[sp_id] = std::max(acked_[sp_id], acked_t);

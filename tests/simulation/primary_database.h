@@ -36,7 +36,7 @@ class PrimaryDatabase {
   explicit PrimaryDatabase(const Scenario& scenario);
 
   // One batch: duplicates, conflicts, winners, decisions, log.
-  std::vector<Verdict> Decide(const Batch& batch);
+  std::vector<primary::Verdict> Decide(const primary::Batch& batch);
 
   // `history`: what this start draws.
   Epoch BeginEpoch(const std::string& history);
@@ -45,11 +45,11 @@ class PrimaryDatabase {
   GlobalT closed_t() const;
   GlobalT unbroken_t() const { return UnbrokenUpTo(settled_t_, decided_); }
   GlobalT truncated_t() const { return truncated_t_; }
-  std::vector<RegistryRow> Registry() const;
+  std::vector<primary::RegistryRow> Registry() const;
   KnownTables Tables() const { return {1, {1, 2, 3}}; }
-  LogChunk Read(const ReadLog& work) const;
-  TableChunk Read(Epoch epoch, const ReadTable& work) const;
-  HouseReport Keep(const HouseWork& work);
+  primary::LogChunk Read(const primary::ReadLog& work) const;
+  primary::EncodedCopyChunk Read(Epoch epoch, const primary::ReadCopy& work) const;
+  primary::HouseReport Keep(const primary::HouseWork& work);
 
   // A new SP, which will join.
   void Register(SpId sp_id) { acked_[sp_id] = -1; }
@@ -58,13 +58,13 @@ class PrimaryDatabase {
 
   // For the checks: all that was ever committed and decided, and the rows now.
   const std::map<GlobalT, TxId>& committed() const { return committed_; }
-  const Verdict* DecisionOf(const TxId& tx_id) const;
+  const primary::Verdict* DecisionOf(const TxId& tx_id) const;
   const std::map<RowKey, Row>& data() const { return data_; }
 
  private:
-  std::optional<LostKey> Lost(const BatchItem& item) const;
-  std::optional<LostKey> LostOn(const RowKey& key, const CertifyRequest& request) const;
-  void Write(const BatchItem& item);
+  std::optional<Conflict> Lost(const primary::BatchItem& item) const;
+  std::optional<Conflict> LostOn(const RowKey& key, const primary::CertifyRequest& request) const;
+  void Write(const primary::BatchItem& item);
   void Truncate();
   bool Collect();
 
@@ -79,7 +79,7 @@ class PrimaryDatabase {
   std::map<SpId, GlobalT> acked_;
   std::map<SpId, GlobalT> joins_;  // join_t, where it is not null
   std::map<RowKey, Row> data_;
-  std::map<TxId, Verdict> tx_log_;
+  std::map<TxId, primary::Verdict> tx_log_;
   std::map<GlobalT, LogEntry> log_;
   std::map<GlobalT, TxId> committed_;
 };

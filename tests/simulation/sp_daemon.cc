@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::int64_t kTickUs = 50'000;
 
-SemiPrimaryCore::Options CoreOptions(SpId sp_id, std::uint64_t incarnation, const SpDatabase& database) {
+sp::Core::Options CoreOptions(SpId sp_id, std::uint64_t incarnation, const SpDatabase& database) {
   const SpState& state = *database.state();
-  SemiPrimaryCore::Options options;
+  sp::Core::Options options;
   options.cluster_id = kClusterId;
   options.sp_id = sp_id;
   options.name = "sp" + std::to_string(sp_id);
@@ -38,9 +38,9 @@ SpDaemon::SpDaemon(Simulator* sim, const Scenario& scenario, SpId sp_id, SpDatab
       hooks_(std::move(hooks)),
       core_(CoreOptions(sp_id, sim->Number(), *database)),
       applier_(sim, scenario, database,
-               {[this](const ApplyEvent& event) {
+               {[this](const sp::ApplyEvent& event) {
                   core_.OnApplyEvent(event, sim_.now_us());
-                  Carry();
+                  CarryOutActions();
                 },
                 hooks_.end_blocker}) {
   network_.to_sp[sp_id] = [this](Network::Link link, const std::string& bytes) { OnMessage(link, bytes); };
@@ -57,19 +57,19 @@ SpDaemon::~SpDaemon() {
   if (link_ != 0) network_.Close(link_);
 }
 
-void SpDaemon::Submit(const Submission& submission) {
+void SpDaemon::Submit(const sp::Submission& submission) {
   core_.Submit(submission, sim_.now_us());
-  Carry();
+  CarryOutActions();
 }
 
-void SpDaemon::AskOutcome(Ticket ticket, const TxId& tx_id) {
+void SpDaemon::AskOutcome(sp::Ticket ticket, const TxId& tx_id) {
   core_.AskOutcome(ticket, tx_id, sim_.now_us());
-  Carry();
+  CarryOutActions();
 }
 
-void SpDaemon::BackendGone(Ticket ticket) {
+void SpDaemon::BackendGone(sp::Ticket ticket) {
   core_.BackendGone(ticket);
-  Carry();
+  CarryOutActions();
 }
 
 bool SpDaemon::Drained(GlobalT closed_t) const {
@@ -86,7 +86,7 @@ void SpDaemon::OnMessage(Network::Link link, const std::string& bytes) {
   proto::ToSemiPrimary message;
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at SP ", sp_id_);
   core_.OnMessage(message, sim_.now_us());
-  Carry();
+  CarryOutActions();
   if (!core_.fatal()) return;
   is_refused_ = true;
   sim_.After(100, alive_, [this] { hooks_.refused(core_.Status(sim_.now_us()).last_error); });
@@ -96,20 +96,20 @@ void SpDaemon::Tick() {
   if (is_refused_) return;  // it ends
   if (link_ == 0) link_ = network_.Connect(sp_id_);
   core_.OnTime(sim_.now_us());
-  Carry();
+  CarryOutActions();
   NoteStatus();
   sim_.After(kTickUs, alive_, [this] { Tick(); });
 }
 
-// As the status writer does: what is told from before a crash says nothing of after it.
+// As the housekeeper does: what is told from before a crash says nothing of after it.
 void SpDaemon::NoteStatus() {
-  const DaemonStatus status = core_.Status(sim_.now_us());
+  const sp::DaemonStatus status = core_.Status(sim_.now_us());
   if (!database_.up() || !sim_.Chance(20)) return;
   database_.NoteStatus(status.lacks_own || status.generation < sure_from_generation_);
   last_generation_ = status.generation;
 }
 
-// As the status writer does: newer ones take the place of those that wait.
+// As the housekeeper does: newer ones take the place of those that wait.
 void SpDaemon::SaveEpochs() {
   sim_.After(sim_.Between(200, 20'000), alive_, [this] {
     if (!unsaved_) return;
@@ -121,13 +121,13 @@ void SpDaemon::SaveEpochs() {
       database_.Commit(std::move(next));
       database_.Flush();
     }
-    core_.OnApplyEvent(EpochsSaved{epochs}, sim_.now_us());
-    Carry();
+    core_.OnApplyEvent(sp::EpochsSaved{epochs}, sim_.now_us());
+    CarryOutActions();
   });
 }
 
-void SpDaemon::Carry() {
-  SemiPrimaryCore::Actions actions = core_.TakeActions();
+void SpDaemon::CarryOutActions() {
+  sp::Core::Actions actions = core_.TakeActions();
   if (actions.reconnect) {
     if (link_ != 0) network_.Close(link_);
     link_ = network_.Connect(sp_id_);
@@ -137,8 +137,8 @@ void SpDaemon::Carry() {
     const bool twice = message.has_certify() && sim_.Chance(3);
     for (int i = 0; i < (twice ? 2 : 1); ++i) network_.SendToPrimary(link_, message.SerializeAsString());
   }
-  for (const Submissions::Reply& reply : actions.replies) hooks_.reply(reply);
-  for (ApplyStep& step : actions.steps) applier_.Push(std::move(step));
+  for (const sp::CommitReply& reply : actions.replies) hooks_.reply(reply);
+  for (sp::ApplyStep& step : actions.steps) applier_.Push(std::move(step));
   if (actions.save_epochs) {
     unsaved_ = std::move(actions.save_epochs);
     SaveEpochs();

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "semi_primary/core.h"
+#include "semi_primary/core/core.h"
 #include "tests/simulation/applier.h"
 #include "tests/simulation/network.h"
 
@@ -16,7 +16,7 @@ namespace psp::simulation {
 class SpDaemon {
  public:
   struct Hooks {
-    std::function<void(const Submissions::Reply&)> reply;
+    std::function<void(const sp::CommitReply&)> reply;
     std::function<void(SpDatabase::LockOwner)> end_blocker;
     std::function<void(const std::string&)> refused;  // for good; called once, soon after
   };
@@ -26,9 +26,9 @@ class SpDaemon {
   ~SpDaemon();
 
   // From backends.
-  void Submit(const Submission& submission);
-  void AskOutcome(Ticket ticket, const TxId& tx_id);
-  void BackendGone(Ticket ticket);
+  void Submit(const sp::Submission& submission);
+  void AskOutcome(sp::Ticket ticket, const TxId& tx_id);
+  void BackendGone(sp::Ticket ticket);
 
   void OnPostgresCrash() {
     sure_from_generation_ = last_generation_ + 1;
@@ -46,7 +46,7 @@ class SpDaemon {
   void Tick();
   void SaveEpochs();
   void NoteStatus();
-  void Carry();
+  void CarryOutActions();
 
   Simulator& sim_;
   const Scenario& scenario_;
@@ -56,7 +56,7 @@ class SpDaemon {
   const Hooks hooks_;
   std::uint64_t last_generation_ = 0;
   std::uint64_t sure_from_generation_ = 0;
-  SemiPrimaryCore core_;
+  sp::Core core_;
   Applier applier_;
   Network::Link link_ = 0;
   bool is_refused_ = false;

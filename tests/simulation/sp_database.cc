@@ -7,8 +7,8 @@ namespace psp::simulation {
 
 constexpr std::int64_t kFlushUs = 400'000;
 
-SnapshotView SpState::Snapshot() const {
-  SnapshotView snapshot{watermark, {}};
+sp::Snapshot SpState::Snapshot() const {
+  sp::Snapshot snapshot{watermark, {}};
   for (const auto& [global_t, tx_id] : applied) {
     if (global_t > watermark) snapshot.seen.push_back(global_t);
   }

@@ -11,7 +11,7 @@
 
 #include "common/epochs.h"
 #include "common/ids.h"
-#include "semi_primary/submit/conflict_check.h"
+#include "semi_primary/submit/local_certification.h"
 #include "tests/simulation/simulator.h"
 
 namespace psp::simulation {
@@ -29,7 +29,7 @@ struct SpState {
   EpochStarts epochs;
   std::uint64_t versions = 0;
 
-  SnapshotView Snapshot() const;
+  sp::Snapshot Snapshot() const;
   void Put(const RowKey& key, const std::string& image) { rows[key] = {image, ++versions}; }
   // The row's version; 0: there is none.
   std::uint64_t VersionOf(const RowKey& key) const;

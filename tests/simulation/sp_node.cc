@@ -17,7 +17,7 @@ void SpNode::ToDaemon(std::function<void(SpDaemon&)> request) {
   sim_.At(requests_free_us_, daemon_, [this, request = std::move(request)] { request(*daemon_); });
 }
 
-Ticket SpNode::Commit(Submission submission, Answer answer) {
+sp::Ticket SpNode::Commit(sp::Submission submission, Answer answer) {
   if (!daemon_) return 0;
   submission.ticket = ++last_ticket_;
   answers_[submission.ticket] = std::move(answer);
@@ -25,23 +25,22 @@ Ticket SpNode::Commit(Submission submission, Answer answer) {
   return last_ticket_;
 }
 
-Ticket SpNode::AskOutcome(const TxId& tx_id, Answer answer) {
+sp::Ticket SpNode::AskOutcome(const TxId& tx_id, Answer answer) {
   if (!daemon_) return 0;
-  const Ticket ticket = ++last_ticket_;
+  const sp::Ticket ticket = ++last_ticket_;
   answers_[ticket] = std::move(answer);
   ToDaemon([ticket, tx_id](SpDaemon& daemon) { daemon.AskOutcome(ticket, tx_id); });
   return ticket;
 }
 
-void SpNode::Leave(Ticket ticket) {
+void SpNode::Leave(sp::Ticket ticket) {
   if (answers_.erase(ticket) == 0 || !daemon_) return;
   ToDaemon([ticket](SpDaemon& daemon) { daemon.BackendGone(ticket); });
 }
 
-void SpNode::OnReply(const Submissions::Reply& reply) { AnswerLater(reply.ticket, reply.answer); }
+void SpNode::OnReply(const sp::CommitReply& reply) { AnswerLater(reply.ticket, reply.answer); }
 
-void SpNode::AnswerLater(Ticket ticket,
-                         std::variant<Submissions::Committed, Submissions::Outcome, UserError> answer) {
+void SpNode::AnswerLater(sp::Ticket ticket, std::variant<sp::Committed, sp::Outcome, UserError> answer) {
   sim_.After(sim_.Between(20, 1'000), [this, ticket, answer = std::move(answer)] {
     auto waiting = answers_.extract(ticket);
     if (!waiting.empty()) waiting.mapped()(answer);
@@ -65,7 +64,7 @@ void SpNode::StartDaemon() {
   }
   daemon_ =
       std::make_shared<SpDaemon>(&sim_, scenario_, sp_id_, &database_, &network_,
-                                 SpDaemon::Hooks{[this](const Submissions::Reply& reply) { OnReply(reply); },
+                                 SpDaemon::Hooks{[this](const sp::CommitReply& reply) { OnReply(reply); },
                                                  [this](SpDatabase::LockOwner owner) { end_blocker(owner); },
                                                  [this](const std::string& why) { on_refused(why); }});
 }

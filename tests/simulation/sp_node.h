@@ -11,8 +11,7 @@ namespace psp::simulation {
 
 class SpNode {
  public:
-  using Answer =
-      std::function<void(const std::variant<Submissions::Committed, Submissions::Outcome, UserError>&)>;
+  using Answer = std::function<void(const std::variant<sp::Committed, sp::Outcome, UserError>&)>;
 
   SpNode(Simulator* sim, const Scenario& scenario, SpId sp_id, Network* network, SpState initial);
 
@@ -21,9 +20,9 @@ class SpNode {
   SpDaemon* daemon() { return daemon_.get(); }
 
   // What a backend's hook does. The answer comes once, unless the backend leaves; 0: no daemon is there.
-  Ticket Commit(Submission submission, Answer answer);
-  Ticket AskOutcome(const TxId& tx_id, Answer answer);
-  void Leave(Ticket ticket);
+  sp::Ticket Commit(sp::Submission submission, Answer answer);
+  sp::Ticket AskOutcome(const TxId& tx_id, Answer answer);
+  void Leave(sp::Ticket ticket);
 
   // Set by the world: ends the transaction of a lock's owner, if it is still running.
   std::function<void(SpDatabase::LockOwner)> end_blocker;
@@ -40,9 +39,8 @@ class SpNode {
 
  private:
   void ToDaemon(std::function<void(SpDaemon&)> request);
-  void OnReply(const Submissions::Reply& reply);
-  void AnswerLater(Ticket ticket,
-                   std::variant<Submissions::Committed, Submissions::Outcome, UserError> answer);
+  void OnReply(const sp::CommitReply& reply);
+  void AnswerLater(sp::Ticket ticket, std::variant<sp::Committed, sp::Outcome, UserError> answer);
 
   Simulator& sim_;
   const Scenario& scenario_;
@@ -51,8 +49,8 @@ class SpNode {
   SpDatabase database_;
   std::shared_ptr<SpDaemon> daemon_;
   std::int64_t requests_free_us_ = 0;  // requests keep their order
-  Ticket last_ticket_ = 0;
-  std::map<Ticket, Answer> answers_;
+  sp::Ticket last_ticket_ = 0;
+  std::map<sp::Ticket, Answer> answers_;
 };
 
 }  // namespace psp::simulation

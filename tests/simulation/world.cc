@@ -149,7 +149,7 @@ class World {
     const std::int64_t last = static_cast<std::int64_t>(backups_.size()) - 1;
     const PrimaryDatabase& backup = backups_[static_cast<std::size_t>(sim_.Between(0, last))];
     for (const auto& [global_t, tx_id] : database_.committed()) {
-      const Verdict* kept = backup.DecisionOf(tx_id);
+      const primary::Verdict* kept = backup.DecisionOf(tx_id);
       if (kept != nullptr && kept->global_t == global_t) continue;
       lost_.insert({tx_id, global_t});
     }

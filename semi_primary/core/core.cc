@@ -1,0 +1,192 @@
+#include "semi_primary/core/core.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace psp::sp {
+namespace {
+
+template <class T>
+void MoveTo(std::vector<T>* all, std::vector<T> some) {
+  all->insert(all->end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+}
+
+}  // namespace
+
+Core::Core(const Options& options)
+    : options_(options),
+      submissions_({.commit_timeout_us = options.commit_timeout_us,
+                    .disconnected_grace_us = options.disconnected_grace_us,
+                    .waiting_bytes_max = options.waiting_bytes_max,
+                    .local_certification = options.local_certification,
+                    .names = [this](std::uint32_t table_id) { return NamesOf(table_id); },
+                    .sp_name = [this](SpId sp_id) { return NameOf(sp_id); },
+                    .on_decided = [this](const proto::WriteSet& write_set,
+                                         const RowKey* lost) { mrv_outcomes_.Add(write_set, lost); }}),
+      connection_(options.heartbeat_timeout_us),
+      copy_(options.joining),
+      own_(options.may_lack_own),
+      progress_(options.watermark),
+      epochs_(options.epochs),
+      saved_epochs_(options.epochs) {}
+
+Core::Actions Core::TakeActions() {
+  MoveTo(&actions_.replies, submissions_.TakeReplies());
+  for (proto::ToPrimary& message : submissions_.TakeMessages()) Send(std::move(message));
+  return std::exchange(actions_, {});
+}
+
+void Core::OnFrontRequest(const FrontRequest& request, std::int64_t now_us) {
+  if (const auto* submission = std::get_if<Submission>(&request)) {
+    Submit(*submission, now_us);
+  } else if (const auto* question = std::get_if<OutcomeQuestion>(&request)) {
+    AskOutcome(question->ticket, question->tx_id, now_us);
+  } else {
+    BackendGone(std::get<AskerLeft>(request).ticket);
+  }
+}
+
+void Core::Submit(const Submission& submission, std::int64_t now_us) {
+  if (!copy_.joining() && !stopped_applying()) {
+    if (submission.snapshot.watermark >= own_.back_t()) return submissions_.Submit(submission, now_us);
+    return actions_.replies.push_back({submission.ticket, LacksOwnError()});
+  }
+  const UserError why =
+      copy_.joining()
+          ? UserError{"08006", "psp: this semi-primary is joining: its copy is not complete yet", "",
+                      "Nothing was sent."}
+          : UserError{"08006", "psp: this semi-primary has stopped applying what others commit",
+                      "Nothing was sent.",
+                      "last_error in psp.status tells members of pg_monitor why. It goes on by itself "
+                      "when the cause is removed."};
+  actions_.replies.push_back({submission.ticket, why});
+}
+
+void Core::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us) {
+  submissions_.AskOutcome(ticket, tx_id, now_us);
+}
+
+void Core::OnApplyEvent(const ApplyEvent& event, std::int64_t now_us) {
+  if (const auto* started = std::get_if<ApplyStarted>(&event)) {
+    OnApplyStarted(*started, now_us);
+  } else if (const auto* progress = std::get_if<ApplyProgress>(&event)) {
+    OnApplyProgress(*progress, now_us);
+  } else if (const auto* catalog = std::get_if<ApplyCatalog>(&event)) {
+    SetCatalog(catalog->catalog);
+  } else if (const auto* saved = std::get_if<EpochsSaved>(&event)) {
+    saved_epochs_ = saved->epochs;
+    if (!serving_) ServeWhenEpochsAreSaved(now_us);
+  } else if (const auto* trouble = std::get_if<ApplyTrouble>(&event)) {
+    trouble_ = *trouble;
+  } else {
+    last_error_ = std::get<ApplyFailed>(event).message;
+    exit_code_ = 2;
+  }
+}
+
+void Core::OnApplyStarted(const ApplyStarted& started, std::int64_t now_us) {
+  own_.OnApplyStarted(progress_.watermark(), started.watermark, started.own, started.joining);
+  progress_.OnApplyStarted(started.watermark);
+  copy_.OnApplyStarted(started.joining);
+  stream_.Restart(started.generation, started.watermark);
+  SetCatalog(started.catalog);
+  submissions_.RefuseUnsentBefore(own_.back_t());
+  submissions_.OnStreamReset();
+  ServeWhenEpochsAreSaved(now_us);
+}
+
+void Core::SetCatalog(TableCatalogPtr catalog) {
+  catalog_ = std::move(catalog);
+  mrv_outcomes_.SetCatalog(catalog_);
+}
+
+void Core::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {
+  if (progress.generation != stream_.generation()) return;
+  progress_.OnApplied(progress.watermark, progress.durable);
+  copy_.OnApplyProgress(progress.joining, progress.copied_rows);
+  own_.OnApplied(progress.watermark);
+  submissions_.OnApplied(progress.watermark);
+  if (copy_.joining()) SendHeartbeat(now_us);  // the primary sends more of the table
+  SendAck();
+}
+
+void Core::OnTime(std::int64_t now_us) {
+  submissions_.OnTime(now_us);
+  if (connection_.IsSilent(now_us)) Disconnect("it is silent");
+  // A wrong address looks like a primary that is not there yet: the operator must be told once.
+  if (stream_.has_started() && connection_.TakeNoAnswer(now_us)) {
+    last_error_ =
+        "the primary has not answered yet: is psp-primary running, is `primary` its address, and is "
+        "`key_file` a copy of its key?";
+    AddNote(Note::Level::kWarning, last_error_);
+  }
+  if (stream_.has_started() && connection_.HelloIsDue(now_us)) SendHello(now_us);
+  if (connection_.HeartbeatIsDue(now_us)) SendHeartbeat(now_us);
+  if (stream_.RetryIsDue(now_us)) RequestStream(now_us);
+  SendAck();
+  progress_.OnTime();
+}
+
+void Core::Stop() {
+  stopping_ = true;
+  submissions_.Stop();
+}
+
+void Core::GiveUp() { submissions_.OnTime(INT64_MAX); }
+
+KeyNames Core::NamesOf(std::uint32_t table_id) const {
+  KeyNames names;
+  if (!catalog_) return names;
+  const auto guard = catalog_->guards.find(table_id);
+  if (guard != catalog_->guards.end()) names.index_name = guard->second.index_name;
+  const auto table =
+      catalog_->tables.find(guard == catalog_->guards.end() ? table_id : guard->second.table_id);
+  if (table == catalog_->tables.end()) return names;
+  names.schema_name = table->second.schema_name;
+  names.table_name = table->second.table_name;
+  names.key_columns = table->second.key_names;
+  return names;
+}
+
+std::string Core::NameOf(SpId sp_id) const {
+  const auto name = sp_names_.find(sp_id);
+  return name == sp_names_.end() ? std::to_string(sp_id) : name->second;
+}
+
+std::string Core::StateName() const {
+  if (exit_code_ != 0 || stopped_applying()) return "failed";
+  if (stopping_) return "stopped";
+  if (!trouble_.message.empty()) return "retrying";
+  if (!connected()) return "disconnected";
+  if (copy_.joining()) return "joining";
+  const bool is_behind = !serving_ || stream_.requested() || lacks_own() || !progress_.has_caught_up();
+  return is_behind ? "recovering" : "streaming";
+}
+
+DaemonStatus Core::Status(std::int64_t now_us) const {
+  DaemonStatus status;
+  status.state = StateName();
+  status.watermark = progress_.watermark();
+  status.closed_t = progress_.closed_t();
+  status.lag_ms = progress_.LagMs(now_us);
+  status.commits_total = submissions_.counters().commits_total;
+  status.aborts_total = submissions_.counters().aborts_total;
+  status.rtt_ms = connection_.rtt_ms();
+  status.epoch = connection_.epoch();
+  status.waiting = submissions_.waiting();
+  status.join_rows_done = copy_.rows_applied();
+  status.join_rows_total = copy_.rows_total();
+  status.generation = stream_.generation();
+  status.lacks_own = lacks_own();
+  status.last_error = !trouble_.message.empty() ? trouble_.message
+                      : stream_.has_failed()    ? stream_.failure()
+                                                : last_error_;
+  return status;
+}
+
+void Core::AddNote(Note::Level level, std::string text) {
+  actions_.notes.push_back({level, std::move(text)});
+}
+
+}  // namespace psp::sp

@@ -1,0 +1,154 @@
+// The core and local commits: whether they are taken, and what a crash does to own ones.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "semi_primary/testing/core_fixture.h"
+
+namespace psp::sp {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+// An 08006 without `psp: ` would be libpq's own, and the hook would tell the application that the outcome is
+// unknown.
+TEST_F(SemiPrimaryCoreTest, CommitIsRefusedBeforeAnythingIsSentWhileItCannotBeServed) {
+  Enter(0, true);
+  Submit(2, Rows("k"));
+  const auto actions = Now();
+  ASSERT_THAT(actions.replies, SizeIs(1));
+  EXPECT_EQ(SqlState(actions.replies[0]), "08006");
+  EXPECT_THAT(Message(actions.replies[0]), AllOf(StartsWith("psp: "), HasSubstr("joining")));
+  EXPECT_THAT(actions.messages, IsEmpty());
+}
+
+TEST_F(SemiPrimaryCoreTest, CommitOfTheFirstMomentWaitsForTheConnection) {
+  Submit(1, Rows("k"));
+  EXPECT_THAT(Now().replies, IsEmpty());
+  Started(0);
+  core_.OnTime(now_us_);
+  Welcome();
+  const auto actions = Now();
+  EXPECT_THAT(actions.replies, IsEmpty());
+  EXPECT_THAT(Kinds(actions), Contains(proto::ToPrimary::kCertify));
+}
+
+TEST_F(SemiPrimaryCoreTest, ItEndsWhenItsDatabaseIsAnotherOne) {
+  Enter();
+  core_.OnApplyEvent(ApplyFailed{"another database"}, now_us_);
+  EXPECT_EQ(core_.exit_code(), 2);
+  EXPECT_EQ(core_.Status(now_us_).last_error, "another database");
+}
+
+TEST_F(SemiPrimaryCoreTest, WhatMayPassIsShownAndRefusesNobody) {
+  Enter();
+  Hear(Replicate(0, 0));
+  core_.OnApplyEvent(ApplyTrouble{"disk full", false}, now_us_);
+  EXPECT_EQ(core_.Status(now_us_).state, "retrying");
+  EXPECT_EQ(core_.Status(now_us_).last_error, "disk full");
+  Submit(1, Rows("k"));
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
+  core_.OnApplyEvent(ApplyTrouble{}, now_us_);
+  EXPECT_EQ(core_.Status(now_us_).state, "streaming");
+  EXPECT_EQ(core_.Status(now_us_).last_error, "");
+}
+
+TEST_F(SemiPrimaryCoreTest, StoppedApplyingRefusesCommitsWithoutSayingWhatIsInTheRows) {
+  Enter();
+  core_.OnApplyEvent(ApplyTrouble{"a row is (4711, secret)", true}, now_us_);
+  Submit(1, Rows("k"));
+  const auto actions = Now();
+  EXPECT_EQ(SqlState(actions.replies.at(0)), "08006");
+  EXPECT_THAT(Message(actions.replies[0]), Not(HasSubstr("secret")));
+  EXPECT_FALSE(core_.fatal()) << "status and outcomes can still be told";
+  // The worker tries again in a new session: the stream comes again, and nothing else changes.
+  Started(0);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kStreamRequest));
+  EXPECT_EQ(core_.Status(now_us_).state, "failed");
+  core_.OnApplyEvent(ApplyTrouble{}, now_us_);
+  Submit(2, Rows("k"));
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
+}
+
+// What a crash of PostgreSQL takes comes back before anybody commits on top of it.
+TEST_F(SemiPrimaryCoreTest, AfterACrashNobodyCommitsBeforeOwnCommitsAreBack) {
+  Enter();
+  Submit(1, Rows("k"));
+  proto::ToSemiPrimary decision;
+  decision.mutable_decision()->set_tx_id(Id(1).ToBytes());
+  decision.mutable_decision()->set_global_t(5);
+  Hear(decision);
+  Now();
+  Started(0, false, {{5, Id(1)}});  // the worker's session was lost, and nothing else
+  EXPECT_FALSE(core_.Status(now_us_).lacks_own);
+  Started(0);  // own commit 5 is gone
+  EXPECT_TRUE(core_.Status(now_us_).lacks_own);
+  Now();
+  Submit(2, Rows("l"), 4);
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "40001");
+  core_.OnApplyEvent(ApplyProgress{generation_, 5, 5, 0, false}, now_us_);
+  EXPECT_FALSE(core_.Status(now_us_).lacks_own);
+  Submit(3, Rows("l"), 4);
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "40001") << "it began before";
+  Submit(4, Rows("l"), 5);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
+}
+
+// W itself has gone back: own commits below it were forgotten already.
+TEST_F(SemiPrimaryCoreTest, AfterACrashThatTookWBackOwnCommitsBelowItAreWaitedFor) {
+  Enter(7);
+  Started(3);
+  Now();
+  Submit(1, Rows("k"), 6);
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "40001");
+  Submit(2, Rows("k"), 7);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
+}
+
+TEST_F(SemiPrimaryCoreTest, ADaemonThatDoesNotKnowWhatIsLackingWaitsForWhereThePrimaryIs) {
+  Core core({.cluster_id = std::string(16, 'c'),
+             .sp_id = kMe,
+             .name = "sp1",
+             .epochs = kEpochs,
+             .may_lack_own = true});
+  const auto submit = [&](Ticket ticket, GlobalT watermark) {
+    core.Submit({ticket, Id(static_cast<char>(ticket)), {watermark, {}}, Rows("k"), 1}, now_us_);
+  };
+  core.OnApplyEvent(ApplyStarted{1, 3, false, nullptr, {}}, now_us_);
+  submit(1, 3);
+  EXPECT_THAT(core.TakeActions().replies, IsEmpty()) << "it waits for the connection";
+  proto::ToSemiPrimary message;
+  message.set_epoch(kEpoch);
+  message.mutable_welcome()->set_closed_t(9);
+  for (const EpochStart& one : kEpochs) {
+    proto::EpochStart* start = message.mutable_welcome()->add_epochs();
+    start->set_history(one.history);
+    start->set_start_t(one.start_t);
+  }
+  core.OnMessage(message, now_us_);
+  EXPECT_EQ(SqlState(core.TakeActions().replies.at(0)), "40001");
+  submit(2, 9);
+  EXPECT_THAT(Kinds(core.TakeActions()), ElementsAre(proto::ToPrimary::kCertify));
+}
+
+TEST_F(SemiPrimaryCoreTest, StoppingAnswersEverybody) {
+  Enter();
+  Submit(1, Rows("k"));
+  Now();
+  core_.Stop();
+  Submit(2, Rows("l"));
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "08006");
+  core_.GiveUp();
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "08007");
+  core_.SendGoodbye();
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kGoodbye));
+}
+
+}  // namespace
+}  // namespace psp::sp

@@ -1,0 +1,38 @@
+// Commits of this semi-primary's own transactions above W: those that are in the database or may come to be,
+// and whether a crash of PostgreSQL has taken some that clients were told of. Pure; one thread.
+//
+// Until W has come to back_t(), a transaction whose snapshot is older may lack an own commit.
+#pragma once
+
+#include "common/epochs.h"
+#include "common/ids.h"
+
+namespace psp::sp {
+
+class OwnHistory {
+ public:
+  // `unsure`: PostgreSQL may have crashed while no daemon looked, and only the primary's closed_t tells how
+  // far own commits may reach.
+  explicit OwnHistory(bool unsure) : unsure_(unsure) {}
+
+  // A commit that is in the database, or may come to be, before the stream has brought everything up to it.
+  void Add(GlobalT global_t, const TxId& tx_id) { commits_.emplace(global_t, tx_id); }
+  void OnApplied(GlobalT watermark) { commits_.erase(commits_.begin(), commits_.upper_bound(watermark)); }
+
+  // The database stands at `watermark` and has `own` above it. What was known to be in and is not was taken
+  // by a crash; `watermark_before` is where it stood until then. While joining, the copy replaces everything.
+  void OnApplyStarted(GlobalT watermark_before, GlobalT watermark, const Commits& own, bool joining);
+  void OnWelcome(GlobalT closed_t);
+
+  // Whether own commits that a crash took may not be back.
+  bool IsLacking(GlobalT watermark) const { return unsure_ || watermark < back_t_; }
+  GlobalT back_t() const { return back_t_; }
+  const Commits& commits() const { return commits_; }
+
+ private:
+  Commits commits_;
+  bool unsure_;
+  GlobalT back_t_ = 0;
+};
+
+}  // namespace psp::sp

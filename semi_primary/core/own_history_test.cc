@@ -1,0 +1,66 @@
+#include "semi_primary/core/own_history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace psp::sp {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Key;
+
+TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number)); }
+
+TEST(OwnHistory, ForgetsWhatIsBelowW) {
+  OwnHistory own(false);
+  own.Add(5, Id(5));
+  own.Add(7, Id(7));
+  own.OnApplied(5);
+  EXPECT_THAT(own.commits(), ElementsAre(Key(7)));
+}
+
+TEST(OwnHistory, ALostSessionTakesNothing) {
+  OwnHistory own(false);
+  own.Add(5, Id(5));
+  own.OnApplyStarted(3, 3, {{5, Id(5)}}, false);
+  EXPECT_FALSE(own.IsLacking(3));
+}
+
+TEST(OwnHistory, ACommitThatWasInAndIsNotMustComeBack) {
+  OwnHistory own(false);
+  own.Add(5, Id(5));
+  own.Add(6, Id(6));
+  own.OnApplyStarted(3, 3, {{5, Id(5)}}, false);
+  EXPECT_EQ(own.back_t(), 6);
+  EXPECT_TRUE(own.IsLacking(5));
+  EXPECT_FALSE(own.IsLacking(6));
+  EXPECT_THAT(own.commits(), ElementsAre(Key(5), Key(6))) << "it may still come in from the stream";
+}
+
+TEST(OwnHistory, WhereWGoesBackEverythingUpToTheOldWMustComeBack) {
+  OwnHistory own(false);
+  own.OnApplyStarted(7, 3, {}, false);
+  EXPECT_TRUE(own.IsLacking(6));
+  EXPECT_FALSE(own.IsLacking(7));
+}
+
+TEST(OwnHistory, ANewDaemonKnowsOnlyFromThePrimaryHowFarOwnCommitsReach) {
+  OwnHistory own(true);
+  EXPECT_TRUE(own.IsLacking(1'000'000));
+  own.OnWelcome(9);
+  EXPECT_TRUE(own.IsLacking(8));
+  EXPECT_FALSE(own.IsLacking(9));
+  own.OnWelcome(50);
+  EXPECT_FALSE(own.IsLacking(9)) << "only the first Welcome says what may be lacking";
+}
+
+TEST(OwnHistory, ACopyReplacesEverything) {
+  OwnHistory own(false);
+  own.Add(5, Id(5));
+  own.OnApplyStarted(0, 0, {}, true);
+  EXPECT_THAT(own.commits(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace psp::sp

@@ -1,0 +1,43 @@
+#include "semi_primary/core/progress.h"
+
+#include <gtest/gtest.h>
+
+namespace psp::sp {
+namespace {
+
+TEST(Progress, OnlyWhatIsDurableIsAcknowledgedAndAgainAfterWelcome) {
+  Progress progress(0);
+  EXPECT_EQ(progress.TakeAck(), 0);
+  progress.OnApplied(9, 5);
+  EXPECT_EQ(progress.TakeAck(), 5);
+  progress.OnApplied(10, 5);
+  EXPECT_EQ(progress.TakeAck(), std::nullopt);
+  progress.OnWelcome(10);
+  EXPECT_EQ(progress.TakeAck(), 5);
+}
+
+TEST(Progress, CatchingUpEndsWhereThePrimaryWasAtWelcome) {
+  Progress progress(3);
+  progress.OnWelcome(10);
+  progress.OnClosed(20);
+  progress.OnApplied(9, 9);
+  EXPECT_FALSE(progress.has_caught_up());
+  progress.OnApplied(10, 9);
+  EXPECT_TRUE(progress.has_caught_up());
+  progress.OnApplyStarted(10);
+  EXPECT_FALSE(progress.has_caught_up()) << "a crash: now up to where the primary is";
+}
+
+TEST(Progress, LagIsTheTimeSinceItWasLastUpToDate) {
+  Progress progress(0);
+  progress.OnClosed(5);
+  progress.OnTaken(1'000'000);
+  progress.OnTaken(2'000'000);
+  EXPECT_EQ(progress.LagMs(3'000'000), 2000);
+  progress.OnApplied(5, 0);
+  progress.OnTime();
+  EXPECT_EQ(progress.LagMs(3'000'000), 0);
+}
+
+}  // namespace
+}  // namespace psp::sp

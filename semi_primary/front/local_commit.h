@@ -1,0 +1,65 @@
+// What goes between a front and the core: commits of this semi-primary's own transactions, questions about
+// outcomes, and the replies. Values.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/user_error.h"
+#include "proto/psp.pb.h"
+
+namespace psp::sp {
+
+using Ticket = std::uint64_t;  // names who waits for a reply; 0: nobody
+using WriteSetPtr = std::shared_ptr<const proto::WriteSet>;
+
+// (W, seen): what a transaction could see.
+struct Snapshot {
+  GlobalT watermark = 0;
+  std::vector<GlobalT> seen;  // ascending, all > watermark
+
+  bool Has(GlobalT global_t) const {
+    return global_t <= watermark || std::binary_search(seen.begin(), seen.end(), global_t);
+  }
+};
+
+// ---- from a front: each gets one reply, unless its asker leaves -------------------------------------------
+
+struct Submission {
+  Ticket ticket = 0;
+  TxId tx_id;
+  Snapshot snapshot;
+  WriteSetPtr write_set;
+  std::size_t write_set_bytes = 0;
+};
+struct OutcomeQuestion {
+  Ticket ticket = 0;
+  TxId tx_id;
+};
+struct AskerLeft {
+  Ticket ticket = 0;
+};
+using FrontRequest = std::variant<Submission, OutcomeQuestion, AskerLeft>;
+
+// ---- to a front ------------------------------------------------------------------------------------------
+
+struct Committed {
+  GlobalT global_t = 0;
+};
+struct Outcome {
+  bool committed = false;
+  GlobalT global_t = 0;
+  std::optional<UserError> lost{};  // the conflict of an aborted one
+};
+struct CommitReply {
+  Ticket ticket = 0;
+  std::variant<Committed, Outcome, UserError> answer;
+};
+
+}  // namespace psp::sp

@@ -1,0 +1,14 @@
+// The primary's epochs as the semi-primary's database has them (psp.epochs).
+#pragma once
+
+#include "common/epochs.h"
+#include "common/pg_session.h"
+
+namespace psp::sp {
+
+EpochStarts ReadEpochs(pqxx::work& tx);
+
+// On the disk when it succeeds, in the place of all older ones.
+PgResult<Done> SaveEpochs(PgSession& session, const EpochStarts& epochs);
+
+}  // namespace psp::sp

@@ -1,0 +1,127 @@
+#include "semi_primary/housekeeping/housekeeper.h"
+
+#include <utility>
+
+#include "common/clock.h"
+#include "common/this_database.h"
+#include "embedded/housekeeping_sql.h"
+#include "semi_primary/housekeeping/epoch_store.h"
+#include "semi_primary/housekeeping/status_json.h"
+
+namespace psp::sp {
+namespace {
+
+constexpr std::int64_t kTroubleWaitMs = 500;
+constexpr std::int64_t kAlignEveryUs = 5'000'000;
+constexpr std::int64_t kWatchEveryUs = 600'000'000;
+
+}  // namespace
+
+Housekeeper::Housekeeper(const std::string& conninfo, bool views_mode)
+    : conninfo_(conninfo),
+      views_mode_(views_mode),
+      session_(ClaimingSession(conninfo)),
+      sequences_(&session_),
+      schema_(&session_) {
+  session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
+  if (!views_mode) session_.Prepare("clean", "SELECT psp.clean()");
+}
+
+Result<Identity, StartProblem> Housekeeper::Claim(const std::string& name, const std::string& served_at) {
+  auto identity = ClaimDatabase(&session_, {conninfo_, name, served_at, views_mode_});
+  if (identity) database_ = identity->database;
+  return identity;
+}
+
+void Housekeeper::Start(std::function<void(const EpochStarts&)> on_saved) {
+  on_saved_ = std::move(on_saved);
+  thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+}
+
+void Housekeeper::Stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Housekeeper::SetStatus(const DaemonStatus& status) {
+  const std::lock_guard lock(mutex_);
+  status_ = status;
+}
+
+void Housekeeper::SaveEpochs(const EpochStarts& epochs) {
+  const std::lock_guard lock(mutex_);
+  unsaved_ = epochs;
+  wake_up_.notify_one();
+}
+
+void Housekeeper::Run(std::stop_token stop) {
+  std::int64_t written_us = MonotonicUs();
+  while (!stop.stop_requested()) {
+    std::optional<EpochStarts> unsaved;
+    {
+      std::unique_lock lock(mutex_);
+      wake_up_.wait_for(lock, stop, std::chrono::seconds(1), [this] { return unsaved_.has_value(); });
+      unsaved = unsaved_;
+    }
+    if (!session_.connected()) {
+      sequences_.MakeDue();  // PostgreSQL may have crashed
+      sure_from_generation_ = last_written_.generation + 1;
+      if (!ConnectToDatabase(session_, database_, stop)) return;
+    }
+    if (unsaved && !TrySaveEpochs(*unsaved)) WaitOrStop(stop, kTroubleWaitMs);
+    if (unsaved && !stop.stop_requested()) continue;
+    const std::int64_t now_us = MonotonicUs();
+    WriteStatus(static_cast<double>(now_us - written_us) / 1e6);
+    written_us = now_us;
+  }
+}
+
+bool Housekeeper::TrySaveEpochs(const EpochStarts& epochs) {
+  const auto saved = psp::sp::SaveEpochs(session_, epochs);
+  if (!saved) {
+    if (logged_.First(saved.error().message)) spdlog::warn("epochs: {}", saved.error().message);
+    return false;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (unsaved_ == epochs) unsaved_.reset();
+  }
+  on_saved_(epochs);
+  return true;
+}
+
+void Housekeeper::WriteStatus(double seconds) {
+  DaemonStatus now;
+  {
+    const std::lock_guard lock(mutex_);
+    now = status_;
+  }
+  if (now.generation < sure_from_generation_) now.lacks_own = true;
+  const std::string json = StatusJson(now, last_written_, seconds, schema_.warnings());
+  const auto written = session_.Autocommit([&](pqxx::nontransaction& tx) {
+    tx.exec_prepared("write_status", json);
+    if (!views_mode_) tx.exec_prepared("clean");
+  });
+  if (!written) {
+    if (logged_.First(written.error().message)) spdlog::warn("status: {}", written.error().message);
+    return;
+  }
+  last_written_ = now;
+  if (now.state != "streaming") return sequences_.MakeDue();
+  sequences_.AdvanceIfDue(now.closed_t);
+  LookAfterSchema();
+}
+
+void Housekeeper::LookAfterSchema() {
+  const std::int64_t now_us = MonotonicUs();
+  const bool thoroughly = now_us >= watch_at_us_;
+  if (now_us >= align_at_us_) {
+    align_at_us_ = now_us + kAlignEveryUs;
+    if (!sequences_.Align(thoroughly)) return;
+  }
+  if (!thoroughly) return;
+  watch_at_us_ = now_us + kWatchEveryUs;
+  schema_.Look();
+}
+
+}  // namespace psp::sp

@@ -1,0 +1,22 @@
+#include "semi_primary/housekeeping/schema_watch.h"
+
+#include <utility>
+
+#include "common/log.h"
+
+namespace psp::sp {
+
+SchemaWatch::SchemaWatch(PgSession* session) : session_(*session) {
+  session_.Prepare("guard_warnings", "SELECT psp.guard_warnings()");
+}
+
+void SchemaWatch::Look() {
+  const auto found =
+      session_.Autocommit([](pqxx::nontransaction& tx) { return tx.exec_prepared("guard_warnings"); });
+  if (!found) return spdlog::warn("schema: {}", found.error().message);
+  std::string warnings = (*found)[0][0].as<std::string>("");
+  if (warnings != warnings_ && !warnings.empty()) spdlog::warn("schema: {}", warnings);
+  warnings_ = std::move(warnings);
+}
+
+}  // namespace psp::sp

@@ -1,0 +1,38 @@
+#include "semi_primary/housekeeping/sequence_keeper.h"
+
+#include <string>
+
+#include "common/log.h"
+#include "embedded/housekeeping_sql.h"
+
+namespace psp::sp {
+
+SequenceKeeper::SequenceKeeper(PgSession* session) : session_(*session) {
+  session_.Prepare("advance_sequences", std::string(sql::kAdvanceSequences));
+  session_.Prepare("align_sequences", "SELECT psp.align_sequences($1)");
+}
+
+void SequenceKeeper::AdvanceIfDue(GlobalT closed_t) {
+  if (!is_due_) return;
+  const auto moved = session_.Autocommit(
+      [&](pqxx::nontransaction& tx) { return tx.exec_prepared("advance_sequences", closed_t); });
+  if (!moved) return spdlog::warn("sequences: {}", moved.error().message);
+  if (moved->empty()) return;
+  is_due_ = false;
+  const int count = (*moved)[0][0].as<int>();
+  if (count > 0) spdlog::info("{} sequences moved past the numbers that this semi-primary had drawn", count);
+}
+
+bool SequenceKeeper::Align(bool thoroughly) {
+  const auto moved = session_.Autocommit(
+      [&](pqxx::nontransaction& tx) { return tx.exec_prepared("align_sequences", thoroughly); });
+  if (!moved) {
+    spdlog::warn("sequences: {}", moved.error().message);
+    return false;
+  }
+  const int count = (*moved)[0][0].as<int>();
+  if (count > 0) spdlog::warn("{} sequences were set to numbers of other semi-primaries: set right", count);
+  return true;
+}
+
+}  // namespace psp::sp

@@ -1,0 +1,28 @@
+// Keeps the sequences of the database in this semi-primary's class of numbers (ARCHITECTURE.md, Sequences).
+#pragma once
+
+#include "common/ids.h"
+#include "common/pg_session.h"
+
+namespace psp::sp {
+
+// Uses the session of its owner, on its owner's thread.
+class SequenceKeeper {
+ public:
+  explicit SequenceKeeper(PgSession* session);
+
+  // PostgreSQL may have crashed: a number that was drawn before may be drawn again.
+  void MakeDue() { is_due_ = true; }
+  // Moves sequences past the numbers that the tables contain. It stays due while W is behind `closed_t`, or
+  // while a transaction is open that has drawn from a sequence that must move.
+  void AdvanceIfDue(GlobalT closed_t);
+  // Sets sequences that setval has moved out of their class to the next number of the class. False after an
+  // error.
+  bool Align(bool thoroughly);
+
+ private:
+  PgSession& session_;
+  bool is_due_ = true;
+};
+
+}  // namespace psp::sp

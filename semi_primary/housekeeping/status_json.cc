@@ -1,0 +1,40 @@
+#include "semi_primary/housekeeping/status_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace psp::sp {
+namespace {
+
+std::string JsonText(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    out.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+  }
+  return out + "\"";
+}
+
+std::string TextOrNull(const std::string& text) { return text.empty() ? "null" : JsonText(text); }
+
+double Rate(std::uint64_t now, std::uint64_t before, double seconds) {
+  return static_cast<double>(now - before) / std::max(seconds, 0.001);
+}
+
+}  // namespace
+
+std::string StatusJson(const DaemonStatus& now, const DaemonStatus& before, double seconds,
+                       const std::string& warnings) {
+  return fmt::format(
+      R"({{"state":{},"watermark":{},"closed_t":{},"lag_transactions":{},"lag_ms":{},"commits_total":{},)"
+      R"("aborts_total":{},"commits_per_s":{:.1f},"aborts_per_s":{:.1f},"rtt_ms":{:.2f},"epoch":{},"waiting":{},)"
+      R"("join_rows_done":{},"join_rows_total":{},"lacks_own":{},"last_error":{},"warnings":{}}})",
+      JsonText(now.state), now.watermark, now.closed_t, std::max<GlobalT>(now.closed_t - now.watermark, 0),
+      now.lag_ms, now.commits_total, now.aborts_total, Rate(now.commits_total, before.commits_total, seconds),
+      Rate(now.aborts_total, before.aborts_total, seconds), now.rtt_ms, now.epoch, now.waiting,
+      now.join_rows_done, now.join_rows_total, now.lacks_own, TextOrNull(now.last_error),
+      TextOrNull(warnings));
+}
+
+}  // namespace psp::sp

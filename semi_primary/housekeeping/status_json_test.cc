@@ -1,0 +1,39 @@
+#include "semi_primary/housekeeping/status_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace psp::sp {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(StatusJson, RatesAreOfTheTimeSinceTheLastOne) {
+  DaemonStatus before;
+  before.commits_total = 100;
+  before.aborts_total = 7;
+  DaemonStatus now;
+  now.commits_total = 150;
+  now.aborts_total = 8;
+  const std::string json = StatusJson(now, before, 2.0, "");
+  EXPECT_THAT(json, HasSubstr(R"("commits_per_s":25.0,"aborts_per_s":0.5)"));
+}
+
+TEST(StatusJson, LagIsNeverNegative) {
+  DaemonStatus now;
+  now.watermark = 12;
+  now.closed_t = 10;  // the primary's heartbeat is older than the stream
+  EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("lag_transactions":0)"));
+  now.closed_t = 15;
+  EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("lag_transactions":3)"));
+}
+
+TEST(StatusJson, TextsOfErrorsCannotBreakOut) {
+  DaemonStatus now;
+  now.last_error = "a \"b\" \\ \n c";
+  EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("last_error":"a \"b\" \\   c","warnings":null)"));
+  EXPECT_THAT(StatusJson(now, {}, 1.0, "w"), HasSubstr(R"("warnings":"w"})"));
+}
+
+}  // namespace
+}  // namespace psp::sp
