@@ -126,7 +126,7 @@ void Server::DispatchBatches() {
 void Server::TakeBatchResults() {
   for (const BatchResult& result : executors_.TakeResults()) {
     const Scheduler::Finished finished = core_.Finish(result);
-    // The next batch first: PostgreSQL works while we tell.
+    // The next batch first: PostgreSQL works while the messages are written.
     DispatchBatches();
     core_.AnnounceDecisions(finished);
     CarryOutActions();

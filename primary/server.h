@@ -26,8 +26,8 @@ class Server {
   // Binds the socket (throws zmq::error_t) and starts the threads.
   Server(const PrimarySettings& settings, PrimaryState state, StopSignals* signals);
 
-  // Serves until a signal or until another daemon or server has taken the database's place; true for a
-  // signal. After a signal nothing new is certified, what is in flight is decided and told.
+  // Serves until a signal, or until another daemon has taken the database or another server its place. True
+  // for a signal. After a signal nothing new is certified; transactions in flight are decided and answered.
   bool Run();
 
   std::string endpoint() const { return router_.last_endpoint(); }

@@ -58,8 +58,8 @@ void ReadState(pqxx::transaction_base& tx, PrimaryState* state) {
   state->tables = ReadTables(tx);
 }
 
-// From here on this daemon decides; what it gives out, and what may be missing here, is told from what a lost
-// copy of this database gave out.
+// From here on this daemon decides. The new epoch distinguishes its numbers, and those that may be missing
+// here, from the numbers that a lost copy of this database gave out.
 void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
   std::vector<NumberRange> batches;
   for (const pqxx::row& row : tx.exec("SELECT first_t, last_t FROM psp.decided")) {

@@ -23,7 +23,7 @@ struct PrimaryState {
   std::vector<RegistryRow> registry;
   KnownTables tables;
   EpochStarts epochs;  // this one is the last
-  Commits kept;        // that these epochs found above their beginnings
+  Commits kept;        // commits that these epochs found above their beginnings
   std::string server;  // for IsSameServer
 };
 
@@ -35,8 +35,8 @@ Result<PrimaryState, StartProblem> TakeOver(const std::string& database);
 // promoted standby, which may not have all that this daemon has told. An error from a standby.
 PgResult<bool> IsSameServer(PgSession& session, const std::string& server);
 
-// Takes the lock again after the session was lost. kAbort: another daemon has it, or had it since, or it is
-// another server.
+// Takes the lock again after the session was lost. kAbort: another daemon has it or had it since, or another
+// server answers.
 PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, const std::string& server);
 
 }  // namespace psp::primary

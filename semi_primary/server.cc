@@ -142,7 +142,7 @@ void Server::Step(int timeout_ms, StopSignals* stop) {
   if (now_us - mrv_report_us_ >= kMrvReportEveryUs) ReportMrvs(now_us);
 }
 
-// No new commits; those under way get their decision if it comes soon; what is applied goes to the disk.
+// No new commits. Commits under way get their decision if it comes soon. What is applied goes to the disk.
 void Server::ShutDown() {
   spdlog::info("stopping: {} commits are under way", core_.waiting());
   front_->StopAccepting();
@@ -154,7 +154,7 @@ void Server::ShutDown() {
   core_.GiveUp();
   CarryOutActions();
   front_->Stop();
-  apply_.Stop();  // who blocks it is still ended after conflict_grace_ms
+  apply_.Stop();  // transactions that block it are still ended after conflict_grace_ms
   blockers_.Stop();
   TakeApplyEvents();
   core_.SendGoodbye();

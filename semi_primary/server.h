@@ -29,8 +29,8 @@ class Server {
 
   // Starts the threads. The error says what is wrong with the front's address.
   Result<Done, std::string> Start();
-  // Serves until a signal comes. `on_ready` is called once, when the apply worker has begun. Returns the exit
-  // code.
+  // Serves until a signal comes; returns the exit code. `on_ready` is called once, when the apply worker has
+  // begun.
   int Run(
       StopSignals& stop, std::function<void()> on_ready = [] {});
 

@@ -17,7 +17,7 @@ bool IsConnectable(std::string_view endpoint) {
          !endpoint.starts_with("tcp://[::]:") && !endpoint.ends_with(":0");
 }
 
-// What the mode asks for, and what has no meaning in it.
+// Settings that the mode requires, and settings without a meaning in it.
 void DeclareRules(Settings& declared, SemiPrimarySettings* settings) {
   const auto only_in_views = [settings](bool given) {
     return given && !settings->views_mode ? "has a meaning only in mode views" : "";

@@ -1,6 +1,5 @@
 // How long a batch takes, and how much processor time of PostgreSQL: batch_benchmark CONNINFO [transactions
-// rows]. The database must be a primary's; psp.data should hold rows (1, int8send(1 … 1000000)) for updates
-// to meet.
+// rows]. The database must be a primary's. For updates, psp.data should hold rows (1, int8send(1 … 1000000)).
 #include <unistd.h>
 
 #include <cstdlib>

@@ -9,14 +9,14 @@
 
 namespace psp::primary {
 
-// What every session that runs batches needs: the statement's plan must not depend on statistics.
+// Settings of each session that runs batches: the statement's plan must not depend on statistics.
 std::vector<std::string> BatchSessionSettings();
 
 // Declares the statement in the session.
 void PrepareBatchStatement(PgSession& session);
 
-// Runs the batch in its own transaction; durable when it returns verdicts. Safe to repeat after any error,
-// also when in doubt: what was decided the first time is found in psp.tx_log.
+// Runs the batch in its own transaction. When it returns verdicts, they are durable. Safe to repeat after any
+// error, also when in doubt: psp.tx_log has what was decided the first time.
 PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch);
 
 }  // namespace psp::primary

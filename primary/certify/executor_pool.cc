@@ -15,14 +15,14 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTerminateWait{5000};
 constexpr std::int64_t kTroubleWaitMs = 500;  // between attempts while PostgreSQL refuses everything
 
-// An error of what is in the transaction: the same again whenever it is tried. Anything else (disk full, out
-// of memory, a missing right) may pass, and deciding "aborted" because of it would be wrong.
+// An error of the transaction's content, which comes again with each attempt. Any other error (disk full, out
+// of memory, a missing right) may pass, and must not decide "aborted".
 bool IsTheTransactionsOwn(const PgError& error) {
   return error.sqlstate.starts_with("22") || error.sqlstate.starts_with("23") ||
          error.sqlstate.starts_with("54");
 }
 
-// The transaction again, now only to be recorded as aborted, and its number as never to be committed.
+// The same transaction, but only to be recorded as aborted. Its number will never be committed.
 Batch Refused(const Batch& alone, const PgError& error) {
   BatchItem refused{alone.items[0].request, 0, "refused by the primary's PostgreSQL: " + error.message,
                     std::nullopt};
@@ -104,8 +104,8 @@ std::vector<Verdict> ExecutorPool::Decide(PgSession& session, const Batch& batch
         break;
       case PgReaction::kReconnect:
       case PgReaction::kInDoubt: {
-        // The old backend may still be at work on the batch. Once it is gone, running the batch again finds
-        // in psp.tx_log what it did.
+        // The old backend may still work on the batch. When it has ended, the batch is run again and finds
+        // in psp.tx_log what the old backend did.
         const int pid = session.backend_pid();
         const std::string start = session.backend_start();
         bool gone = false;

@@ -20,12 +20,12 @@ class ExecutorPool {
     std::string database;  // libpq conninfo
     Epoch epoch = 0;  // this daemon's; another one in the database means that a newer daemon has taken over
     std::size_t executors = 2;
-    // Asked after each connect: false when another server has taken this one's place.
+    // Called after each connect: false when another server has taken this one's place.
     std::function<PgResult<bool>(PgSession&)> is_same_server;
   };
 
-  // `on_usurped` is called from an executor's thread when a newer daemon owns the database, or it is on
-  // another server; nothing is decided then.
+  // `on_usurped` is called from an executor's thread when a newer daemon owns the database, or when another
+  // server answers. Then nothing is decided.
   ExecutorPool(Options options, std::function<void()> on_usurped);
   // Ends the threads; a batch that cannot be decided now (PostgreSQL is away) is left undecided.
   ~ExecutorPool();
@@ -43,7 +43,7 @@ class ExecutorPool {
 
  private:
   void Work(std::stop_token stop);
-  // Verdicts for sure, or nothing when stopped.
+  // Tries until there are verdicts; nothing when stopped.
   std::vector<Verdict> Decide(PgSession& session, const Batch& batch, std::stop_token stop);
   std::vector<Verdict> DecideEachAlone(PgSession& session, const Batch& batch, std::stop_token stop);
   bool Connect(PgSession& session, std::stop_token stop);

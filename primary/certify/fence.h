@@ -10,12 +10,11 @@
 
 namespace psp::primary {
 
-// For a session that is about to decide: true when the database is still this epoch's. Once for each
+// For a session that is about to decide: true when the database still has this epoch. Once for each
 // connection.
 PgResult<bool> JoinFence(PgSession& session, Epoch epoch);
 
-// For a starting daemon, after it has made its epoch durable: ends and waits for all sessions of older
-// daemons.
+// For a starting daemon whose epoch is durable: ends all sessions of older daemons and waits for their end.
 PgResult<Done> RaiseFence(PgSession& session);
 
 }  // namespace psp::primary

@@ -117,7 +117,7 @@ void Scheduler::Release(Entry* entry, bool committed_now) {
     LeaveKeys(entry);
   }
   bytes_ -= entry->request->write_set.size();
-  const TxId tx_id = entry->request->tx_id;  // a copy: erasing ends what it lives in
+  const TxId tx_id = entry->request->tx_id;  // a copy: the entry is erased below
   entries_.erase(tx_id);
 }
 
@@ -142,7 +142,7 @@ std::optional<Batch> Scheduler::NextBatch() {
 
 Scheduler::Decided Scheduler::Conclude(const BatchItem& item, const Verdict& verdict, OpenBatch* batch) {
   Entry* entry = entries_.at(item.request->tx_id).get();
-  // Another number than the one given now: it was decided by an earlier request, and published then.
+  // Its number is not one of this batch's: an earlier request was decided, and published then.
   const bool committed_now = item.global_t > 0 && verdict.global_t == item.global_t;
   if (committed_now) batch->committed.push_back({item.global_t, item.request});
   Decided decided{item.request->tx_id,      item.request->sp_id,         entry->asked_to_certify,

@@ -1,4 +1,4 @@
-// Who may be certified now: the thesis's pre-certification, without sockets, threads or SQL.
+// Which transactions may be certified now: the thesis's pre-certification, without sockets, threads or SQL.
 //
 // A transaction holds all its keys from the moment it arrives until its decision is durable; a transaction
 // that comes later for one of them waits in order of arrival. So transactions in flight never share a key,
@@ -49,15 +49,15 @@ class Scheduler {
   // Numbers are given from last_t + 1 on.
   Scheduler(Limits limits, GlobalT last_t) : limits_(limits), last_t_(last_t) {}
 
-  // Takes the request; one whose tx id is in flight already is dropped, and its answer comes with the other
-  // one's. A write-set that names a key twice becomes a refusal.
+  // Takes the request. A request whose tx id is in flight already is dropped: the first one's answer is for
+  // both. A write-set that names a key twice becomes a refusal.
   void Certify(CertifyRequest request);
 
-  // Asks for a definite outcome: that of the transaction if it was ever certified, else it is recorded as
-  // aborted.
+  // Asks for a definite outcome. A transaction that was never certified is recorded as aborted.
   void RequestOutcome(const TxId& tx_id, SpId sp_id);
 
-  // What is ready, oldest first; nothing when nothing is. To be called when an executor is free.
+  // The transactions that are ready, oldest first; nothing if there are none. Called when an executor is
+  // free.
   std::optional<Batch> NextBatch();
 
   // Takes the decisions of a dispatched batch.

@@ -1,4 +1,4 @@
-// Who is there: which SP talks over which route, and which may not.
+// Which SP is connected over which route, and which is refused.
 //
 // Pure: time is an argument (monotonic microseconds), answers are values. One thread.
 #pragma once
@@ -31,7 +31,7 @@ class Connections {
     Epoch epoch = 0;
     std::int64_t heartbeat_timeout_us = 3'000'000;
     EpochStarts epochs{};
-    Commits kept{};  // that these epochs found above their beginnings
+    Commits kept{};  // commits that these epochs found above their beginnings
   };
 
   // What to say to a Hello.
@@ -51,13 +51,13 @@ class Connections {
   const std::map<SpId, RegisteredSp>& registry() const { return registry_; }
   const EpochStarts& epochs() const { return settings_.epochs; }
 
-  // `truncated_t`: where the log begins. `registry_is_fresh`: it was read after this Hello came, so that a
-  // number that is not in it does not exist. With kWelcome, `route` is the SP's from now on.
+  // `truncated_t`: where the log begins. `registry_is_fresh`: the registry was read after this Hello arrived,
+  // so a number that is not in it does not exist. With kWelcome, `route` belongs to the SP from now on.
   HelloAnswer Hello(std::string_view route, const proto::Hello& hello, GlobalT truncated_t,
                     bool registry_is_fresh, std::int64_t now_us);
 
-  // For every other message: the SP that sent it, heard now. Nothing: an unknown route or another epoch; then
-  // the message must change nothing, and Welcome{say_hello} is the answer.
+  // For every other message: the SP that sent it. Nothing: an unknown route or another epoch. Then the
+  // message must change nothing, and the answer is Welcome{say_hello}.
   std::optional<SpId> OnMessageFrom(std::string_view route, Epoch epoch, std::int64_t now_us);
 
   // The SP leaves; its place is free at once.

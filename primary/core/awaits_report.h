@@ -1,5 +1,5 @@
-// What waits for a report of the housekeeper, in the order in which it came. A report answers everything that
-// was asked with its number or a lower one. Pure; one thread.
+// Requests that wait for a report of the housekeeper, in order of arrival. A report answers all that were
+// asked with its number or a lower one. Pure; one thread.
 #pragma once
 
 #include <cstdint>

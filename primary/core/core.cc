@@ -173,7 +173,7 @@ std::uint64_t Core::AskHousekeeper(bool truncate_log, bool sweep) {
   return house_number_;
 }
 
-// What was to be written down stays here, and the next tick asks again.
+// The work stays here, and the next tick offers it again.
 void Core::OnHouseWorkRefused(const HouseWork& work) {
   acknowledgements_.PutBack({work.joins, work.acks});
   for (auto& [sp_id, house_number] : waiting_joins_) {

@@ -1,15 +1,15 @@
-// All decisions of the primary's daemon: who is let in, what is certified, who is told what, what the log
-// must keep. Pure: messages, results of the other threads and the time (monotonic microseconds) come in as
-// arguments; what is to be done comes out as Actions. server.cc moves them from and to sockets and threads,
-// the simulation moves them in virtual time. One thread.
+// All decisions of the primary's daemon: which SPs are let in, what is certified, which messages are sent,
+// what the log must keep. Pure: messages, results of the other threads and the time (monotonic microseconds)
+// come in as arguments, and what is to be done comes out as Actions. server.cc moves them from and to sockets
+// and threads, the simulation moves them in virtual time. One thread.
 //
 // Invariants
 // - A message of an SP that is not welcomed, over another route or of another epoch changes nothing; it is
 //   answered by Welcome{say_hello}.
 // - A Decision is sent before the Replicate that contains the transaction.
 // - A Hello ends the SP's stream; the next one begins with its StreamRequest.
-// - A copy of the table begins when the number from which the joining SP needs the log is written down. So
-//   the SP's copy does not become worthless when this daemon ends.
+// - A copy of the table begins after it is recorded from where on the joining SP needs the log. So the copy
+//   stays valid when this daemon ends.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,7 @@ class Core {
     std::vector<RegistryRow> registry;
     KnownTables tables;
     EpochStarts epochs{};  // this daemon's is the last
-    Commits kept{};        // that these epochs found above their beginnings
+    Commits kept{};        // commits that these epochs found above their beginnings
   };
 
   struct Send {
@@ -64,7 +64,7 @@ class Core {
   };
   // To be carried out in order within each list.
   struct Actions {
-    std::vector<Send> sends;  // OnUnreachable tells of those that cannot be sent
+    std::vector<Send> sends;  // call OnUnreachable for those that cannot be sent
     std::vector<ReadLog> log_reads;
     std::vector<ReadCopy> copy_reads;
     std::vector<HouseWork> house_works;
@@ -81,7 +81,7 @@ class Core {
   void OnUnreachable(const Send& send);
 
   // For the executors: the next batch when one of them is free. Its result is taken in two steps, so that the
-  // next batch can be given in between: PostgreSQL works while we tell.
+  // next batch can start in between: PostgreSQL works while the messages are written.
   std::optional<Batch> NextBatch() { return scheduler_.NextBatch(); }
   Scheduler::Finished Finish(const BatchResult& result) { return scheduler_.Finish(result); }
   void AnnounceDecisions(const Scheduler::Finished& finished);
@@ -90,14 +90,14 @@ class Core {
   void OnLogChunk(const LogChunk& chunk) { AddStreamActions(streams_.OnLogChunk(chunk)); }
   void OnCopyChunk(EncodedCopyChunk chunk) { AddStreamActions(streams_.OnCopyChunk(std::move(chunk))); }
 
-  // The housekeeper has done the work, or has too much to do to take it: then it is asked again later.
+  // The housekeeper has done the work, or is too busy to take it: then the work is offered again later.
   void OnHouseReport(HouseReport report, std::int64_t now_us);
   void OnHouseWorkRefused(const HouseWork& work);
 
   // To be called several times a second.
   void OnTime(std::int64_t now_us);
 
-  // From now on nothing new is certified; what is in flight is decided and told.
+  // From now on nothing new is certified. Transactions in flight are decided and answered.
   void Stop() { stopping_ = true; }
   bool idle() const { return scheduler_.idle(); }
   std::size_t undecided() const { return scheduler_.transactions(); }
@@ -147,7 +147,7 @@ class Core {
   AwaitsReport<WaitingHello> waiting_hellos_;      // of semi-primaries that the registry may have by now
   AwaitsReport<CertifyRequest> waiting_requests_;  // with tables that the catalog may have by now
   std::size_t waiting_bytes_ = 0;                  // of these
-  std::map<SpId, std::uint64_t> waiting_joins_;    // the report that lets each begin
+  std::map<SpId, std::uint64_t> waiting_joins_;    // the number of the report after which each begins
   bool stopping_ = false;
   Actions actions_;
 };

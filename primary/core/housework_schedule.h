@@ -1,4 +1,4 @@
-// When the housekeeper is asked, and what for. Pure; one thread; times are monotonic microseconds.
+// When the housekeeper gets work, and which. Pure; one thread; times are monotonic microseconds.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class HouseworkSchedule {
     return due;
   }
 
-  // There is more than one piece of work removes: the next piece follows soon.
+  // One piece of work does not remove everything: the next piece follows soon.
   void OnReport(bool more_to_truncate, bool more_to_sweep, std::int64_t now_us) {
     if (more_to_truncate) next_truncation_us_ = now_us + kNextPieceUs;
     if (more_to_sweep) next_sweep_us_ = now_us + kNextPieceUs;

@@ -1,5 +1,5 @@
-// From a Certify message to a request that the scheduler can take: everything that comes from outside is
-// checked here. Pure; one thread.
+// Makes a request for the scheduler of a Certify message. Everything that comes from outside is checked here.
+// Pure; one thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Intake {
   Intake(std::size_t write_set_bytes_max, KnownTables tables)
       : write_set_bytes_max_(write_set_bytes_max), tables_(std::move(tables)) {}
 
-  // False when the message has no valid tx id: then there is nobody to answer. What else is wrong becomes
+  // False when the message has no valid tx id: then no answer is possible. Any other mistake becomes
   // `request->refusal`, so that it is recorded and answered like any decision.
   bool Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* message, CertifyRequest* request) const;
 

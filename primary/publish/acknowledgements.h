@@ -1,6 +1,5 @@
-// What each SP has on its disk, and since when it copies the table: from where on the log is needed. All of
-// it is written down in psp.semi_primaries, so that the log is kept for joining SPs over a restart too. Pure;
-// one thread.
+// From where on each SP needs the log: what it has on its disk, and since when it copies the table. All of it
+// is recorded in psp.semi_primaries, so that a restart keeps the log for joining SPs, too. Pure; one thread.
 #pragma once
 
 #include <map>
@@ -16,21 +15,22 @@ class Acknowledgements {
     std::map<SpId, GlobalT> acks;
   };
 
-  // As it was written down before this daemon's start.
+  // As it was recorded before this daemon's start.
   void Restore(SpId sp_id, GlobalT snapshot_t) { joining_[sp_id] = snapshot_t; }
 
-  // The SP begins to copy the table as of snapshot_t: the log above must stay until it acknowledges that. Of
-  // several copies that were asked for one after the other the oldest may be the one that it completes.
+  // The SP begins to copy the table as of snapshot_t: the log above it must stay until the SP acknowledges
+  // it. If the SP asks for several copies, it may complete the oldest one.
   void OnJoin(SpId sp_id, GlobalT snapshot_t);
 
-  // Everything <= watermark is on its disk. While it joins, anything below its snapshot says nothing.
+  // Everything <= watermark is on the SP's disk. While it joins, a watermark below its snapshot means
+  // nothing.
   void OnAck(SpId sp_id, GlobalT watermark);
 
   void OnReleased(SpId sp_id);
 
-  // What is to be written down: the newest of each SP since the last call.
+  // What must be recorded: the newest of each SP since the last call.
   News TakeNews();
-  // It could not be written down: it comes with the next ones, unless there is something newer by now.
+  // They could not be recorded. The next Take has them again, unless there is something newer by then.
   void PutBack(const News& news);
 
  private:

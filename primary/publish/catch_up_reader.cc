@@ -60,7 +60,7 @@ bool CatchUpReader::Connect(std::stop_token stop) {
   while (session_.ConnectUntilStopped(stop)) {
     const PgResult<bool> is_same = is_same_server_(session_);
     if (is_same.ok() && *is_same) return true;
-    session_.Close();  // if it is another one, the daemon ends
+    session_.Close();  // if it is another server, the daemon ends
     if (WaitOrStop(stop, kTroubleWaitMs)) return false;
   }
   return false;
@@ -70,7 +70,7 @@ PgResult<CatchUpChunk> CatchUpReader::Do(const ReadLog& work) {
   return session_.Autocommit([&](pqxx::nontransaction& tx) -> CatchUpChunk {
     LogChunk chunk{work.sp_id, work.stream_id, false, work.upto_t, {}};
     const pqxx::result rows = tx.exec_prepared("log_chunk", work.from_t, work.upto_t, work.bytes_max);
-    // Asked afterwards: it only grows, so a log that begins early enough now did so while it was read.
+    // Read afterwards: it only grows. So a log that begins early enough now did so while it was read.
     chunk.truncated = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>() > work.from_t;
     for (const pqxx::row& row : rows) {
       const TxId tx_id = TxId::FromText(Text(row[1])).value_or(TxId());

@@ -16,11 +16,11 @@ namespace psp::primary {
 using CatchUpRead = std::variant<ReadLog, ReadCopy>;
 using CatchUpChunk = std::variant<LogChunk, EncodedCopyChunk>;
 
-// Submit and TakeResults belong to the main thread. Each piece of work gives one result, in order; while
-// PostgreSQL is away it waits.
+// Submit and TakeResults belong to the main thread. Each piece of work gives one result, in order. Work waits
+// while PostgreSQL is away.
 class CatchUpReader {
  public:
-  // `is_same_server` is asked after each connect; nothing is read from another one.
+  // `is_same_server` is called after each connect; nothing is read from another server.
   CatchUpReader(std::string database, Epoch epoch, std::function<PgResult<bool>(PgSession&)> is_same_server);
   ~CatchUpReader();
   CatchUpReader(const CatchUpReader&) = delete;

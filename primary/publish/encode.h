@@ -10,8 +10,7 @@
 
 namespace psp::primary {
 
-// A serialised ToSemiPrimary{epoch, replicate}: `transactions` is a concatenation of Published::full and
-// ::marker.
+// A serialised ToSemiPrimary{epoch, replicate}. `transactions`: concatenated Published::full and ::marker.
 std::string EncodeReplicate(Epoch epoch, GlobalT from_t, GlobalT closed_t, std::string_view transactions);
 
 // The result of `work`: `rows` are what it read, none at the end of the table. `rows_total` is an estimate;

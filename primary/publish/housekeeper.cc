@@ -65,7 +65,7 @@ bool Housekeeper::EnsureConnected(std::stop_token stop) {
     const PgResult<Done> locked = connect_(*session_);
     if (locked.ok()) break;
     session_->Close();
-    // With an SQLSTATE it is PostgreSQL's error, such as a cancel: then nobody knows yet who has the lock.
+    // With an SQLSTATE it is PostgreSQL's error, such as a cancel: then the lock's owner is not known yet.
     if (locked.error().reaction == PgReaction::kAbort && locked.error().sqlstate.empty()) {
       spdlog::error("{}", locked.error().message);
       on_usurped_();

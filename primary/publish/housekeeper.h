@@ -19,19 +19,19 @@ namespace psp::primary {
 // TrySubmit and TakeReports belong to the main thread.
 class Housekeeper {
  public:
-  // `connect` makes a session connected that holds the database's lock and still has our epoch: kAbort when
-  // another daemon has it. It is called at the start and whenever the session was lost.
+  // `connect` connects a session, takes the database's lock and checks our epoch: kAbort when another daemon
+  // has the lock. It is called at the start and after each loss of the session.
   using Connect = std::function<PgResult<Done>(PgSession&)>;
 
-  // Takes over a connected session; `on_usurped` is called from this object's thread when another daemon has
-  // the lock.
+  // Owns the connected session. `on_usurped` is called from this object's thread when another daemon has the
+  // lock.
   Housekeeper(std::unique_ptr<PgSession> session, Connect connect, Sweeper::Retention retention,
               std::function<void()> on_usurped);
   ~Housekeeper();
   Housekeeper(const Housekeeper&) = delete;
   Housekeeper& operator=(const Housekeeper&) = delete;
 
-  // False, and nothing taken, when older work is still waiting: offer it again later.
+  // False, and nothing is taken, when older work is still waiting: offer it again later.
   bool TrySubmit(HouseWork& work) { return work_.TryPush(std::move(work)); }
 
   int fd() const { return reports_.fd(); }

@@ -1,4 +1,4 @@
-// What the main thread asks of the housekeeper, and what comes back. Values.
+// The main thread's requests to the housekeeper, and its reports. Values.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ Streams::Actions Streams::StartFromLog(SpId sp_id, std::uint64_t incarnation, Gl
 }
 
 Streams::Actions Streams::StartWithCopy(SpId sp_id, std::uint64_t incarnation) {
-  // Everything <= closed_t is durable by now, so every later look at the table has it (or something newer).
+  // Everything <= closed_t is durable by now, so every later read of the table has it (or something newer).
   Stream* stream = Begin(sp_id, incarnation, closed_t_);
   stream->in_copy = true;
   Actions actions;
@@ -78,8 +78,8 @@ void Streams::SendRecent(SpId sp_id, Stream* stream, Actions* actions) {
 }
 
 const std::string& Streams::EncodedFor(SpId sp_id, const Stream& stream, const Published& transaction) const {
-  // The daemon that sent it still has the rows, unless it is another incarnation, or says that it lost its
-  // place.
+  // The daemon that sent it still has the rows, unless it is another incarnation or asked for them by
+  // Recover.
   const bool has_rows = transaction.sp_id == sp_id && transaction.incarnation == stream.incarnation &&
                         transaction.global_t > stream.full_upto_t;
   return has_rows ? transaction.marker : transaction.full;
@@ -125,7 +125,7 @@ Streams::Actions Streams::OnLogChunk(const LogChunk& chunk) {
   Stream* stream = Waiting(chunk.sp_id, chunk.stream_id);
   if (stream == nullptr) return actions;
   if (chunk.truncated && stream->applied_t > stream->sent_t) {
-    Pump(chunk.sp_id, stream, &actions);  // it has that: the stream goes on behind it
+    Pump(chunk.sp_id, stream, &actions);  // the SP has that already: the stream continues after it
     return actions;
   }
   if (chunk.truncated) {
@@ -148,7 +148,7 @@ Streams::Actions Streams::OnCopyChunk(EncodedCopyChunk chunk) {
   SendOne(chunk.sp_id, stream, std::move(chunk.message), chunk.rows_done, &actions);
   if (chunk.last) {
     stream->in_copy = false;
-    // What comes now is counted in global_t, no longer in rows.
+    // From now on the position is a global_t, no longer a number of rows.
     stream->outstanding.clear();
     stream->outstanding_bytes = 0;
   }

@@ -26,8 +26,7 @@
 
 namespace psp::primary {
 
-// Read up to `bytes_max` of transactions from the log, everything in (from_t, upto_t] that fits, at least
-// one.
+// Read up to `bytes_max` of transactions in (from_t, upto_t] from the log, at least one.
 struct ReadLog {
   SpId sp_id = 0;
   std::uint64_t stream_id = 0;
@@ -100,10 +99,10 @@ class Streams {
   Actions OnLogChunk(const LogChunk& chunk);
   Actions OnCopyChunk(EncodedCopyChunk chunk);
 
-  // What the SP tells: applied up to W.
+  // The SP reports: applied up to W.
   Actions OnApplied(SpId sp_id, GlobalT applied_t);
-  // While it joins: how many rows of the table it has stored; nothing: it does not count, and is taken to
-  // have stored all that it was sent.
+  // While it joins: how many rows of the table it has stored. Nothing: it does not count them, and counts as
+  // having stored all that it was sent.
   Actions OnCopied(SpId sp_id, std::optional<std::int64_t> copied_rows);
 
  private:
@@ -115,7 +114,7 @@ class Streams {
     std::uint64_t stream_id = 0;
     std::uint64_t incarnation = 0;
     GlobalT sent_t = 0;
-    GlobalT applied_t = 0;    // as the SP told since the stream began; may be ahead of sent_t
+    GlobalT applied_t = 0;    // as the SP reported since the stream began; may be ahead of sent_t
     GlobalT full_upto_t = 0;  // own transactions up to here are sent with their rows
     bool reading = false;     // the catch-up reader works for it
     bool in_copy = false;     // the table is not sent completely

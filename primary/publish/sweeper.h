@@ -1,6 +1,6 @@
-// Removes what has become old, a piece at a time: decisions that nobody asks about any more (psp.tx_log),
-// deleted rows and guards that no snapshot lacks (psp.data). A value: it knows how far it has come, and is
-// copied before a transaction that may fail.
+// Removes what has become old, a piece at a time: old decisions (psp.tx_log), deleted rows and guards that no
+// snapshot lacks (psp.data). A value: it knows how far it has come, and is copied before a transaction that
+// may fail.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ class Sweeper {
   bool CollectDeleted(pqxx::transaction_base& tx);
 
   Retention retention_;
-  // Decisions: all before this have been looked at since the log began at truncated_t_. Those that are still
-  // there stay until it begins later.
+  // All decisions before this one have been checked since the log began at truncated_t_. Those that are still
+  // there stay until the log begins later.
   std::string purged_upto_ = "-infinity";
   GlobalT truncated_t_ = -1;
-  // Deleted keys: up to which number they are being collected, or have been when `collecting_` is false.
+  // Deleted keys are being collected up to this number, or have been when `collecting_` is false.
   GlobalT collected_t_ = -1;
   bool collecting_ = false;
   RowKey position_;

@@ -13,7 +13,7 @@ namespace psp::primary {
 struct Published {
   GlobalT global_t = 0;
   SpId sp_id = 0;
-  std::uint64_t incarnation = 0;  // of the daemon that sent it; 0: from the log, nobody knows any more
+  std::uint64_t incarnation = 0;  // of the daemon that sent it; 0: from the log, not known any more
   // The transaction as it stands inside a serialised Replicate, with its write-set and as a marker.
   std::string full;
   std::string marker;

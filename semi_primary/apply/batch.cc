@@ -23,13 +23,13 @@ struct TableRows {
   std::vector<Version> rows;                                 // the last version of each key
 };
 
-// In the order in which the transactions wrote to them, as far as they agree: a local transaction, which
-// mostly runs the same code, locks rows in that order too, and is in no deadlock with the worker.
+// In the order in which the transactions wrote to them, as far as they agree. A local transaction, which
+// mostly runs the same code, locks rows in that order too, so there is no deadlock with the worker.
 class Tables {
  public:
   TableRows& operator[](std::uint32_t table_id) { return rows_[table_id]; }
 
-  // `order`: a transaction's tables, each once. What is new goes before the next one that is known.
+  // `order`: a transaction's tables, each once. A new table goes before the next known one.
   void AddOrder(const std::vector<std::uint32_t>& order) {
     auto next = order_.end();
     std::for_each(order.rbegin(), order.rend(), [&](std::uint32_t table_id) {

@@ -33,7 +33,7 @@ struct BatchProblem {
   std::string message;
 };
 
-// `written` in the order of global_t. `replace_all`: no ON CONFLICT anywhere. The catalog must outlive the
+// `written` is in the order of global_t. `replace_all`: no ON CONFLICT anywhere. `catalog` must outlive the
 // result.
 Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& catalog,
                                                           const std::vector<WrittenRows>& written,

@@ -1,8 +1,8 @@
-// How long each local transaction has been what the apply worker waits for. Pure: no database, no clock.
+// For how long the apply worker has waited for each local transaction. Pure: no database, no clock.
 //
-// The worker waits for a transaction, that one perhaps for a second, that one for a third: only the last one,
-// the root, can do something about it. So only roots are ended, after the grace, and a root's time begins
-// when it becomes one: those who merely wait, and those whose COMMIT is under way, have none.
+// The worker may wait for a transaction that waits for another one, and so on. Only the last one, the root,
+// can end this. So only roots are ended, after the grace, and a root's time begins when it becomes a root.
+// Transactions that wait themselves, or whose COMMIT is under way, have no time.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ struct Blocker {
   int pid = 0;
   std::string xact_start;       // with the pid it names the transaction
   std::string state;            // pg_stat_activity's
-  bool is_root = false;         // waits for nobody, but for the worker perhaps, and is not at COMMIT
+  bool is_root = false;         // waits for no transaction but perhaps the worker's, and is not at COMMIT
   bool is_in_deadlock = false;  // waits for the worker
   std::string rollback{};       // of a prepared transaction, which has no backend: the statement that ends it
-  bool again = false;           // Look: it was to be ended before, and is still there
+  bool again = false;           // Look: it should have been ended before, and is still there
 };
 
 // Owned and used by one thread.
 class BlockerClocks {
  public:
-  // `look_every_us`: how often Look is meant to be called. Where it is called much later the whole machine
-  // was busy or stood still, and nobody is blamed for that time.
+  // `look_every_us`: how often Look should be called. A much later call means that the whole machine was busy
+  // or stood still. No transaction is blamed for that time.
   BlockerClocks(std::int64_t grace_us, std::int64_t look_every_us)
       : grace_us_(grace_us), look_every_us_(look_every_us) {}
 

@@ -60,7 +60,7 @@ void BlockerWatch::Look(std::int64_t batch) {
   for (const Blocker& blocker : clocks_.Look(MonotonicUs(), batch, blockers)) End(blocker);
 }
 
-// It looks again in a moment: one that fails each time is told once.
+// The watch soon looks again: an error that comes each time is logged once.
 void BlockerWatch::Failed(const PgError& error) {
   failed_ = error.sqlstate + " " + error.message;
   if (logged_.First(failed_)) spdlog::warn("blocker watch: {}", failed_);

@@ -1,4 +1,4 @@
-// What is known of the captured tables. Values; read from any thread through a shared pointer, never changed.
+// The captured tables. Values; read from any thread through a shared pointer, never changed.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct GuardOf {
   std::string index_name;
 };
 
-// A captured table that holds values of a Multi-Record Value column (sql/mrv): its records, or the rows
-// themselves.
+// A captured table with values of a Multi-Record Value column (sql/mrv): its records table, or its base
+// table.
 struct MrvPart {
   std::int32_t column_id = 0;
   std::size_t key_size = 0;  // so many columns, the first ones of the table's key, name the value

@@ -17,7 +17,7 @@ bool HasRows(const ApplyStep& step) {
 }  // namespace
 
 void ApplyInbox::Push(ApplyStep step) {
-  bool matters = false;  // to a worker that waits for the first step, or for an urgent one
+  bool matters = false;  // whether a worker that waits for the first step, or for an urgent one, must wake up
   {
     const std::lock_guard lock(mutex_);
     waiting_transactions_ += step.transactions.size();

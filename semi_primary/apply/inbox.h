@@ -1,7 +1,7 @@
-// What the main thread hands to the apply worker. Thread-safe.
+// Steps from the main thread to the apply worker. Thread-safe.
 //
-// Nothing bounds it but the primary, which keeps at most a number of bytes under way to a semi-primary that
-// has not told that it applied them.
+// Its bound is the primary's: at most stream_bytes_max are under way to a semi-primary that has not reported
+// them as applied.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Where a semi-primary stands in the primary's stream. Pure; one thread.
+// A semi-primary's position in the primary's stream. Pure; one thread.
 //
 // Invariant: everything <= position() has been taken in, in order and without a gap; a message is taken only
 // when it begins exactly there. Anything else is either old (dropped) or a gap (recover from position()).

@@ -28,7 +28,8 @@ std::optional<ApplyStep> CopyIntake::TakeChunk(const proto::CopyChunk& chunk) {
   rows_done_ = chunk.rows_done();
   rows_total_ = std::max(chunk.rows_total(), chunk.rows_done());
   received_ = chunk.last();
-  if (received_) complete_t_ = chunk.complete_t();  // the copy leaves out what was changed since
+  if (received_)
+    complete_t_ = chunk.complete_t();  // the copy lacks rows that have changed since its snapshot
   auto rows = std::make_shared<proto::WriteSet>();
   *rows->mutable_rows() = chunk.rows();
   ApplyStep step;

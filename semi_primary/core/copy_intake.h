@@ -21,9 +21,9 @@ class CopyIntake {
   // The apply worker has begun: what was received before is gone.
   void OnApplyStarted(bool joining);
   void OnApplyProgress(bool joining, std::int64_t rows_applied);
-  // The primary was asked to stream: the rest of a copy that has not arrived completely does not count.
+  // The stream was requested: the rest of an incomplete copy does not count any more.
   void OnRequested();
-  // What has arrived is worthless: the primary no longer has the transactions that must follow it.
+  // The copy is worthless: the primary no longer has the transactions that must follow it.
   void Discard() { received_ = false; }
 
   // A step for the apply worker, without its generation; nothing when the chunk belongs to an older copy.
@@ -33,8 +33,8 @@ class CopyIntake {
   bool joining() const { return joining_; }
   bool received() const { return received_; }
   bool awaits_rows() const { return joining_ && !received_; }
-  // Nothing in this database counts: the copy is not a whole state, nor will it be one with what the stream
-  // has brought up to `position`.
+  // Nothing in this database counts: the copy is not a whole state, also not with the stream up to
+  // `position`.
   bool IsNeededAt(GlobalT position) const { return joining_ && (!received_ || position < complete_t_); }
   GlobalT complete_t() const { return complete_t_; }  // once received: a whole state when the stream is here
   std::int64_t rows_applied() const { return rows_applied_; }

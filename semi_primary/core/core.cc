@@ -114,7 +114,7 @@ void Core::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {
 void Core::OnTime(std::int64_t now_us) {
   submissions_.OnTime(now_us);
   if (connection_.IsSilent(now_us)) Disconnect("it is silent");
-  // A wrong address looks like a primary that is not there yet: the operator must be told once.
+  // A wrong address looks like a primary that has not started yet. So the operator is told, once.
   if (stream_.has_started() && connection_.TakeNoAnswer(now_us)) {
     last_error_ =
         "the primary has not answered yet: is psp-primary running, is `primary` its address, and is "

@@ -6,19 +6,19 @@
 // The parts of the state are classes of their own: Connection, StreamIntake, CopyIntake, OwnHistory, Progress
 // and Submissions. The core joins them:
 //
-// Connection. When the apply worker has told where the database stands, Hello (epoch 0) is sent until Welcome
-// comes. When the primary's list of epochs is on the disk, the core is *serving*: the stream continues (it is
-// requested from where it stands) and everything open is sent again. Silence for heartbeat_timeout, or
+// Connection. When the apply worker has reported the database's position, Hello (epoch 0) is sent until
+// Welcome comes. When the primary's list of epochs is on the disk, the core is *serving*: the stream is
+// requested from that position, and everything open is sent again. Silence for heartbeat_timeout, or
 // Welcome{say_hello}, ends the connection. Messages of another epoch are dropped.
 //
-// History. What the stream has brought and OwnHistory cover every transaction whose rows are in this database
-// or may come to be. Hello tells of them: a primary that does not have them (common/epochs.h) gets nothing
-// from here, and nothing of it is applied. Between the loss of a connection and the next Welcome no
-// transaction is added to them.
+// History. The stream so far and OwnHistory cover every transaction whose rows are in this database or may
+// come into it. Hello lists them. A primary that lacks one of them (common/epochs.h) gets nothing from this
+// SP, and nothing of that primary is applied. No transaction is added between the loss of a connection and
+// the next Welcome.
 //
-// Own commits. A crash of PostgreSQL may take back those that were not on its disk. Until W has come past
-// them, a transaction whose snapshot may lack one is told 40001: nobody commits on top of a past in which the
-// application's own writes have vanished.
+// Own commits. A crash of PostgreSQL may take back own commits that were not on its disk. Until W has come
+// past them, a transaction whose snapshot may lack one gets 40001. So no transaction commits that has not
+// seen the application's earlier writes.
 #pragma once
 
 #include <cstddef>
@@ -61,8 +61,8 @@ class Core {
     bool local_certification = true;
   };
 
-  // To be carried out in order within each list, `reconnect` first: a new connection, and what was queued for
-  // the old one is dropped.
+  // To be carried out in order within each list, `reconnect` first: a new connection, without the messages
+  // that were queued for the old one.
   struct Actions {
     bool reconnect = false;
     std::vector<proto::ToPrimary> messages;  // those that cannot be sent may be dropped
@@ -88,7 +88,7 @@ class Core {
   // To be called several times a second.
   void OnTime(std::int64_t now_us);
 
-  // The end of the daemon, in this order. Stop: no new commits. GiveUp: those that still wait get 08007.
+  // The end of the daemon, in this order. Stop: no new commits. GiveUp: commits that still wait get 08007.
   void Stop();
   void GiveUp();
   void SendGoodbye();
@@ -99,10 +99,11 @@ class Core {
   std::size_t waiting() const { return submissions_.waiting(); }
   // The daemon must end: the primary has refused this semi-primary for good, or its database is another one.
   bool fatal() const { return exit_code_ != 0; }
-  // 1: refused; 2: the database, which a new start by itself should not take for the old one. 0: not fatal.
+  // 0: not fatal. 1: refused. 2: it is another database, which an automatic restart must not take for the old
+  // one.
   int exit_code() const { return exit_code_; }
   bool connected() const { return connection_.is_open(); }
-  // How long the primary remembers a decision at least, as its last Welcome told; 0: there was none.
+  // How long the primary remembers a decision at least, from its last Welcome; 0: there was none.
   std::int64_t primary_remembers_ms() const { return primary_remembers_ms_; }
   DaemonStatus Status(std::int64_t now_us) const;
 
@@ -131,10 +132,10 @@ class Core {
   void RequestStream(std::int64_t now_us);
   void Send(proto::ToPrimary message);
 
-  // All that is committed up to here is in this database or on its way into it.
+  // Everything that is committed up to this number is in this database or on its way into it.
   GlobalT newest_t() const { return needs_copy() ? 0 : stream_.position(); }
   bool needs_copy() const { return copy_.IsNeededAt(stream_.position()); }
-  // COMMITs are refused: nothing can be applied until somebody has removed the cause.
+  // COMMITs are refused: nothing can be applied until the cause is removed.
   bool stopped_applying() const { return trouble_.stops || stream_.has_failed(); }
   bool lacks_own() const { return own_.IsLacking(progress_.watermark()); }
   KeyNames NamesOf(std::uint32_t table_id) const;
@@ -155,7 +156,7 @@ class Core {
   bool stopping_ = false;
   int exit_code_ = 0;
   EpochStarts epochs_;        // as the primary told last
-  EpochStarts saved_epochs_;  // of these or older ones, on the disk
+  EpochStarts saved_epochs_;  // on the disk; the same list or an older one
   std::map<SpId, std::string> sp_names_;
   std::int64_t primary_remembers_ms_ = 0;
   TableCatalogPtr catalog_;

@@ -1,5 +1,4 @@
-// What the semi-primary says to the primary, and what it does with the answers: one function for each
-// message.
+// The messages to the primary, and what its answers cause: one function for each message.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -15,7 +14,7 @@ WriteSetPtr ParseWriteSet(const std::string& bytes) {
   return write_set->ParseFromString(bytes) ? write_set : nullptr;
 }
 
-// Anything else must neither commit a transaction nor tell that it is aborted.
+// Any other decision must neither commit nor abort a transaction.
 bool IsDecided(const proto::Decision& decision) {
   return decision.has_global_t() ? decision.global_t() > 0
                                  : decision.outcome_case() != proto::Decision::OUTCOME_NOT_SET;
@@ -41,7 +40,7 @@ void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t no
     if (connected()) Disconnect("it does not know this semi-primary any more");
     return;
   }
-  // The answer to an older Hello, since when there is more to tell of.
+  // The answer to an older Hello: since then there are more transactions to report.
   if (connected() && epoch != connection_.epoch()) return Disconnect("it has restarted");
   EpochStarts epochs;
   for (const auto& one : welcome.epochs()) epochs.push_back({one.history(), one.start_t()});
@@ -68,8 +67,8 @@ void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t no
   ServeWhenEpochsAreSaved(now_us);
 }
 
-// What the primary decides from now on is told by `epochs_` from what another one decides, and a crash must
-// not part it from that. So they are on the disk first.
+// `epochs_` distinguish this primary's next decisions from those of another primary. A crash must not
+// separate the two, so the epochs go to the disk first.
 void Core::ServeWhenEpochsAreSaved(std::int64_t now_us) {
   if (!connected() || !stream_.has_started()) return;
   if (saved_epochs_ != epochs_) {
@@ -144,8 +143,8 @@ void Core::OnReplicate(const proto::Replicate& replicate, std::int64_t now_us) {
   actions_.steps.push_back(std::move(step));
 }
 
-// It may be, or come to be, in this database before the stream has brought all up to it, also when the stream
-// begins again.
+// An own transaction may be in this database before the stream has brought everything up to it, also after a
+// restart of the stream.
 void Core::RememberOwn(const std::string& tx_id, GlobalT global_t) {
   const auto id = TxId::FromBytes(tx_id);
   if (id && global_t > progress_.watermark()) own_.Add(global_t, *id);
@@ -172,22 +171,21 @@ bool Core::AddTransaction(const proto::Transaction& transaction, ApplyStep* step
 void Core::OnCopyChunk(const proto::CopyChunk& chunk, std::int64_t now_us) {
   if (!stream_.has_started()) return;
   if (!copy_.awaits_rows()) {
-    // It was asked for twice, and the first one is complete here. The stream goes on where the second one
-    // ends, which may be further: without this nobody would notice until somebody commits.
+    // The copy was asked for twice, and the first one is complete here. The stream continues where the second
+    // one ends, which may be further. Without a request this gap would stay unnoticed until the next commit.
     if (chunk.last() && chunk.snapshot_t() > stream_.position()) RequestStream(now_us);
     return;
   }
   std::optional<ApplyStep> step = copy_.TakeChunk(chunk);
-  if (!step) return;  // of a copy that was asked for earlier; the new one comes
+  if (!step) return;  // a part of a copy that was asked for earlier; the new copy comes
   step->generation = stream_.generation();
   actions_.steps.push_back(std::move(*step));
   stream_.OnCopyChunk();
   if (copy_.received()) stream_.ContinueAfterCopy(chunk.snapshot_t());
 }
 
-// True when the name of this semi-primary, which joined after the last Welcome, is being asked for: drop the
-// message. Hello makes the primary begin again, so the message comes again after Welcome. Asked once for each
-// number.
+// True: the name of this semi-primary, which joined after the last Welcome, is being asked for; drop the
+// message. It comes again, because after Hello the primary restarts the stream. Asked once for each number.
 bool Core::AskForName(SpId sp_id, std::int64_t now_us) {
   if (sp_id == 0 || sp_names_.contains(sp_id)) return false;
   sp_names_.emplace(sp_id, std::to_string(sp_id));
@@ -239,7 +237,7 @@ void Core::SendHeartbeat(std::int64_t now_us) {
   Send(std::move(message));
 }
 
-// After the stream was requested: by that the primary learns who joins and has nothing.
+// Only after the stream was requested, which tells the primary whether this SP joins.
 void Core::SendAck() {
   if (!serving_) return;
   const auto watermark = progress_.TakeAck();

@@ -1,5 +1,5 @@
-// Commits of this semi-primary's own transactions above W: those that are in the database or may come to be,
-// and whether a crash of PostgreSQL has taken some that clients were told of. Pure; one thread.
+// Commits of this semi-primary's own transactions above W that are in the database or may come into it, and
+// whether a crash of PostgreSQL has taken some that clients were told of. Pure; one thread.
 //
 // Until W has come to back_t(), a transaction whose snapshot is older may lack an own commit.
 #pragma once
@@ -15,12 +15,12 @@ class OwnHistory {
   // far own commits may reach.
   explicit OwnHistory(bool unsure) : unsure_(unsure) {}
 
-  // A commit that is in the database, or may come to be, before the stream has brought everything up to it.
+  // A commit that may be in the database before the stream has brought everything up to it.
   void Add(GlobalT global_t, const TxId& tx_id) { commits_.emplace(global_t, tx_id); }
   void OnApplied(GlobalT watermark) { commits_.erase(commits_.begin(), commits_.upper_bound(watermark)); }
 
-  // The database stands at `watermark` and has `own` above it. What was known to be in and is not was taken
-  // by a crash; `watermark_before` is where it stood until then. While joining, the copy replaces everything.
+  // The database has everything up to `watermark`, and `own` above it. Known commits that are missing were
+  // taken by a crash; `watermark_before` is W before the crash. While joining, the copy replaces everything.
   void OnApplyStarted(GlobalT watermark_before, GlobalT watermark, const Commits& own, bool joining);
   void OnWelcome(GlobalT closed_t);
 

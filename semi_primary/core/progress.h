@@ -1,5 +1,5 @@
-// How far this semi-primary is: W, what of it is on the disk and acknowledged, and how far the primary is.
-// Pure; one thread.
+// How far this semi-primary is: W, how much of it is on the disk and acknowledged, and how far the primary
+// is. Pure; one thread.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class Progress {
     if (watermark_ >= closed_t_) behind_since_us_ = 0;
   }
 
-  // The durable W that the primary must be told of.
+  // The durable W, if the primary does not know it yet.
   std::optional<GlobalT> TakeAck() {
     if (durable_t_ <= acked_t_) return std::nullopt;
     acked_t_ = durable_t_;

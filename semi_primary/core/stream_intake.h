@@ -1,4 +1,4 @@
-// What the core knows of the stream: up to where it has been taken, and whether it must be asked for again.
+// The stream so far: up to where it has been taken, and whether it must be requested again.
 // Pure; one thread; times are monotonic microseconds.
 #pragma once
 
@@ -41,7 +41,7 @@ class StreamIntake {
   const std::string& failure() const { return failure_; }
 
  private:
-  // How soon the stream is asked for again when it does not come.
+  // When the stream is asked for again if it does not come.
   static constexpr std::int64_t kRequestAgainUs = 5'000'000;
 
   bool IsLate(std::int64_t now_us) const { return now_us - requested_us_ > kRequestAgainUs; }

@@ -19,7 +19,7 @@ class Front {
   // The error says what is wrong with the address.
   virtual Result<Done, std::string> Start() = 0;
 
-  // For the poll loop; -1: none. When HasInput says no, one of them becomes readable by the next event.
+  // For the poll loop; -1: none. If HasInput is false, the next event makes one of them readable.
   virtual std::array<int, 2> fds() = 0;
   virtual bool HasInput() = 0;
 

@@ -16,7 +16,7 @@
 
 namespace psp::sp {
 
-using Ticket = std::uint64_t;  // names who waits for a reply; 0: nobody
+using Ticket = std::uint64_t;  // names the waiter for a reply; 0: no waiter
 using WriteSetPtr = std::shared_ptr<const proto::WriteSet>;
 
 // (W, seen): what a transaction could see.

@@ -1,7 +1,7 @@
 // The write-set of one transaction, from what its triggers captured. Pure.
 //
-// The image of a key that was captured once is right. Of a key that was captured more often, the table itself
-// knows the state in which the transaction leaves it: such keys are doubts, and the hook looks the rows up
+// A key that was captured once has the captured image. For a key that was captured more often, only the table
+// knows the row that the transaction leaves behind: such keys are doubts, and the hook looks them up
 // (writeset/FORMAT.md).
 //
 // Invariants of the result: each (table_id, key) occurs once, in the order of its first capture; a row that

@@ -144,7 +144,7 @@ void HookServer::Impl::Accept() {
       Begin(std::move(socket));
       return Accept();
     }
-    // Most likely out of descriptors: connections that end free some.
+    // Most likely out of descriptors: a connection that ends frees one.
     if (logged_.First("accept"))
       spdlog::error("commit hook: cannot accept a connection: {}", error.message());
     retry_accept_.expires_after(std::chrono::milliseconds(100));
@@ -179,7 +179,8 @@ void HookServer::Impl::Begin(Socket socket) {
   WaitReadable(connection);
 }
 
-// Everybody on the machine may connect. Those who do not log in keep nobody out: the oldest of them goes.
+// Everybody on the machine may connect. Connections without a login keep nobody out: the oldest one is
+// closed.
 void HookServer::Impl::LimitLogins() {
   if (logging_in_.size() <= kLoginsMax) return;
   const ConnectionPtr oldest = connections_.at(*logging_in_.begin());

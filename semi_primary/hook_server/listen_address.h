@@ -1,5 +1,5 @@
-// Where the commit hook's server listens, and how a backend finds it there. Pure but for its check of a
-// socket file.
+// Where the commit hook's server listens, and how a backend finds it. Pure, except that it checks a socket
+// file.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct ListenAddress {
 // Reads `unix:/dir/.s.PGSQL.PORT` or `127.0.0.1:PORT`. The error says what is wrong.
 Result<ListenAddress, std::string> ParseListenAddress(std::string_view text);
 
-// Removes the socket file of a server that is no more. The error tells that somebody listens there, or why
-// the file cannot be removed; a file that is not there is no error.
+// Removes the socket file of a server that has ended. The error says that another server listens there, or
+// why the file cannot be removed. A missing file is no error.
 Result<Done, std::string> RemoveStaleSocket(const std::string& path);
 
 }  // namespace psp::sp

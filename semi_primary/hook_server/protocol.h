@@ -1,9 +1,9 @@
 // One backend's connection to the commit hook, without the socket: bytes in, requests and bytes out. Pure.
 //
-// Life: startup, password, then requests one at a time. A commit request with doubts (assemble.h) waits here
+// Order: startup, password, then requests one at a time. A commit request with doubts (assemble.h) waits here
 // for the rows that settle them; any other request drops it. Malformed input gets an ErrorResponse and ends
-// this connection only. A write-set that is too large is read to its end, thrown away and answered, because a
-// client that is still sending would not see an answer before the connection's end.
+// this connection only. A write-set that is too large is read to its end, dropped and answered: a client that
+// is still sending would not see an earlier answer.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,7 @@ class HookProtocol {
   void ReplyCommitted(GlobalT global_t);
   void ReplyText(std::string_view column, std::string_view value);
   void ReplyError(const UserError& error);
-  // Tells the client why the connection ends, and ends it (too many connections, shutdown, password too
-  // late).
+  // Tells the client why the connection ends, and ends it (too many connections, shutdown, a late password).
   void Refuse(const UserError& error);
 
   // What must be sent to the client, once.

@@ -1,6 +1,5 @@
 // How many outcomes may be asked for at an SP. Any role may ask about any id, and the primary remembers each
-// id that it is asked about: without a bound, questions about random ids would fill its tx_log. Pure; one
-// thread.
+// id: without a bound, questions about random ids would fill its tx_log. Pure; one thread.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +15,8 @@ class QuestionAllowance {
   // Whether one more may be asked now.
   bool Allow(std::int64_t now_us) {
     constexpr std::int64_t kUsForEach = 1'000'000 / kPerSecond;
-    // When all questions so far would have been allowed one by one: not further ahead than kAtOnce of them.
+    // The time at which all questions so far would have been allowed one by one, at most kAtOnce of them
+    // ahead.
     next_us_ = std::max(next_us_, now_us - kAtOnce * kUsForEach);
     if (next_us_ + kUsForEach > now_us) return false;
     next_us_ += kUsForEach;

@@ -3,8 +3,9 @@
 //   commit TX_ID CATALOG_VERSION WATERMARK SEEN PROOF HEX
 //                                             SEEN: comma list of global_t, or -
 //   doubts TX_ID                              what the commit request of just now leaves in doubt
-//   rows TX_ID PROOF HEX                      the rows that settle the doubts; then the transaction is
-//   submitted outcome TX_ID PROOF ping
+//   rows TX_ID PROOF HEX                      the rows that settle the doubts; now it is submitted
+//   outcome TX_ID PROOF
+//   ping
 //
 // PROOF (proof.h) is of `TX_ID CATALOG_VERSION WATERMARK SEEN` and the hash of HEX's bytes; of `rows TX_ID ` and that hash;
 // of `outcome TX_ID`.
@@ -47,15 +48,14 @@ struct OutcomeRequest {
 
 struct PingRequest {};
 
-struct SetRequest {};  // SET …: what libpq sends by itself; answered, never heeded
+struct SetRequest {};  // SET …, which libpq sends by itself; answered, without an effect
 
 struct EmptyRequest {};
 
 using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, OutcomeRequest, PingRequest,
                                  SetRequest, EmptyRequest>;
 
-// Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 0A000 no such request. Never throws on bad
-// input.
+// Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 0A000 no such request. Bad input never throws.
 Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_view token,
                                             std::size_t write_set_bytes_max);
 

@@ -20,7 +20,7 @@ struct ClaimOptions {
 // A session that claims the database whenever it connects: it takes the lock that only one daemon can have.
 PgSession::Options ClaimingSession(const std::string& conninfo);
 
-// Connects the claiming session, reads the identity, and writes down where the daemon is served. In views
+// Connects the claiming session, reads the identity, and records where the daemon can be reached. In views
 // mode, transactions that were under way when the last daemon ended become pending. The error says why this
 // database cannot be served.
 Result<Identity, StartProblem> ClaimDatabase(PgSession* session, const ClaimOptions& options);

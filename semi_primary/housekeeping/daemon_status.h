@@ -1,4 +1,4 @@
-// What a semi-primary tells of itself: a row of psp.daemon_status. Values.
+// The state of a semi-primary's daemon: a row of psp.daemon_status. Values.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ class Housekeeper {
   // Writes the last status and joins the thread.
   void Stop();
   void SetStatus(const DaemonStatus& status);
-  // At once, and until it has succeeded. Newer ones take the place of those that wait.
+  // Saves at once, and tries until it has succeeded. Newer epochs replace those that wait.
   void SaveEpochs(const EpochStarts& epochs);
 
  private:
@@ -58,8 +58,8 @@ class Housekeeper {
   DaemonStatus last_written_;
   std::int64_t align_at_us_ = 0;
   std::int64_t watch_at_us_ = 0;
-  // After a lost session: until the apply worker, too, has begun again in what may have crashed, nobody knows
-  // whether own commits are lacking.
+  // After a lost session PostgreSQL may have crashed. Until the apply worker has begun again, too, it is not
+  // known whether own commits are missing.
   std::uint64_t sure_from_generation_ = 0;
   LogOnce logged_;
   std::jthread thread_;

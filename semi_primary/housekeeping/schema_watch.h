@@ -1,4 +1,4 @@
-// Looks for changes of the schema that no trigger can refuse, and tells of them.
+// Looks for changes of the schema that no trigger can refuse, and reports them.
 #pragma once
 
 #include <string>

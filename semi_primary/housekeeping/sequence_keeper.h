@@ -1,4 +1,4 @@
-// Keeps the sequences of the database in this semi-primary's class of numbers (ARCHITECTURE.md, Sequences).
+// Keeps the sequences of the database in this semi-primary's class of numbers (docs/decisions/24).
 #pragma once
 
 #include "common/ids.h"

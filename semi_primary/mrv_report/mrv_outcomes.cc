@@ -7,7 +7,7 @@
 namespace psp::sp {
 namespace {
 
-constexpr std::size_t kValuesMax = 20'000;  // between two reports; what is told of more is lost
+constexpr std::size_t kValuesMax = 20'000;  // between two reports; outcomes of more values are dropped
 
 std::vector<RecordField> Decoded(std::string_view record) {
   std::vector<RecordField> fields;

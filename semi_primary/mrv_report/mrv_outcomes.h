@@ -1,10 +1,10 @@
-// What becomes of local transactions on Multi-Record Values: psp-mrv adjusts by it, so that applications need
+// The outcomes of local transactions on Multi-Record Values. psp-mrv adjusts by them, so applications need
 // not report anything. Pure; one thread.
 //
-// A transaction counts for each value that it wrote: as committed, or, for the one value on which it lost
-// against another transaction, as aborted. A row whose value stands in records says nothing about that value:
-// other columns of it were written. A value that stands in its row is told only if somebody lost on it, since
-// it has as few records as there can be.
+// A transaction counts for each value that it wrote: as committed; or as aborted, for the one value on which
+// it lost against another transaction. A base row whose value is in records says nothing about that value:
+// other columns of the row were written. A value that is in its base row is reported only if a transaction
+// lost on it, since it cannot have fewer records.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct MrvReport {
 
 class MrvOutcomes {
  public:
-  // Outcomes that were not taken yet are forgotten.
+  // Outcomes that were not taken yet are dropped.
   void SetCatalog(TableCatalogPtr catalog);
-  // A transaction was decided; `lost`: the key that another one was quicker to write, null: it is committed.
+  // A transaction was decided. `lost`: the key that another transaction wrote first; null: it is committed.
   void Add(const proto::WriteSet& write_set, const RowKey* lost);
   // By column and key.
   MrvReport TakeReport();

@@ -1,6 +1,5 @@
-// Writes what local transactions on Multi-Record Values have met into psp_mrv.outcomes, where psp-mrv's
-// status worker takes it out. Reports are hints: while there is no psp-mrv, or no connection, they are
-// dropped.
+// Writes the outcomes of local transactions on Multi-Record Values into psp_mrv.outcomes, where psp-mrv's
+// status worker takes them. Reports are hints: without a psp-mrv, or without a connection, they are dropped.
 #pragma once
 
 #include <stop_token>

@@ -20,7 +20,7 @@ constexpr std::string_view kLockNotAvailable = "55P03";
 // The functions of sql/views/install/workers.sql.j2 rely on search_path, on how values look as text, and on
 // generic plans.
 const std::vector<std::string> kSettings = {
-    // A crash that takes a commit back is made good from the primary.
+    // A commit that a crash takes back comes again from the primary.
     "SET synchronous_commit = off",
     "SET search_path = pg_catalog",
     "SET client_encoding = 'UTF8'",
@@ -193,7 +193,7 @@ class Worker {
     });
   }
 
-  // A client waits for it and is told of every error; all else is done sooner or later.
+  // A client waits for this job and gets each error. Any other job is tried until it is done.
   static bool IsAsked(const Job& job) {
     return std::holds_alternative<TakeCommitRequest>(job) || std::holds_alternative<Look>(job);
   }

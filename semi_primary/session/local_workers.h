@@ -1,7 +1,7 @@
 // The thesis's lworkers: threads that do the sessions' jobs in the local database, each with its own session.
 //
-// A job whose connection breaks is done again on the next one, until it is known how it ended: every job may
-// be done twice. Jobs begin in the order in which they came.
+// A job whose connection breaks is run again on the next connection, until its result is known. So each job
+// may be done twice. Jobs begin in the order in which they came.
 #pragma once
 
 #include <cstdint>

@@ -78,7 +78,7 @@ void SessionFront::CarryOutActions() {
   for (const OutcomeQuestion& question : actions.questions) requests_.emplace_back(question);
 }
 
-// What is decided is applied (or written down as aborted) and answered, if the database lets it.
+// Decided transactions are applied (or recorded as aborted) and answered, if the database is there.
 void SessionFront::Stop() {
   gc_.Stop();
   const std::int64_t until_us = MonotonicUs() + kStopPatienceUs;
@@ -86,7 +86,7 @@ void SessionFront::Stop() {
     WaitOrStop({}, 5);
     TakeInput(MonotonicUs());
   }
-  results_.Close();  // a worker that finds it full would wait for this thread
+  results_.Close();  // a worker that finds the mailbox full would wait for this thread
   workers_.Stop();
   TakeInput(MonotonicUs());
   clients_.reset();

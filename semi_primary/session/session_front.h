@@ -1,5 +1,4 @@
-// Views mode's front: clients' commit requests go through the sessions and their local workers, and become
-// submissions.
+// Views mode's front: the sessions and their local workers turn clients' commit requests into submissions.
 #pragma once
 
 #include <optional>
@@ -38,7 +37,7 @@ class SessionFront : public Front {
   void OnApplyStarted() override;
   void SetPrimaryRemembers(std::int64_t ms) override { sessions_.SetPrimaryRemembers(ms); }
   void StopAccepting() override { sessions_.Stop(); }
-  // Requests that come up meanwhile are dropped: the next daemon finds their transactions waiting.
+  // New requests are dropped meanwhile: the next daemon finds their transactions waiting.
   void Stop() override;
 
  private:

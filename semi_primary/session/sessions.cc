@@ -9,7 +9,7 @@ namespace {
 using Status = TransactionState::Status;
 
 constexpr std::int64_t kApplyAgainUs = 50'000;
-constexpr std::size_t kWaitersMax = 64;  // of one transaction; the oldest hears nothing and asks again
+constexpr std::size_t kWaitersMax = 64;  // of one transaction; the oldest gets no answer and asks again
 
 const UserError kNotInTheLog = {"40000", "the primary has not committed the transaction", "",
                                 "A crash came first, or the primary refused it. Run it again."};
@@ -104,14 +104,14 @@ void Sessions::OnLookRequest(const TxId& tx_id, const Waiter& waiter, std::int64
     Answer(waiter, tx_id, {Status::kWaiting});
   } else if (entry != nullptr && entry->state == State::kApplying) {
     Wait(entry, waiter, now_us);
-  } else {  // the database knows; of one that is here, too, clients may have been told the end before a crash
+  } else {  // ask the database, also about an entry here: before a crash clients may have been told the end
     if (looks_ >= options_.transactions_max) return Fail(waiter, tx_id.View(), kTooMany);
     ++looks_;
     actions_.jobs.emplace_back(Look{tx_id, waiter, abort});
   }
 }
 
-// The answer that clients have had, and that every one gets from now on.
+// The answer that clients have got, and that every client gets from now on.
 std::optional<TransactionState> Sessions::ToldAlready(const Entry& entry) const {
   if (entry.state == State::kAborting) return TransactionState{Status::kAborted, 0, entry.reason};
   if (entry.state == State::kApplying && !options_.wait_for_apply)
@@ -119,7 +119,7 @@ std::optional<TransactionState> Sessions::ToldAlready(const Entry& entry) const 
   return std::nullopt;
 }
 
-// A client that asks again while it waits is told once.
+// A client that asks again while it waits gets one answer.
 void Sessions::Wait(Entry* entry, const Waiter& waiter, std::int64_t now_us) {
   const auto same = std::ranges::find(entry->clients, waiter, &WaitingClient::waiter);
   if (same != entry->clients.end()) {
@@ -274,7 +274,7 @@ std::optional<UserError> Sessions::CannotBeAsked(const TxId& tx_id) const {
   }
   if (!options_.wall_clock_ms) return std::nullopt;
   if (primary_remembers_ms_ == 0) return kNotConnected;
-  // The question may be under way for as long as an answer is waited for.
+  // The question may be under way for as long as the daemon waits for an answer.
   const std::int64_t age_ms = options_.wall_clock_ms() - Number(bytes.substr(0, 6));
   if (age_ms < primary_remembers_ms_ - options_.commit_timeout_us / 1000) return std::nullopt;
   return UserError{"25P01", "psp: transaction " + tx_id.ToText() + " began too long ago: it is forgotten",

@@ -67,17 +67,18 @@ class Sessions {
   void OnOutcome(Ticket ticket, GlobalT global_t, const std::optional<UserError>& lost);
   void OnError(Ticket ticket, const UserError& error, std::int64_t now_us);
 
-  // For how long the primary remembers a decision (its tx_log_retention_s); 0: it has not told yet. About an
-  // older id that is not known here nothing can be told.
+  // For how long the primary remembers a decision (its tx_log_retention_s); 0: not known yet. An older id
+  // that is not known here cannot be answered.
   void SetPrimaryRemembers(std::int64_t ms) { primary_remembers_ms_ = ms; }
-  // The apply worker has begun (again): requests are taken from now on, pending transactions are looked for.
+  // The apply worker has begun (again): from now on requests are taken, and pending transactions are looked
+  // up.
   void OnApplyStarted();
   // Several times a second.
   void OnTime(std::int64_t now_us);
-  // No new requests; what is in doubt is not asked for again.
+  // No new requests; the outcomes of transactions in doubt are not asked for again.
   void Stop() { stopping_ = true; }
 
-  // Transactions and questions that a local worker has to do with.
+  // Transactions and questions that a local worker works on.
   std::size_t jobs() const;
 
  private:

@@ -1,4 +1,4 @@
-// What goes between clients, the sessions' core and the local workers. Values.
+// Messages between clients, the sessions' core and the local workers. Values.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +75,7 @@ struct Looked {
   TxId tx_id;
   Waiter asked_by;
   TransactionState state;
-  std::optional<UserError> failed{};  // nothing was found out
+  std::optional<UserError> failed{};  // the look-up failed
 };
 struct ApplyTried {
   TxId tx_id;

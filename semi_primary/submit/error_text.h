@@ -18,12 +18,11 @@ struct KeyNames {
   std::string index_name;  // not empty: the id is this unique index's guard
 };
 
-// Key values in readable form, such as `(id, name)=(5, ann)`: usual types as PostgreSQL shows them, others as
-// hex.
+// Key values in readable form, such as `(id, name)=(5, ann)`: usual types as in PostgreSQL, others as hex.
 std::string DescribeKey(const KeyNames& names, std::string_view key);
 
-// 40001 with PostgreSQL's own message. Without a winner's name: the key may have been changed, the primary
-// does not know any more.
+// 40001 with PostgreSQL's own message. Without a winner's name: the key may have been changed, but the
+// primary has forgotten the writer.
 UserError ConflictError(const KeyNames& names, std::string_view key, std::string_view winner_name,
                         GlobalT winner_t);
 

@@ -23,17 +23,17 @@ namespace psp::sp {
 
 class LocalCertification {
  public:
-  // A local transaction begins to wait. The conflict with what has arrived, if there is one (then it is not
-  // added).
+  // A local transaction begins to wait. Returns its conflict with what has arrived; then it is not added.
   std::optional<Conflict> Add(const TxId& tx_id, const Snapshot& snapshot, const WriteSetPtr& write_set);
-  // It waits no more. Nothing happens when it is not known.
+  // The transaction does not wait any more. An unknown one is ignored.
   void Remove(const TxId& tx_id);
 
   struct Doomed {
     TxId tx_id;
     Conflict conflict;
   };
-  // A remote transaction arrived, in the order of global_t. Those it dooms are removed.
+  // A remote transaction arrived, in the order of global_t. Returns and removes the local ones that have
+  // lost.
   std::vector<Doomed> Arrived(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set);
 
   // Everything <= watermark is applied and visible.
@@ -58,7 +58,7 @@ class LocalCertification {
   };
 
   std::deque<ArrivedTransaction> arrived_;
-  // Views into the write-set of the very writer, so that it lives as long as the entry.
+  // The keys are views into the write-set of the entry's writer, so it lives as long as the entry.
   std::unordered_map<RowKeyView, Writer, RowKeyHash> writers_;
   std::unordered_map<TxId, Waiting> waiting_;
   struct WaitingRow {

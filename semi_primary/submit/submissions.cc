@@ -5,7 +5,7 @@
 namespace psp::sp {
 namespace {
 
-// A second more for each megabyte of write-set: sending, certifying and logging it take time in proportion.
+// One more second for each megabyte of write-set: sending, certifying and logging it take time in proportion.
 constexpr std::int64_t kUsPerByte = 1;
 
 Conflict ToConflict(const proto::Conflict& conflict) {
@@ -81,7 +81,7 @@ void Submissions::OnDecision(const proto::Decision& decision) {
   if (found == entries_.end() || found->second.state == State::kCommitted) return;
   if (decision.has_global_t()) return SetCommitted(found, decision.global_t());
   if (decision.has_conflict()) {
-    // One that nobody waits for any more has mostly lost before, by what arrived.
+    // A transaction without a waiter has mostly lost earlier, against what arrived.
     if (found->second.submission.ticket != 0) {
       Answer(found->second, Lost(*found->second.submission.write_set, ToConflict(decision.conflict())));
     }

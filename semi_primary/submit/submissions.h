@@ -1,4 +1,4 @@
-// The life of the local transactions that are submitted to the primary. Pure; one thread; time comes in as an
+// The local transactions that are submitted to the primary, and their states. Pure; one thread; time is an
 // argument.
 //
 //   unsent ──Welcome──▶ waiting ──Decision or own marker──▶ committed (backend told; kept until applied)
@@ -9,10 +9,10 @@
 // Invariants
 // - Every submission gets exactly one reply, unless its backend has gone.
 // - 08006 only when nothing was sent to the primary; once sent, a missing answer is 08007.
-// - What may be committed keeps its write-set here until it is known to be aborted or to be applied: the
-//   backend may have rolled back or died, and then the apply worker needs it.
-// - An own marker in the stream resolves its transaction before anything later in the stream is looked at, so
-//   that a later writer that had it in its snapshot cannot doom it.
+// - A transaction that may be committed keeps its write-set here until it is aborted or applied: the backend
+//   may have rolled back or died, and then the apply worker needs the rows.
+// - An own marker in the stream resolves its transaction before anything later in the stream is handled. So a
+//   later writer that had it in its snapshot does not count as a conflict.
 // - Certify and OutcomeRequest may be sent twice; the primary's answer is the same.
 #pragma once
 
@@ -70,11 +70,11 @@ class Submissions {
   void OnApplied(GlobalT watermark);
   void OnStreamReset() { local_certification_.ForgetArrived(); }
 
-  // Answers what has waited too long. Call it several times a second.
+  // Answers submissions that have waited too long. Call it several times a second.
   void OnTime(std::int64_t now_us);
-  // Refuses what was not sent and has an older snapshot.
+  // Refuses submissions that were not sent and have an older snapshot.
   void RefuseUnsentBefore(GlobalT watermark);
-  // Refuses what was not sent; from now on every new submission is refused too.
+  // Refuses submissions that were not sent, and from now on every new one.
   void Stop();
 
   // What to send to the backends and to the primary since the last call.
@@ -102,7 +102,7 @@ class Submissions {
     std::int64_t since_us = 0;
   };
 
-  // Those in kUnsent that `is_refused` names are told so.
+  // Refuses the entries in kUnsent for which `is_refused` is true.
   void RefuseUnsent(const UserError& why, const std::function<bool(const Submission&)>& is_refused);
   void SendCertify(Entry& entry);
   void SendOutcomeRequest(const TxId& tx_id);

@@ -1,4 +1,4 @@
-// For tests: a primary that is only a socket, and answers only what a test tells it to.
+// For tests: a primary that is only a socket and sends what the test wants.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 
 namespace psp::sp {
 
-// One thread. Heartbeats are answered whenever a message is waited for.
+// One thread. Heartbeats are answered while the test waits for a message.
 class FakePrimary {
  public:
   static constexpr std::int64_t kPatienceMs = 60'000;
@@ -50,7 +50,7 @@ class FakePrimary {
       ;
   }
 
-  // Sends what the semi-primary asks for, as often as it does, until it has acknowledged all of it.
+  // Sends what the semi-primary asks for, each time that it asks, until it has acknowledged everything.
   void PublishUntilAck(const std::vector<proto::Transaction>& transactions) {
     Publish(transactions);
     while (!testing::Test::HasFailure()) {
@@ -72,7 +72,7 @@ class FakePrimary {
     incarnation_ = hello.incarnation();
     return hello;
   }
-  // Greets as a primary does, and begins the stream where the semi-primary wants it.
+  // Answers Hello as a primary does, and begins the stream where the semi-primary wants it.
   void Enter() {
     AwaitHello();
     SendWelcome();

@@ -57,7 +57,7 @@ class SemiPrimaryTest : public testing::Test {
 
   using Values = std::map<std::string, std::string>;
 
-  // Patient settings, but for those in `more`.
+  // Settings with long timeouts, except those in `more`.
   void Start(const Values& more) {
     SemiPrimarySettings settings;
     Values given = {{"name", "one"},
@@ -162,7 +162,7 @@ class SemiPrimaryTest : public testing::Test {
     ADD_FAILURE() << "the semi-primary is not " << state;
   }
 
-  // The daemon serves as if nothing had been: a commit, and one from elsewhere.
+  // The daemon serves as before: a local commit, and one of another semi-primary.
   void ExpectAllIsWell() {
     const std::int64_t before = Stock(1);
     Answer answer = Raise(1);
