@@ -1,5 +1,6 @@
 """What the documents claim must exist: linked and named files, make targets, every setting of the
-daemons, the tests that docs/thesis.md and tests/README.md name, and the code and the tests of docs/decisions.
+daemons, the tests that docs/thesis.md and tests/README.md name, the code and the tests of docs/decisions, and
+the files and functions of the walks in ARCHITECTURE.md.
 
 The tables of settings in docs/operating.md are made from what the daemons themselves say under
 `--print-sample-config`: `make format` writes them (--fix), and lint makes them again and compares.
@@ -20,7 +21,10 @@ PATH = re.compile(r"(?<![\w/.])(?:[\w.-]+/)+[\w.-]+\.(?:py|cc|h|sql|j2|lua|proto
 SETTING = re.compile(r"# (?P<about>.+)\n# (?P<type>.+); (?P<fallback>.+)\n(?:# )?(?P<name>[a-z0-9_]+):")
 OPERATING = ROOT / "docs" / "operating.md"
 THESIS = ROOT / "docs" / "thesis.md"
-FILE_NAME = re.compile(r"[\w./-]+(?:/|\.(?:py|cc|h|sql|j2|lua|proto))")
+FILE_NAME = re.compile(r"[\w./-]+(?:/|\.(?:py|cc|h|sql|j2|lua|proto|md|json|yaml|txt))")
+MAP = ROOT / "ARCHITECTURE.md"
+MAP_LINES_MAX = 120
+WALK_STEPS_MIN = 15
 TESTS = ROOT / "tests"
 DECISIONS = ROOT / "docs" / "decisions"
 TEST_FILES = [ROOT / path for path in [*cpp_files(), *under(PYTHON_FOLDERS, ".py")] if "test" in path.name]
@@ -128,6 +132,20 @@ def check_decisions() -> Iterator[str]:
         code, tests = (re.findall(r"`([^`]+)`", paragraph) for paragraph in paragraphs[-2:])
         for problem in [*check_mentions(code), *check_tests(tests)]:
             yield f"{name}: {problem}"
+
+
+def check_map() -> Iterator[str]:
+    """The steps of the walks in ARCHITECTURE.md, and the rows of its last table."""
+    text = MAP.read_text(encoding="utf-8").partition("## Three walks")[2]
+    steps = re.split(r"\n(?=\d+\. |\| |\n)", text)
+    if len(steps) < WALK_STEPS_MIN:
+        yield f"ARCHITECTURE.md: the walks have only {len(steps)} steps"
+    for step in steps:
+        for problem in check_mentions(re.findall(r"`([^`]+)`", step)):
+            yield f"ARCHITECTURE.md: {problem}: {step.strip()[:60]}"
+    lines = len(MAP.read_text(encoding="utf-8").splitlines())
+    if lines > MAP_LINES_MAX:
+        yield f"ARCHITECTURE.md: {lines} lines. Remedy: details go to docs/decisions or to a README"
 
 
 def check_mentions(names: list[str]) -> Iterator[str]:
@@ -248,6 +266,7 @@ def main() -> int:
         *check_promises(),
         *check_security(),
         *check_decisions(),
+        *check_map(),
     ]
     problems += check_settings(ROOT / options.build, options.fix)
     for problem in problems:
