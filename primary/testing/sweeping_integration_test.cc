@@ -116,9 +116,9 @@ TEST_F(SweepingTest, ABatchNeverLosesTheRowThatIsCollectedUnderIt) {
 
 TEST_F(SweepingTest, ABacklogIsRemovedInPieces) {
   Sql("INSERT INTO psp.data SELECT 1, int8send(g), 1, 1, true, NULL FROM generate_series(1, 12000) g;"
-      "INSERT INTO psp.tx_log (tx_id, sp_id, global_t, decided_at) SELECT gen_random_uuid(), 1, NULL, now() "
-      "- "
-      "interval '2 days' + g * interval '1 ms' FROM generate_series(1, 50000) g;"
+      "INSERT INTO psp.tx_log (tx_id, sp_id, global_t, decided_at)"
+      " SELECT gen_random_uuid(), 1, NULL, now() - interval '2 days' + g * interval '1 ms'"
+      " FROM generate_series(1, 50000) g;"
       "UPDATE psp.log_start SET truncated_t = 1");
   EXPECT_EQ(Sweep(), 3);
   EXPECT_EQ(Count("psp.data"), 0);
