@@ -20,7 +20,9 @@ DAEMONS = ("primary", "semi_primary")
 # What stages of a daemon may know of one another: values and interfaces.
 INTERFACES = (("semi_primary", "front"),)
 # The MRV report needs to know which tables hold MRVs.
-KNOWS_ALSO = {("semi_primary", "mrv_report"): ("semi_primary", "apply")}
+KNOWS_ALSO: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("semi_primary", "mrv_report"): ("semi_primary", "apply"),
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 IMPURE_HEADERS = re.compile(
     r"^(zmq|pqxx|asio|libpq|sys/socket|thread|mutex|shared_mutex|condition_variable|future|stop_token)\b"

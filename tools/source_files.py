@@ -23,4 +23,5 @@ def cpp_files() -> list[Path]:
 
 
 def is_test(path: Path) -> bool:
-    return path.stem.endswith(("_test", "_fixture", "_benchmark")) or {"tests", "testing"} & {*path.parts[:2]} != set()
+    in_folder = {"tests", "testing"} & set(path.parts[:2])
+    return bool(in_folder) or path.stem.endswith(("_test", "_fixture", "_benchmark"))
