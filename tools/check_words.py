@@ -55,12 +55,10 @@ SUFFIXES = (
     ".txt",
     ".yaml",
 )
-# Folders that are not mended yet.
-WAITING: tuple[str, ...] = ()
 
 
 def files() -> list[Path]:
-    folders = tuple(path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in WAITING)
+    folders = tuple(path.name for path in ROOT.iterdir() if path.is_dir())
     top = [path.relative_to(ROOT) for path in [ROOT / "Makefile", *ROOT.glob("*.md"), *ROOT.glob("*.txt")]]
     return [*top, *under(folders, *SUFFIXES)]
 
