@@ -46,7 +46,7 @@ BEGIN
     END IF;
 END $$;
 
--- A deferred trigger runs at COMMIT as the session's role, not as who caused it. Where it is enabled in the replica role, that
+-- A deferred trigger runs at COMMIT as the session's role, not as the role that caused it. Where it is enabled in the replica role, that
 -- is the daemon's, whose rights its owner does not have.
 CREATE FUNCTION psp.check_late_triggers(relation oid, object text, command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
