@@ -1,6 +1,5 @@
-// What shows that a request or an answer comes from one who knows the token of the database (psp.identity).
-// The token itself is never sent: a role that may call dblink can put a server of its own in the daemon's
-// place. Pure.
+// Proves that the sender of a request or an answer knows the token of the database (psp.identity). The token
+// itself is never sent: a role that may call dblink can put its own server in the daemon's place. Pure.
 #pragma once
 
 #include <string>
@@ -11,8 +10,9 @@ namespace psp::sp {
 // The 32 bytes of SHA-256 (FIPS 180-4).
 std::string Sha256(std::string_view bytes);
 
-// The halves of Sha256(token + message), 32 hexadecimal digits each. Who has one half knows nothing of the
-// other, and cannot make the proof of a longer message either. The same as psp.proofs (sql/native/install/hook_daemon.sql.j2).
+// The halves of Sha256(token + message), 32 hexadecimal digits each. One half does not help to find the
+// other, nor to make the proof of a longer message. The same as psp.proofs
+// (sql/native/install/hook_daemon.sql.j2).
 struct Proofs {
   std::string request;
   std::string answer;
