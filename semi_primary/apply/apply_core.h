@@ -3,17 +3,18 @@
 // again. Until the answer, Next() says the same.
 //
 // Invariants
-// - Data and W change in one PostgreSQL transaction, W last; steps are applied in order and nothing is skipped.
+// - Data and W change in one PostgreSQL transaction, W last; steps are applied in order and nothing is
+//   skipped.
 // - Before a batch takes its first row lock, every own transaction in it is proven (psp.applied) to be in, or
 //   proven never to come in by itself (own_commits.h). The latter's rows are applied like remote ones. A
-//   backend between decision and COMMIT therefore never meets an apply worker that waits for it while
-//   holding locks.
+//   backend between decision and COMMIT therefore never meets an apply worker that waits for it while holding
+//   locks.
 // - Only what is applied is reported, and only what a synchronous commit has put on the disk as durable.
-// - After a lost connection nothing is done before it is sure that this is the same database; in another one
-//   applying stops for good. W is read again (PostgreSQL may have crashed and gone back) and the stream
-//   begins again with the next generation; steps of older generations are dropped.
-// - No error of PostgreSQL is final (reaction.h). What may pass is tried again in its place. Anything else is
-//   told, and tried again in a new session, from where the database stands.
+// - After a lost connection the worker first makes sure that this is the same database; in another one it
+//   stops for good. It reads W again (PostgreSQL may have crashed and gone back), and the stream starts again
+//   with the next generation. Steps of older generations are dropped.
+// - No error of PostgreSQL is final (reaction.h). After an error that may pass, the same is tried again. Any
+//   other error is reported, and the worker begins again in a new session, from the database's position.
 #pragma once
 
 #include <cstdint>

@@ -28,9 +28,8 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {"row_security", "off"},
     {"statement_timeout", "0"},
     {"lock_timeout", "0"},
-    // In a deadlock with a local transaction the worker gives way, soon, and tries again: the other one then
-    // reaches its COMMIT and is told 40001, where it would have been cancelled at the end of
-    // conflict_grace_ms.
+    // In a deadlock with a local transaction the worker soon gives way and tries again. The other one then
+    // reaches its COMMIT and gets 40001. Otherwise it would be cancelled after conflict_grace_ms.
     {"deadlock_timeout", "10ms"},
     {"idle_in_transaction_session_timeout", "0"},
     {"idle_session_timeout", "0"},
@@ -99,8 +98,8 @@ PgResult<std::vector<GlobalT>> ApplySession::MissingProofs(const std::vector<Glo
   });
 }
 
-// Another session may hold the same lock, and for as long as it likes: so it is waited for while somebody commits,
-// for a moment, and then looked at again.
+// Another session may hold the same lock, and for as long as it likes: so it is waited for while somebody
+// commits, for a moment, and then looked at again.
 PgResult<bool> ApplySession::WaitForBackend(const TxId& tx_id) {
   const auto committing = Session().Autocommit([&](pqxx::nontransaction& tx) {
     return tx.exec_params1(std::string(sql::kApplyIsCommitting), tx_id.ToText())[0].as<bool>();
@@ -116,8 +115,8 @@ PgResult<bool> ApplySession::WaitForBackend(const TxId& tx_id) {
   return ended.error();
 }
 
-// A client's FOR UPDATE may be in the way, or in that of the local worker that is waited for: the blocker watch
-// looks.
+// A client's FOR UPDATE may be in the way, or in that of the local worker that is waited for: the blocker
+// watch looks.
 PgResult<Done> ApplySession::ApplyTemporary(const TxId& tx_id, GlobalT global_t) {
   return Session().Autocommit(
       [&](pqxx::nontransaction& tx) { tx.exec_params(kApplyTemporary, tx_id.ToText(), global_t); });

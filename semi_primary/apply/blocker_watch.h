@@ -20,8 +20,8 @@ namespace psp::sp {
 
 // What the worker is doing, for the watch. Written by the worker, read by the watch.
 struct ApplyActivity {
-  // Monotonic time since which it has wanted the row locks of its current batch, however often it gave way in
-  // a deadlock and started again. 0: it neither holds nor wants any.
+  // Monotonic time since which it has wanted the row locks of its current batch, including attempts in which
+  // it gave way in a deadlock. 0: it neither holds nor wants any.
   std::atomic<std::int64_t> wanting_since_us{0};
   std::atomic<int> backend_pid{0};
 };

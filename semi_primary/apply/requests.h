@@ -36,7 +36,8 @@ struct ApplyTemporaryRows {
 struct RunStatements {
   ApplyStatements statements;
 };
-// An idle session hears of PostgreSQL's crash only when it asks; what the crash took must be fetched again.
+// An idle session notices PostgreSQL's crash only with its next statement. What the crash took must come
+// again.
 struct LookAlive {};
 struct Pause {
   std::int64_t ms = 0;

@@ -20,7 +20,7 @@ class Trouble {
 
   // It may pass by itself.
   void Waits(const PgError& error) { Report(false, -1, error.sqlstate, error.message); }
-  // Somebody must remove the cause. Over when W has come past `watermark`; -1: as soon as anything succeeds.
+  // The cause must be removed. It is over when W has come past `watermark`; -1: as soon as anything succeeds.
   void Stops(GlobalT watermark, const std::string& sqlstate, const std::string& message) {
     Report(true, watermark, sqlstate, message);
   }
@@ -39,7 +39,7 @@ class Trouble {
 
   const std::function<void(ApplyEvent)> report_;
   const std::function<std::string()> now_;
-  std::string message_;  // what is wrong, as it was told; empty: nothing
+  std::string message_;  // what is wrong, as it was reported; empty: nothing
   std::string since_;
   bool stops_ = false;
   GlobalT stopped_at_ = -1;
