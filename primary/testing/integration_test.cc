@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/pg_binary.h"
+#include "embedded/constants.h"
 #include "primary/certify/batch_statement.h"
 #include "primary/testing/primary_fixture.h"
 
@@ -425,7 +426,8 @@ TEST_F(PrimaryTest, SchemaOfAnotherVersionIsRefusedWithWhatToDo) {
   Sql("UPDATE psp.cluster SET schema_version = 1");
   const auto older = TakeOver(settings_.database);
   ASSERT_FALSE(older.ok());
-  EXPECT_EQ(older.error().what, "schema psp has version 1, this daemon needs 5: run psp primary upgrade");
+  EXPECT_EQ(older.error().what, "schema psp has version 1, this daemon needs " +
+                                    std::to_string(kPrimarySchemaVersion) + ": run psp primary upgrade");
   Sql("UPDATE psp.cluster SET schema_version = 99");
   const auto newer = TakeOver(settings_.database);
   ASSERT_FALSE(newer.ok());
