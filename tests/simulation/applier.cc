@@ -144,6 +144,7 @@ void Applier::SetStalled(bool stalled) {
 void Applier::Do(const sp::ConnectSession& /*request*/) {
   if (!database_.up()) return;
   session_ = database_.incarnation();
+  database_.ClaimApplySession();
   core_.OnConnected();
   Answered();
 }

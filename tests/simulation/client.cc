@@ -192,6 +192,9 @@ void Client::Commit() {
   if (open_->writes.empty()) return End(Report::kNothing);
   open_->at_commit = true;
   SpDatabase& database = node_.database();
+  if (!database.has_apply_session() && scenario_.mutation != Mutation::kCommitsBeforeApplyHasBegun) {
+    return End(Report::kNothing);
+  }
   database.TryLock(number_, AdvisoryLock(open_->tx_id));
   sp::Submission submission;
   submission.tx_id = open_->tx_id;

@@ -42,6 +42,7 @@ enum class Mutation {
   kLostOwnAreThere,         // an SP says that own commits which a crash took are there
   kLogIsNotKeptForJoiners,  // the log is truncated to what those that have joined acknowledge
   kCollectedKeysAreNew,     // a key that was collected passes for one that was never written
+  kCommitsBeforeApplyHasBegun,  // after a crash the hook does not wait until the daemon has heard of it
 };
 
 struct Scenario {

@@ -88,7 +88,8 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                                            Mutation::kCopyIsNotCleared, Mutation::kJoinedBeforeTheLog,
                                            Mutation::kLogIsNotKeptForJoiners, Mutation::kHistoryIsNotDrawn,
                                            Mutation::kGapsAreNotSeen, Mutation::kEpochsAreNotSaved,
-                                           Mutation::kCollectedKeysAreNew, Mutation::kLostOwnAreThere));
+                                           Mutation::kCollectedKeysAreNew, Mutation::kLostOwnAreThere,
+                                           Mutation::kCommitsBeforeApplyHasBegun));
 
 }  // namespace
 }  // namespace psp::simulation

@@ -48,6 +48,7 @@ void SpDatabase::Crash() {
   not_durable_.clear();
   applied_before_crash_ = state_->applied;
   lacks_own_.reset();
+  has_apply_session_ = false;
   state_ = durable_;
   up_ = false;
   incarnation_ = std::make_shared<int>(0);

@@ -57,6 +57,9 @@ class SpDatabase {
   bool MayLackOwn() const { return lacks_own_.value_or(true); }
   // What the last crash may have taken. Only a mistake asks for it.
   const Commits& applied_before_crash() const { return applied_before_crash_; }
+  // The apply worker writes down its session, in an unlogged table. Without it the hook lets nobody commit.
+  void ClaimApplySession() { has_apply_session_ = true; }
+  bool has_apply_session() const { return has_apply_session_; }
   void Flush();
   void Crash();
   void Start() { up_ = true; }
@@ -76,6 +79,7 @@ class SpDatabase {
   std::map<RowKey, LockOwner> locks_;
   Commits brought_;
   std::optional<bool> lacks_own_;
+  bool has_apply_session_ = false;
   Commits applied_before_crash_;
 };
 
