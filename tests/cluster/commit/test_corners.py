@@ -37,7 +37,8 @@ CREATE CONSTRAINT TRIGGER later AFTER INSERT ON trigger_writes DEFERRABLE INITIA
 -- Each link of the chain is queued by a write that psp does not capture.
 CREATE FUNCTION next_link() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'psp.committing'::regclass) THEN
+    IF EXISTS (SELECT FROM pg_locks
+                WHERE pid = pg_backend_pid() AND relation = 'psp.committing'::regclass) THEN
         RAISE EXCEPTION 'this session runs code of the application and could not be ended';
     END IF;
     IF NEW.n < 10 THEN
