@@ -1,6 +1,7 @@
 #include "semi_primary/settings.h"
 
 #include "common/sockets.h"
+#include "embedded/constants.h"
 #include "semi_primary/hook_server/listen_address.h"
 
 namespace psp::sp {
@@ -109,7 +110,7 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
   declared.Integer("ack_interval_ms", "time between the apply worker's commits that wait for the disk", 1000,
                    1, 3600000, &settings->ack_interval_ms);
   declared.Integer("write_set_bytes_max", "largest write-set of one transaction; a larger one is refused",
-                   268435456, 1024, 500000000, &settings->write_set_bytes_max);
+                   268435456, 1024, kWriteSetBytesLimit, &settings->write_set_bytes_max);
   declared.Integer("waiting_bytes_max",
                    "most bytes of write-sets that wait for the primary; beyond it transactions are refused",
                    1 << 30, 1024, std::int64_t{1} << 40, &settings->waiting_bytes_max);
