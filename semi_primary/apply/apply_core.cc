@@ -166,7 +166,7 @@ void ApplyCore::Build() {
   if (changes) {
     changes_ = std::move(*changes);
     state_ = State::kRows;
-  } else if (changes.error().unknown_table && !catalog_was_read_) {
+  } else if (changes.error().catalog_may_be_old && !catalog_was_read_) {
     catalog_was_read_ = true;
     state_ = State::kCatalog;
   } else {

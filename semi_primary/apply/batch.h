@@ -29,7 +29,7 @@ struct TableChange {
 };
 
 struct BatchProblem {
-  bool unknown_table = false;  // or an unknown version of the catalog: reload the catalog and try again
+  bool catalog_may_be_old = false;  // it lacks a table, or has an older version: read it again, try again
   std::string message;
 };
 

@@ -155,12 +155,12 @@ TEST_F(BatchTest, BadRows) {
   Upsert(&first_, 9, "a", {"a"});
   auto built = BuildBatch(catalog_, {{1, &first_}}, false);
   ASSERT_FALSE(built.ok());
-  EXPECT_TRUE(built.error().unknown_table);
+  EXPECT_TRUE(built.error().catalog_may_be_old);
   first_.Clear();
   Upsert(&first_, 1, "a", {"a"});  // one column too few
   built = BuildBatch(catalog_, {{1, &first_}}, false);
   ASSERT_FALSE(built.ok());
-  EXPECT_FALSE(built.error().unknown_table);
+  EXPECT_FALSE(built.error().catalog_may_be_old);
   first_.Clear();
   Upsert(&first_, 1, "a", {"a", "1"});
   first_.mutable_rows(0)->clear_image();
@@ -173,7 +173,7 @@ TEST_F(BatchTest, UnknownKindsAreRefusedWithAReason) {
   auto built = BuildBatch(catalog_, {{15, &first_}}, false);
   ASSERT_FALSE(built.ok());
   EXPECT_EQ(built.error().message, "global_t 15: unknown access kind 7 in a write-set");
-  EXPECT_FALSE(built.error().unknown_table);
+  EXPECT_FALSE(built.error().catalog_may_be_old);
   first_.Clear();
   first_.set_kind(static_cast<proto::EntryKind>(5));
   built = BuildBatch(catalog_, {{15, &first_}}, false);
@@ -190,7 +190,7 @@ TEST_F(BatchTest, ANewerCatalogIsReadBeforeItsRowsAreWritten) {
   first_.set_catalog_version(3);
   const auto built = BuildBatch(catalog_, {{15, &first_}}, false);
   ASSERT_FALSE(built.ok());
-  EXPECT_TRUE(built.error().unknown_table);
+  EXPECT_TRUE(built.error().catalog_may_be_old);
   EXPECT_EQ(built.error().message,
             "global_t 15: written under version 3 of the catalog, this semi-primary has version 2");
 }
