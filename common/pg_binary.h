@@ -16,11 +16,23 @@ namespace psp {
 inline constexpr std::uint32_t kOidBool = 16;
 inline constexpr std::uint32_t kOidBytea = 17;
 inline constexpr std::uint32_t kOidChar = 18;  // "char", one byte
+inline constexpr std::uint32_t kOidName = 19;
 inline constexpr std::uint32_t kOidInt8 = 20;
 inline constexpr std::uint32_t kOidInt2 = 21;
 inline constexpr std::uint32_t kOidInt4 = 23;
 inline constexpr std::uint32_t kOidText = 25;
+inline constexpr std::uint32_t kOidOid = 26;
 inline constexpr std::uint32_t kOidCid = 29;  // a command's number in its transaction
+inline constexpr std::uint32_t kOidFloat4 = 700;
+inline constexpr std::uint32_t kOidFloat8 = 701;
+inline constexpr std::uint32_t kOidTextArray = 1009;
+inline constexpr std::uint32_t kOidInt8Array = 1016;
+inline constexpr std::uint32_t kOidBpchar = 1042;
+inline constexpr std::uint32_t kOidVarchar = 1043;
+inline constexpr std::uint32_t kOidDate = 1082;
+inline constexpr std::uint32_t kOidTimestamp = 1114;
+inline constexpr std::uint32_t kOidTimestamptz = 1184;
+inline constexpr std::uint32_t kOidNumeric = 1700;
 inline constexpr std::uint32_t kOidUuid = 2950;
 
 // Appends big-endian integers, as PostgreSQL's send functions do.

@@ -17,7 +17,6 @@ constexpr std::size_t kValuesMax = 100'000;
 constexpr const char* kForgetValues =
     "DELETE FROM psp_mrv.status WHERE greatest(window_ended, changed_at) < now() - interval '600 s'";
 constexpr std::int64_t kClaimEveryMs = 200;
-constexpr std::uint32_t kOidFloat8 = 701;
 
 void AddFloat8(std::optional<double> value, ArrayWriter* array) {
   if (!value) return array->AddNull();

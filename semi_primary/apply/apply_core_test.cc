@@ -135,7 +135,7 @@ class FakeSession {
   void Do(const EndWorker&) {}
 
   static TableCatalogPtr Catalog() {
-    constexpr ArrayType kInt8 = {1016, kOidInt8};
+    constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
     auto catalog = std::make_shared<TableCatalog>();
     catalog->tables[1] = {1, "public", "t", {"id"}, {kInt8}, {kInt8}};
     return catalog;

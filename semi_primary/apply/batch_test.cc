@@ -21,8 +21,6 @@ std::string Array(const std::vector<std::string>& values) {
   return writer.Finish();
 }
 
-constexpr std::uint32_t kOidTextArray = 1009;
-constexpr std::uint32_t kOidInt8Array = 1016;
 const ArrayType kText = {kOidTextArray, kOidText};
 const ArrayType kInt8 = {kOidInt8Array, kOidInt8};
 

@@ -12,16 +12,6 @@
 namespace psp::sp {
 namespace {
 
-constexpr std::uint32_t kOidName = 19;
-constexpr std::uint32_t kOidOid = 26;
-constexpr std::uint32_t kOidFloat4 = 700;
-constexpr std::uint32_t kOidFloat8 = 701;
-constexpr std::uint32_t kOidBpchar = 1042;
-constexpr std::uint32_t kOidVarchar = 1043;
-constexpr std::uint32_t kOidDate = 1082;
-constexpr std::uint32_t kOidTimestamp = 1114;
-constexpr std::uint32_t kOidTimestamptz = 1184;
-constexpr std::uint32_t kOidNumeric = 1700;
 constexpr std::int64_t kPostgresEpochJulian = 2451545;  // 2000-01-01
 constexpr std::int64_t kDayUs = 86'400'000'000;
 

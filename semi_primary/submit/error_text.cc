@@ -9,13 +9,6 @@
 namespace psp::sp {
 namespace {
 
-constexpr std::uint32_t kOidBpchar = 1042;
-constexpr std::uint32_t kOidVarchar = 1043;
-constexpr std::uint32_t kOidName = 19;
-constexpr std::uint32_t kOidDate = 1082;
-constexpr std::uint32_t kOidTimestamp = 1114;
-constexpr std::uint32_t kOidTimestamptz = 1184;
-constexpr std::uint32_t kOidNumeric = 1700;
 constexpr std::uint32_t kFirstUserOid = 16384;
 constexpr std::int64_t kPostgresEpochDays = 10957;  // 2000-01-01, counted from 1970-01-01
 constexpr std::int64_t kDayUs = 86'400'000'000;

@@ -66,7 +66,7 @@ std::vector<std::vector<std::int64_t>> ArraysOf(std::string_view record) {
 }
 
 sp::TableCatalog MakeCatalog() {
-  constexpr sp::ArrayType kInt8 = {1016, kOidInt8};
+  constexpr sp::ArrayType kInt8 = {kOidInt8Array, kOidInt8};
   sp::TableCatalog catalog;
   catalog.version = 1;
   for (const auto& [id, name] : {std::pair{kCounters, "counters"}, std::pair{kNames, "names"}}) {
