@@ -81,10 +81,10 @@ HookServer::Options ToHookOptions(const SemiPrimarySettings& settings, const Ide
 }
 
 std::unique_ptr<Front> MakeFront(const SemiPrimarySettings& settings, const Identity& identity,
-                                 zmq::context_t* context) {
+                                 zmq::context_t* context, CommitsInFlight* in_flight) {
   if (settings.views_mode)
     return std::make_unique<SessionFront>(ToSessionOptions(settings, identity), context);
-  return std::make_unique<HookFront>(ToHookOptions(settings, identity));
+  return std::make_unique<HookFront>(ToHookOptions(settings, identity), in_flight);
 }
 
 }  // namespace
@@ -103,9 +103,13 @@ Server::Server(const SemiPrimarySettings& settings, const Identity& identity, Ho
               .limits = {.transactions_max = static_cast<std::size_t>(settings.apply_batch_transactions_max),
                          .bytes_max = static_cast<std::size_t>(settings.apply_batch_bytes_max)}},
              [this](ApplyEvent event) { apply_events_.Push(std::move(event)); }),
-      blockers_(settings.database, identity.database, settings.conflict_grace_ms, apply_.activity()),
+      blockers_({.conninfo = settings.database,
+                 .database = identity.database,
+                 .conflict_grace_ms = settings.conflict_grace_ms,
+                 .commit_timeout_ms = settings.commit_timeout_ms},
+                apply_.activity(), in_flight_),
       mrv_reporter_(settings.database, identity.database),
-      front_(MakeFront(settings, identity, &context_)) {}
+      front_(MakeFront(settings, identity, &context_, &in_flight_)) {}
 
 Result<Done, std::string> Server::Start() {
   auto started = front_->Start();

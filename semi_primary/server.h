@@ -15,6 +15,7 @@
 #include "common/sockets.h"
 #include "semi_primary/apply/apply_worker.h"
 #include "semi_primary/core/core.h"
+#include "semi_primary/front/commits_in_flight.h"
 #include "semi_primary/front/front.h"
 #include "semi_primary/housekeeping/housekeeper.h"
 #include "semi_primary/mrv_report/mrv_reporter.h"
@@ -55,6 +56,7 @@ class Server {
   Core core_;
   LogOnce logged_;
   bool stopping_ = false;
+  CommitsInFlight in_flight_;
   std::function<void()> on_ready_;  // not called yet, or empty
   std::int64_t status_us_ = 0;
   std::int64_t mrv_report_us_ = 0;

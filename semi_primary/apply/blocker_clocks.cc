@@ -4,10 +4,15 @@
 
 namespace psp::sp {
 
+std::int64_t BlockerClocks::GraceOf(const Blocker& blocker) const {
+  if (blocker.is_committing) return options_.grace_us + options_.commit_us;
+  return (blocker.is_in_deadlock ? 2 : 1) * options_.grace_us;
+}
+
 std::vector<Blocker> BlockerClocks::Look(std::int64_t now_us, std::int64_t batch,
                                          const std::vector<Blocker>& blockers) {
   if (batch != batch_) roots_.clear();
-  const std::int64_t lost_us = std::max<std::int64_t>(now_us - looked_us_ - 2 * look_every_us_, 0);
+  const std::int64_t lost_us = std::max<std::int64_t>(now_us - looked_us_ - 2 * options_.look_every_us, 0);
   for (auto& [name, root] : roots_) root.since_us += lost_us;
   batch_ = batch;
   looked_us_ = now_us;
@@ -19,7 +24,7 @@ std::vector<Blocker> BlockerClocks::Look(std::int64_t now_us, std::int64_t batch
       continue;
     }
     Root& root = roots_.try_emplace(name, Root{now_us}).first->second;
-    if (now_us - root.since_us < (blocker.is_in_deadlock ? 2 : 1) * grace_us_) continue;
+    if (now_us - root.since_us < GraceOf(blocker)) continue;
     over.push_back(blocker);
     over.back().again = root.was_over;
     root = {now_us, true};

@@ -8,6 +8,7 @@ namespace {
 constexpr std::int64_t kMs = 1000;
 constexpr std::int64_t kGraceMs = 1000;
 constexpr std::int64_t kLookEveryMs = 100;
+constexpr std::int64_t kCommitMs = 3000;
 constexpr std::int64_t kBatch = 77;
 
 const Blocker kRoot = {.pid = 1, .xact_start = "noon", .state = "active", .is_root = true};
@@ -32,7 +33,8 @@ class BlockerClocksTest : public ::testing::Test {
 
   using Times = std::vector<std::int64_t>;
   std::int64_t now_ms_ = 0;
-  BlockerClocks clocks_{kGraceMs * kMs, kLookEveryMs* kMs};
+  BlockerClocks clocks_{
+      {.grace_us = kGraceMs * kMs, .commit_us = kCommitMs * kMs, .look_every_us = kLookEveryMs * kMs}};
 };
 
 TEST_F(BlockerClocksTest, WhoIsStillThereIsToldApart) {
@@ -78,6 +80,16 @@ TEST_F(BlockerClocksTest, TheNextTransactionBeginsAnew) {
 
 TEST_F(BlockerClocksTest, InADeadlockTheDetectorComesFirst) {
   EXPECT_EQ(LookUntil(2500, {kInDeadlock}), (Times{2000}));
+}
+
+TEST_F(BlockerClocksTest, WhoIsInTheHookHasTheTimeOfACommitWhileNoRequestIsKnown) {
+  Blocker in_hook = kRoot;
+  in_hook.is_committing = true;
+  Blocker in_flight = in_hook;
+  in_flight.is_root = false;
+  EXPECT_EQ(LookUntil(3900, {in_hook}), Times());
+  EXPECT_EQ(LookUntil(9900, {in_flight}), Times());
+  EXPECT_EQ(LookUntil(14'500, {in_hook}), (Times{14'000}));
 }
 
 TEST_F(BlockerClocksTest, NobodyIsBlamedForABusyMachine) {

@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/pg_binary.h"
 #include "common/this_database.h"
 #include "embedded/apply_sql.h"
 
@@ -16,12 +17,15 @@ constexpr std::int64_t kSuspiciousUs = 20'000;  // a batch that takes longer may
 
 }  // namespace
 
-BlockerWatch::BlockerWatch(const std::string& conninfo, std::string database, std::int64_t conflict_grace_ms,
-                           const ApplyActivity& activity)
-    : database_(std::move(database)),
+BlockerWatch::BlockerWatch(const Options& options, const ApplyActivity& activity,
+                           const CommitsInFlight& in_flight)
+    : database_(options.database),
       activity_(activity),
-      session_({.conninfo = conninfo, .application_name = "psp blocker watch", .settings = {}}),
-      clocks_(conflict_grace_ms * 1000, kLookEveryMs * 1000) {
+      in_flight_(in_flight),
+      session_({.conninfo = options.conninfo, .application_name = "psp blocker watch", .settings = {}}),
+      clocks_({.grace_us = options.conflict_grace_ms * 1000,
+               .commit_us = options.commit_timeout_ms * 1000,
+               .look_every_us = kLookEveryMs * 1000}) {
   session_.Prepare("blockers", std::string(sql::kApplyBlockers));
   session_.Prepare("end_blocker", std::string(sql::kApplyEndBlocker));
 }
@@ -44,8 +48,11 @@ void BlockerWatch::Run(std::stop_token stop) {
 }
 
 void BlockerWatch::Look(std::int64_t batch) {
-  const auto found = session_.Autocommit(
-      [&](pqxx::nontransaction& tx) { return tx.exec_prepared("blockers", activity_.backend_pid.load()); });
+  ArrayWriter in_flight(kOidUuid);
+  for (const TxId& id : in_flight_.Ids()) in_flight.AddUuid(id);
+  const auto found = session_.Autocommit([&](pqxx::nontransaction& tx) {
+    return tx.exec_prepared("blockers", activity_.backend_pid.load(), Binary(in_flight.Finish()));
+  });
   if (!found) return Failed(found.error());
   logged_.Forget(failed_);
   std::vector<Blocker> blockers;
@@ -55,7 +62,8 @@ void BlockerWatch::Look(std::int64_t batch) {
                         .state = row[2].as<std::string>(""),
                         .is_root = row[3].as<bool>(),
                         .is_in_deadlock = row[4].as<bool>(),
-                        .rollback = row[5].as<std::string>("")});
+                        .rollback = row[5].as<std::string>(""),
+                        .is_committing = row[6].as<bool>()});
   }
   for (const Blocker& blocker : clocks_.Look(MonotonicUs(), batch, blockers)) End(blocker);
 }
@@ -69,7 +77,9 @@ void BlockerWatch::Failed(const PgError& error) {
 void BlockerWatch::End(const Blocker& blocker) {
   const auto ended = session_.Autocommit([&](pqxx::nontransaction& tx) {
     if (!blocker.rollback.empty()) return tx.exec(blocker.rollback).affected_rows() == 0;
-    return !tx.exec_prepared("end_blocker", blocker.pid, blocker.xact_start, blocker.again).empty();
+    return !tx.exec_prepared("end_blocker", blocker.pid, blocker.xact_start, blocker.again,
+                             blocker.is_committing)
+                .empty();
   });
   if (!ended) {
     PgError error = ended.error();
@@ -83,8 +93,9 @@ void BlockerWatch::End(const Blocker& blocker) {
   }
   spdlog::info(
       "ended the transaction of backend {} ({}): it blocked remote transactions for longer than "
-      "conflict_grace_ms",
-      blocker.pid, blocker.state);
+      "{}",
+      blocker.pid, blocker.state,
+      blocker.is_committing ? "a COMMIT can take, and its request has not come" : "conflict_grace_ms");
 }
 
 }  // namespace psp::sp

@@ -1,9 +1,11 @@
 // Finds the backends that block the apply worker, and ends them after the grace period. Has a thread and a
 // PostgreSQL session of its own.
 //
-// A backend in the commit hook is left alone: the conflict check will abort it, or it will commit, within
-// commit_timeout_ms. blocker_clocks.h decides which backend is ended, and when: a statement is cancelled
-// first, and its session terminated if it has caught that. A prepared transaction is rolled back.
+// A backend whose COMMIT is in flight is left alone: the conflict check will abort it, or it will commit, within
+// commit_timeout_ms. A backend may be in the commit hook and not in flight for ever: a role that may call dblink
+// can put a server that never answers in the place of the hook's connection. It is ended, too, and is told 08007.
+// blocker_clocks.h decides which backend is ended, and when: a statement is cancelled first, and its session
+// terminated if it has caught that. A prepared transaction is rolled back.
 #pragma once
 
 #include <atomic>
@@ -15,6 +17,7 @@
 #include "common/log.h"
 #include "common/pg_session.h"
 #include "semi_primary/apply/blocker_clocks.h"
+#include "semi_primary/front/commits_in_flight.h"
 
 namespace psp::sp {
 
@@ -28,9 +31,15 @@ struct ApplyActivity {
 
 class BlockerWatch {
  public:
-  // `database`: psp.this_database() of the one to look at. `activity` must outlive this.
-  BlockerWatch(const std::string& conninfo, std::string database, std::int64_t conflict_grace_ms,
-               const ApplyActivity& activity);
+  struct Options {
+    std::string conninfo;
+    std::string database;  // psp.this_database() of the one to look at
+    std::int64_t conflict_grace_ms = 1000;
+    std::int64_t commit_timeout_ms = 10000;
+  };
+
+  // `activity` and `in_flight` must outlive this.
+  BlockerWatch(const Options& options, const ApplyActivity& activity, const CommitsInFlight& in_flight);
 
   void Start();
   void Stop();  // joins the thread
@@ -43,6 +52,7 @@ class BlockerWatch {
 
   const std::string database_;
   const ApplyActivity& activity_;
+  const CommitsInFlight& in_flight_;
   PgSession session_;
   BlockerClocks clocks_;
   LogOnce logged_;

@@ -14,14 +14,21 @@ UserError TooManyQuestions() {
 
 }  // namespace
 
-HookFront::HookFront(const HookServer::Options& options)
-    : events_(kMailboxItems),
-      hook_(options,
-            {.on_request =
-                 [this](HookConnectionId connection, HookRequest request) {
-                   events_.Push(FromBackend{connection, std::move(request)});
-                 },
-             .on_gone = [this](HookConnectionId connection) { events_.Push(BackendGone{connection}); }}) {}
+HookFront::HookFront(const HookServer::Options& options, CommitsInFlight* in_flight)
+    : in_flight_(in_flight),
+      events_(kMailboxItems),
+      hook_(options, {.on_request =
+                          [this](HookConnectionId connection, HookRequest request) {
+                            if (const auto* commit = std::get_if<CommitRequest>(&request)) {
+                              in_flight_->Begin(connection, commit->tx_id);
+                            }
+                            events_.Push(FromBackend{connection, std::move(request)});
+                          },
+                      .on_gone =
+                          [this](HookConnectionId connection) {
+                            in_flight_->End(connection);
+                            events_.Push(BackendGone{connection});
+                          }}) {}
 
 void HookFront::TakeInput(std::int64_t now_us) {
   for (Event& event : events_.TakeAll()) {
@@ -49,6 +56,7 @@ void HookFront::OnBackend(FromBackend event, std::int64_t now_us) {
 }
 
 void HookFront::Answer(CommitReply reply, std::int64_t /*now_us*/) {
+  in_flight_->End(reply.ticket);
   hook_.Reply(reply.ticket, std::move(reply.answer));
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/queue.h"
+#include "semi_primary/front/commits_in_flight.h"
 #include "semi_primary/front/front.h"
 #include "semi_primary/hook_server/hook_server.h"
 #include "semi_primary/hook_server/question_allowance.h"
@@ -13,7 +14,8 @@ namespace psp::sp {
 
 class HookFront : public Front {
  public:
-  explicit HookFront(const HookServer::Options& options);
+  // `in_flight` must outlive this.
+  HookFront(const HookServer::Options& options, CommitsInFlight* in_flight);
 
   Result<Done, std::string> Start() override { return hook_.Start(); }
   std::array<int, 2> fds() override { return {events_.fd(), -1}; }
@@ -38,6 +40,7 @@ class HookFront : public Front {
 
   void OnBackend(FromBackend event, std::int64_t now_us);
 
+  CommitsInFlight* const in_flight_;
   QuestionAllowance questions_;
   std::vector<FrontRequest> requests_;
   Mailbox<Event> events_;

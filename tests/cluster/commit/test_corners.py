@@ -1,6 +1,5 @@
 """What COMMIT says is what happened: what can still fail does so before the transaction is decided."""
 
-import socket
 from collections.abc import Iterator
 from typing import LiteralString
 from uuid import UUID
@@ -21,7 +20,6 @@ from tests.cluster.support import (
     raises,
     wait_for_row,
 )
-from tests.threads import running
 
 SCHEMA = """
 CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL);
@@ -305,90 +303,3 @@ def test_a_lost_conflict_of_a_row_that_was_looked_up(cluster: LocalCluster) -> N
         with raises(SERIALIZATION_FAILURE):
             second.commit()
     assert wait_for_row(cluster.sps[1], "SELECT v FROM t WHERE id = 1 AND v = 2") == (2,)
-
-
-# ---- a role that may call dblink --------------------------------------------------------------------------
-
-
-@pytest.fixture
-def dblink(cluster: LocalCluster) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """An ordinary role's session, to which dblink was granted."""
-    sp = cluster.sps[0]
-    with psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
-        role = psycopg.conninfo.conninfo_to_dict(sp.dsn)["user"]
-        functions = admin.execute(
-            "SELECT oid::regprocedure::text FROM pg_proc"
-            " WHERE pronamespace = 'psp'::regnamespace AND proname LIKE 'dblink%'"
-        ).fetchall()
-        for (function,) in functions:
-            admin.execute(f'GRANT EXECUTE ON FUNCTION {function} TO "{role}"'.encode())
-        try:
-            with connect(sp, autocommit=True) as connection:
-                yield connection
-        finally:
-            for (function,) in functions:
-                admin.execute(f'REVOKE EXECUTE ON FUNCTION {function} FROM "{role}"'.encode())
-
-
-def answer_as_an_impostor(listener: socket.socket, heard: list[bytes]) -> None:
-    """A server that lets everybody in and says to each request that it is committed."""
-
-    def message(kind: bytes, body: bytes) -> bytes:
-        return kind + (len(body) + 4).to_bytes(4, "big") + body
-
-    connection, _ = listener.accept()
-    ready = message(b"Z", b"I")
-    with connection:
-        connection.recv(4096)
-        connection.sendall(message(b"R", b"\0\0\0\0") + ready)
-        while received := connection.recv(1 << 20):
-            heard.append(received)
-            if received.startswith(b"X"):  # the client ends the connection, and takes no answer
-                return
-            tag = b"SET\0" if b"client_encoding" in received else b"PSP 5\0"
-            connection.sendall(message(b"C", tag) + ready)
-
-
-def test_a_connection_in_place_of_psps_own_decides_nothing(
-    cluster: LocalCluster, dblink: psycopg.Connection[tuple[object, ...]]
-) -> None:
-    """The role's own server gets the request, but no secret, and its answer is not believed."""
-    heard: list[bytes] = []
-    dblink.execute("INSERT INTO t VALUES (7, 7)")
-    dblink.execute("SELECT psp.dblink_disconnect('psp')")
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        running(lambda: answer_as_an_impostor(listener, heard)),
-    ):
-        port = listener.getsockname()[1]
-        place = f"host=127.0.0.1 port={port} user=psp dbname=psp sslmode=disable gssencmode=disable"
-        dblink.execute("SELECT psp.dblink_connect_u('psp', %s)", (place,))
-        with raises("08007"):
-            dblink.execute("INSERT INTO t VALUES (1, 1)")
-    requests = b"".join(heard).decode(errors="replace")  # lengths are binary
-    assert "commit " in requests
-    assert str(execute(as_admin(cluster.sps[0]), "SELECT token FROM psp.identity")[0][0]) not in requests
-    dblink.execute("INSERT INTO t VALUES (8, 8)")
-    is_nowhere(cluster, "SELECT 1 FROM t WHERE id = 1")
-
-
-def test_no_plan_shows_what_a_request_is_proved_with(
-    cluster: LocalCluster, dblink: psycopg.Connection[tuple[object, ...]]
-) -> None:
-    notices: list[str] = []
-    token = execute(as_admin(cluster.sps[0]), "SELECT token FROM psp.identity")[0][0]
-    login = execute(as_admin(cluster.sps[0]), "SELECT psp.proof(token, 'login') FROM psp.identity")[0][0]
-    dblink.add_notice_handler(
-        lambda notice: notices.append(str(notice.message_primary) + str(notice.message_detail))
-    )
-    dblink.execute("SET client_min_messages = debug5; SET debug_print_plan = on; SET debug_print_parse = on")
-    dblink.execute("SET debug_print_rewritten = on")
-    dblink.execute("INSERT INTO t VALUES (1, 1)")
-    dblink.execute("BEGIN; UPDATE t SET v = 2; UPDATE t SET v = 3; COMMIT")
-    dblink.execute("SELECT psp.outcome(gen_random_uuid())")
-    text = "".join(notices)
-    assert "commit_hook" in text or "PLANNEDSTMT" in text
-    for secret in (str(token), str(login)):
-        as_bytes = " ".join(str(byte) for byte in secret.encode())
-        assert secret not in text
-        assert as_bytes not in text

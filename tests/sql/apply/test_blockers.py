@@ -18,7 +18,8 @@ END = read_sql("semi_primary/daemon/apply_end_blocker.sql").decode()
 IS_COMMITTING = read_sql("semi_primary/daemon/apply_is_committing.sql").decode()
 # Taken by the commit hook: the first by nobody else, the second by any role that likes.
 COMMITTING = "LOCK TABLE psp.committing IN ACCESS SHARE MODE"
-ADVISORY = f"SELECT pg_advisory_xact_lock({constant('LOCK_CLASS')}, hashtext('a transaction'))"
+TRANSACTION, OTHER = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b"
+ADVISORY = f"SELECT pg_advisory_xact_lock({constant('LOCK_CLASS')}, hashtext('{TRANSACTION}'))"
 
 
 class Sessions:
@@ -27,8 +28,8 @@ class Sessions:
     def __init__(self, pair: Pair) -> None:
         self._pair = pair
         self._admin = pair.connect(autocommit=True)
-        self._admin.execute(f"PREPARE look(integer) AS {LOOK}".encode())
-        self._admin.execute(f"PREPARE finish(integer, text, boolean) AS {END}".encode())
+        self._admin.execute(f"PREPARE look(integer, uuid[]) AS {LOOK}".encode())
+        self._admin.execute(f"PREPARE finish(integer, text, boolean, boolean) AS {END}".encode())
         self._admin.execute(f"PREPARE is_committing(text) AS {IS_COMMITTING}".encode())
         self._connections: list[psycopg.Connection[Any]] = []
         self._threads: list[threading.Thread] = []
@@ -64,30 +65,41 @@ class Sessions:
         pid = connection.info.backend_pid
         wait_until("a statement", lambda: self._admin.execute(runs, (pid,)).fetchall(), WAIT_S)
 
-    def look(self, worker: psycopg.Connection[Any]) -> dict[int, tuple[bool, bool]]:
+    def _look(self, worker: psycopg.Connection[Any], *in_flight: str) -> list[tuple[Any, ...]]:
+        look = f"EXECUTE look({worker.info.backend_pid}, '{{{','.join(in_flight)}}}')"
+        return self._admin.execute(look.encode()).fetchall()
+
+    def look(self, worker: psycopg.Connection[Any], *in_flight: str) -> dict[int, tuple[bool, bool]]:
         """pid -> (is_root, is_in_deadlock)."""
-        rows = self._admin.execute(f"EXECUTE look({worker.info.backend_pid})".encode()).fetchall()
+        rows = self._look(worker, *in_flight)
         return {row[0]: (row[3], row[4]) for row in rows}
 
     def rollbacks(self, worker: psycopg.Connection[Any]) -> list[str]:
         """What the watch would run to end prepared transactions."""
-        rows = self._admin.execute(f"EXECUTE look({worker.info.backend_pid})".encode()).fetchall()
-        return [row[5] for row in rows if row[5] is not None]
+        return [row[5] for row in self._look(worker) if row[5] is not None]
 
     def run(self, statement: str) -> None:
         """As the watch's session."""
         self._admin.execute(statement.encode())
 
     def is_committing(self) -> bool:
-        row = self._admin.execute("EXECUTE is_committing('a transaction')").fetchone()
+        row = self._admin.execute(f"EXECUTE is_committing('{TRANSACTION}')".encode()).fetchone()
         assert row is not None
         return bool(row[0])
 
-    def end(self, worker: psycopg.Connection[Any], pid: int, *, again: bool = False) -> int:
-        """Ends a blocker as the watch would; how many were told."""
-        rows = self._admin.execute(f"EXECUTE look({worker.info.backend_pid})".encode()).fetchall()
-        start = next(row[1] for row in rows if row[0] == pid)
-        return self._admin.execute(f"EXECUTE finish({pid}, '{start}', {again})".encode()).rowcount
+    def end(
+        self,
+        worker: psycopg.Connection[Any],
+        pid: int,
+        *,
+        again: bool = False,
+        committing: bool | None = None,
+    ) -> int:
+        """Ends a blocker as the watch would; how many were told. `committing`: what was seen; none: now."""
+        seen = next(row for row in self._look(worker) if row[0] == pid)
+        was_committing = seen[6] if committing is None else committing
+        finish = f"EXECUTE finish({pid}, '{seen[1]}', {again}, {was_committing})"
+        return self._admin.execute(finish.encode()).rowcount
 
     def close(self) -> None:
         self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -144,13 +156,23 @@ def test_a_deadlock_through_the_worker(sessions: Sessions) -> None:
     assert sessions.look(worker) == {pid(first): (False, False), pid(second): (True, True)}
 
 
-def test_who_is_at_commit_is_no_root_and_is_not_ended(sessions: Sessions) -> None:
+def test_who_is_at_commit_is_no_root_while_the_daemon_has_the_request(sessions: Sessions) -> None:
+    worker, blocker = sessions.holder(1), sessions.holder(2)
+    blocker.execute(ADVISORY)
+    sessions.want(worker, 2)
+    blocker.execute(COMMITTING)
+    assert sessions.look(worker, OTHER, TRANSACTION) == {pid(blocker): (False, False)}
+    assert sessions.look(worker, OTHER) == {pid(blocker): (True, False)}
+    assert sessions.end(worker, pid(blocker)) == 1
+    with pytest.raises(psycopg.errors.AdminShutdown):
+        blocker.execute("SELECT 1")
+
+
+def test_who_has_reached_commit_since_the_look_is_not_ended(sessions: Sessions) -> None:
     worker, blocker = sessions.holder(1), sessions.holder(2)
     sessions.want(worker, 2)
-    assert sessions.look(worker) == {pid(blocker): (True, False)}
     blocker.execute(COMMITTING)
-    assert sessions.look(worker) == {pid(blocker): (False, False)}
-    assert sessions.end(worker, pid(blocker)) == 0
+    assert sessions.end(worker, pid(blocker), committing=False) == 0
     blocker.rollback()
 
 
