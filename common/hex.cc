@@ -1,9 +1,9 @@
-#include "semi_primary/hook_server/hex.h"
+#include "common/hex.h"
 
 #include <array>
 #include <cstdint>
 
-namespace psp::sp {
+namespace psp {
 namespace {
 
 constexpr std::uint8_t kNoDigit = 0xFF;
@@ -49,4 +49,4 @@ std::string EncodeHex(std::string_view bytes) {
   return hex;
 }
 
-}  // namespace psp::sp
+}  // namespace psp

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace psp::sp {
+namespace psp {
 
 // Nothing unless `hex` is an even number of hexadecimal digits.
 std::optional<std::string> DecodeHex(std::string_view hex);
@@ -13,4 +13,4 @@ std::optional<std::string> DecodeHex(std::string_view hex);
 // In small letters.
 std::string EncodeHex(std::string_view bytes);
 
-}  // namespace psp::sp
+}  // namespace psp

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "common/hex.h"
+
 namespace psp {
 namespace {
 
@@ -43,13 +45,6 @@ void PatchInt32(std::string* buffer, std::size_t at, std::int32_t value) {
   std::string bytes;
   AppendInt32(&bytes, value);
   std::memcpy(buffer->data() + at, bytes.data(), 4);
-}
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 }  // namespace
@@ -167,16 +162,8 @@ void AppendRecord(std::string* out, const std::vector<RecordField>& fields) {
 }
 
 std::optional<std::string> DecodeByteaText(std::string_view text) {
-  if (text.size() < 2 || text.size() % 2 != 0 || text.substr(0, 2) != "\\x") return std::nullopt;
-  text.remove_prefix(2);
-  std::string bytes(text.size() / 2, '\0');
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const int high = HexValue(text[2 * i]);
-    const int low = HexValue(text[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    bytes[i] = static_cast<char>(high << 4 | low);
-  }
-  return bytes;
+  if (!text.starts_with("\\x")) return std::nullopt;
+  return DecodeHex(text.substr(2));
 }
 
 }  // namespace psp

@@ -8,6 +8,7 @@
 #include "embedded/constants.h"
 #include "embedded/startup_sql.h"
 #include "primary/certify/fence.h"
+#include "writeset/load_catalog.h"
 
 namespace psp::primary {
 namespace {
@@ -55,7 +56,7 @@ void ReadState(pqxx::transaction_base& tx, PrimaryState* state) {
   state->truncated_t = row[1].as<GlobalT>();
   state->closed_t = row[2].as<GlobalT>();
   state->registry = ReadRegistry(tx);
-  state->tables = ReadTables(tx);
+  state->tables = LoadKnownTables(tx);
 }
 
 // From here on this daemon decides. The new epoch distinguishes its numbers, and those that may be missing

@@ -1,4 +1,4 @@
-#include "semi_primary/hook_server/assemble.h"
+#include "writeset/assemble.h"
 
 #include <algorithm>
 #include <array>
@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/hex.h"
 #include "common/ids.h"
 #include "common/pg_binary.h"
-#include "semi_primary/hook_server/hex.h"
-#include "semi_primary/hook_server/key_text.h"
+#include "writeset/key_text.h"
 
-namespace psp::sp {
+namespace psp {
 namespace {
 
 enum class Kind { kDelete, kGuard, kUpsert, kDoubt };
@@ -203,4 +203,4 @@ Result<Done, std::string> SettleDoubts(std::string_view found, AssembledWriteSet
   return Done{};
 }
 
-}  // namespace psp::sp
+}  // namespace psp

@@ -15,7 +15,7 @@
 #include "common/result.h"
 #include "proto/psp.pb.h"
 
-namespace psp::sp {
+namespace psp {
 
 struct AssembledWriteSet {
   proto::WriteSet write_set;
@@ -35,4 +35,4 @@ std::string DescribeDoubts(const AssembledWriteSet& assembled);
 // is then unusable.
 Result<Done, std::string> SettleDoubts(std::string_view found, AssembledWriteSet* assembled);
 
-}  // namespace psp::sp
+}  // namespace psp

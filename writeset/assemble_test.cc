@@ -1,13 +1,13 @@
-#include "semi_primary/hook_server/assemble.h"
+#include "writeset/assemble.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "common/hex.h"
 #include "common/pg_binary.h"
-#include "semi_primary/hook_server/hex.h"
 
-namespace psp::sp {
+namespace psp {
 namespace {
 
 std::string Entry(std::string_view key, std::optional<std::string_view> image = std::nullopt) {
@@ -208,4 +208,4 @@ TEST(AssembleWriteSetTest, AnyByteMayBeWrong) {
 }
 
 }  // namespace
-}  // namespace psp::sp
+}  // namespace psp

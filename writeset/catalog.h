@@ -1,4 +1,4 @@
-// The captured tables. Values; read from any thread through a shared pointer, never changed.
+// The catalog of captured tables, as each daemon knows it (writeset/FORMAT.md, "Tables"). Values.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,16 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
-namespace psp::sp {
+namespace psp {
+
+// What the primary knows: it compares keys as bytes and never reads an image.
+struct KnownTables {
+  std::uint32_t version = 0;              // from 1 on
+  std::unordered_set<std::uint32_t> ids;  // tables and guards
+};
 
 // The types of an array in a record of arrays, which the table's functions take
 // (sql/semi_primary/install/apply_functions.sql).
@@ -47,6 +54,7 @@ struct MrvColumn {
   std::string report_sql;               // parameters: arrays of commits, aborts, and of each key column
 };
 
+// What a semi-primary knows: how rows are applied to its own database, whose type oids it has.
 struct TableCatalog {
   std::uint32_t version = 0;                                          // from 1 on
   std::unordered_map<std::uint32_t, CapturedTable> tables;            // by table_id
@@ -55,6 +63,7 @@ struct TableCatalog {
   std::unordered_map<std::int32_t, MrvColumn> mrv_columns;            // by column_id
 };
 
+// Read from any thread, never changed.
 using TableCatalogPtr = std::shared_ptr<const TableCatalog>;
 
-}  // namespace psp::sp
+}  // namespace psp

@@ -1,15 +1,15 @@
-#include "semi_primary/hook_server/key_text.h"
+#include "writeset/key_text.h"
 
 #include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
 
+#include "common/hex.h"
 #include "common/ids.h"
 #include "common/pg_binary.h"
-#include "semi_primary/hook_server/hex.h"
 
-namespace psp::sp {
+namespace psp {
 namespace {
 
 constexpr std::int64_t kPostgresEpochJulian = 2451545;  // 2000-01-01
@@ -128,4 +128,4 @@ std::vector<Text> KeyTexts(std::string_view key) {
   return texts;
 }
 
-}  // namespace psp::sp
+}  // namespace psp

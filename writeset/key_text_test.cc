@@ -1,10 +1,10 @@
-#include "semi_primary/hook_server/key_text.h"
+#include "writeset/key_text.h"
 
 #include <gtest/gtest.h>
 
 #include "common/pg_binary.h"
 
-namespace psp::sp {
+namespace psp {
 namespace {
 
 // Values of PostgreSQL itself are in vectors_test.cc.
@@ -67,4 +67,4 @@ TEST(KeyTextsTest, OtherTypesAndNonsense) {
 }
 
 }  // namespace
-}  // namespace psp::sp
+}  // namespace psp

@@ -1,8 +1,9 @@
-#include "semi_primary/apply/load_catalog.h"
+#include "writeset/load_catalog.h"
 
-#include "embedded/apply_sql.h"
+#include "embedded/catalog_sql.h"
+#include "embedded/known_tables_sql.h"
 
-namespace psp::sp {
+namespace psp {
 namespace {
 
 std::vector<std::string> Split(const std::string& text, char separator) {
@@ -48,7 +49,7 @@ CapturedTable TableOf(const pqxx::row& row) {
 // The tables of a joining semi-primary are there before their rows, those of psp_mrv.columns among them.
 void LoadMrvs(pqxx::transaction_base& tx, TableCatalog* catalog) {
   if (!tx.exec1("SELECT to_regclass('psp_mrv.columns') IS NOT NULL")[0].as<bool>()) return;
-  for (const pqxx::row& row : tx.exec(std::string(sql::kApplyMrvs))) {
+  for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogMrvs))) {
     const auto column_id = row["column_id"].as<std::int32_t>();
     const auto key_size = row["key_size"].as<std::size_t>();
     catalog->mrv_columns[column_id] = {Oids(row["key_oids"]), row["report_sql"].as<std::string>()};
@@ -65,11 +66,11 @@ PgResult<TableCatalogPtr> LoadCatalog(PgSession& session) {
   return session.SnapshotTransaction([](pqxx::transaction<pqxx::repeatable_read>& tx) {
     auto catalog = std::make_shared<TableCatalog>();
     catalog->version = tx.exec1("SELECT catalog_version FROM psp.identity")[0].as<std::uint32_t>();
-    for (const pqxx::row& row : tx.exec(std::string(sql::kApplyTables))) {
+    for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogTables))) {
       CapturedTable table = TableOf(row);
       catalog->tables.emplace(table.table_id, std::move(table));
     }
-    for (const pqxx::row& row : tx.exec(std::string(sql::kApplyGuards))) {
+    for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogGuards))) {
       catalog->guards[row[1].as<std::uint32_t>()] = {row[0].as<std::uint32_t>(), row[2].as<std::string>()};
     }
     LoadMrvs(tx, catalog.get());
@@ -77,4 +78,13 @@ PgResult<TableCatalogPtr> LoadCatalog(PgSession& session) {
   });
 }
 
-}  // namespace psp::sp
+KnownTables LoadKnownTables(pqxx::transaction_base& tx) {
+  KnownTables tables;
+  for (const pqxx::row& row : tx.exec(std::string(sql::kKnownTables))) {
+    tables.version = row[0].as<std::uint32_t>();
+    if (!row[1].is_null()) tables.ids.insert(row[1].as<std::uint32_t>());
+  }
+  return tables;
+}
+
+}  // namespace psp

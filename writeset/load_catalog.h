@@ -1,12 +1,16 @@
-// Reads the catalog of captured tables, and of the MRVs among them, from the semi-primary's database.
+// Reads the catalog of captured tables from a daemon's database.
 #pragma once
 
 #include "common/pg_session.h"
-#include "semi_primary/apply/catalog.h"
+#include "writeset/catalog.h"
 
-namespace psp::sp {
+namespace psp {
 
-// The session's search_path must be pg_catalog, so that type names come out qualified.
+// A semi-primary's, with the Multi-Record Values among its tables. The session's search_path must be
+// pg_catalog, so that type names come out qualified.
 PgResult<TableCatalogPtr> LoadCatalog(PgSession& session);
 
-}  // namespace psp::sp
+// The primary's.
+KnownTables LoadKnownTables(pqxx::transaction_base& tx);
+
+}  // namespace psp

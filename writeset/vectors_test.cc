@@ -1,28 +1,22 @@
 // The decoder against the golden vectors of write-sets (writeset/vectors.json). The encoders in SQL make the
 // same bytes: tests/sql/commit/test_vectors.py.
+#include "writeset/testing/vectors.h"
+
 #include <gtest/gtest.h>
-#include <yaml-cpp/yaml.h>
 
 #include <string>
-#include <variant>
 
+#include "common/hex.h"
 #include "common/pg_binary.h"
-#include "semi_primary/hook_server/assemble.h"
-#include "semi_primary/hook_server/hex.h"
-#include "semi_primary/hook_server/key_text.h"
-#include "semi_primary/hook_server/request.h"
+#include "writeset/assemble.h"
+#include "writeset/key_text.h"
 
-namespace psp::sp {
+namespace psp {
 namespace {
 
-const YAML::Node& Vectors() {
-  static const YAML::Node vectors = YAML::LoadFile(PSP_VECTORS_FILE);  // JSON is YAML
-  return vectors;
-}
-
-std::string Text(const YAML::Node& node) { return node.as<std::string>(); }
-
-std::string Bytes(const YAML::Node& hex) { return DecodeHex(Text(hex)).value(); }
+using vectors::Bytes;
+using vectors::Text;
+using vectors::Vectors;
 
 std::string Chunk(std::int32_t command, const YAML::Node& captured) {
   std::string cmin;
@@ -78,25 +72,6 @@ TEST(VectorsTest, Chunk) {
   EXPECT_TRUE(AssembleWriteSet(Bytes(chunk["bytes"])));
 }
 
-TEST(VectorsTest, Requests) {
-  const YAML::Node requests = Vectors()["requests"];
-  ASSERT_EQ(requests["lines"].size(), 4U);
-  const auto parsed = [&](std::size_t i) {
-    auto request = ParseRequest(Text(requests["lines"][i]["line"]), Text(requests["token"]), 1000);
-    EXPECT_TRUE(request.ok()) << request.error().message;
-    return *request;
-  };
-  const auto commit = std::get<CommitRequest>(parsed(0));
-  EXPECT_EQ(commit.tx_id.ToText(), "00112233-4455-6677-8899-aabbccddeeff");
-  EXPECT_EQ(commit.watermark, 10);
-  EXPECT_EQ(commit.seen, (std::vector<GlobalT>{12, 15}));
-  EXPECT_EQ(commit.assembled.write_set.rows_size(), 1);
-  EXPECT_EQ(commit.assembled.write_set.catalog_version(), 3U);
-  EXPECT_TRUE(std::get<CommitRequest>(parsed(1)).seen.empty());
-  EXPECT_EQ(std::get<RowsRequest>(parsed(2)).found, Bytes(requests["lines"][2]["bytes"]));
-  EXPECT_EQ(std::get<OutcomeRequest>(parsed(3)).tx_id, commit.tx_id);
-}
-
 TEST(VectorsTest, KeyTexts) {
   for (const YAML::Node& vector : Vectors()["key_texts"]) {
     SCOPED_TRACE(Text(vector["type"]) + " " + Text(vector["value"]));
@@ -107,4 +82,4 @@ TEST(VectorsTest, KeyTexts) {
 }
 
 }  // namespace
-}  // namespace psp::sp
+}  // namespace psp

@@ -32,10 +32,10 @@ void Intake::CheckCatalog(CertifyRequest* request) const {
   const std::uint32_t version = request->rows.catalog_version();
   if (version == 0) {
     request->refusal = "malformed write-set: no catalog version";
-  } else if (version < tables_.catalog_version) {
+  } else if (version < tables_.version) {
     request->older_catalog = true;
     request->refusal = "the transaction found version " + std::to_string(version) +
-                       " of the catalog, the cluster has version " + std::to_string(tables_.catalog_version);
+                       " of the catalog, the cluster has version " + std::to_string(tables_.version);
   }
 }
 
@@ -51,7 +51,7 @@ void Intake::RefuseUnknown(CertifyRequest* request) const {
 
 std::string Intake::UnknownIn(const CertifyRequest& request) const {
   const std::uint32_t version = request.rows.catalog_version();
-  if (version > tables_.catalog_version) return "version " + std::to_string(version) + " of the catalog";
+  if (version > tables_.version) return "version " + std::to_string(version) + " of the catalog";
   for (const proto::Row& row : request.rows.rows()) {
     if (!tables_.ids.contains(row.table_id())) return "table_id " + std::to_string(row.table_id());
   }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "primary/certify/types.h"
-#include "writeset/known_tables.h"
+#include "writeset/catalog.h"
 
 namespace psp::primary {
 

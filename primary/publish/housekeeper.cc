@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "common/pg_binary.h"
 #include "embedded/publish_sql.h"
+#include "writeset/load_catalog.h"
 
 namespace psp::primary {
 namespace {
@@ -33,15 +34,6 @@ std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx) {
         {row[0].as<SpId>(), row[1].as<std::string>(), row[2].as<bool>(), row[3].as<GlobalT>(), join_t});
   }
   return registry;
-}
-
-KnownTables ReadTables(pqxx::transaction_base& tx) {
-  KnownTables tables;
-  for (const pqxx::row& row : tx.exec(std::string(sql::kCatalog))) {
-    tables.catalog_version = row[0].as<std::uint32_t>();
-    if (!row[1].is_null()) tables.ids.insert(row[1].as<std::uint32_t>());
-  }
-  return tables;
 }
 
 Housekeeper::Housekeeper(std::unique_ptr<PgSession> session, Connect connect, Sweeper::Retention retention,
@@ -110,7 +102,7 @@ PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
     }
     report.truncated_t = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>();
     report.registry = ReadRegistry(tx);
-    report.tables = ReadTables(tx);
+    report.tables = LoadKnownTables(tx);
     return report;
   });
   if (done.ok()) sweeper_ = sweeper;

@@ -54,6 +54,5 @@ class Housekeeper {
 
 // What Do reads for its report, also read at the start.
 std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx);
-KnownTables ReadTables(pqxx::transaction_base& tx);
 
 }  // namespace psp::primary

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "writeset/known_tables.h"
+#include "writeset/catalog.h"
 
 namespace psp::primary {
 

@@ -4,7 +4,7 @@
 #include "common/pg_binary.h"
 #include "common/this_database.h"
 #include "embedded/apply_sql.h"
-#include "semi_primary/apply/load_catalog.h"
+#include "writeset/load_catalog.h"
 
 namespace psp::sp {
 namespace {

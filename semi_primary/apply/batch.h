@@ -11,7 +11,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "proto/psp.pb.h"
-#include "semi_primary/apply/catalog.h"
+#include "writeset/catalog.h"
 
 namespace psp::sp {
 

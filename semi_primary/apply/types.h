@@ -11,7 +11,7 @@
 #include "common/epochs.h"
 #include "common/ids.h"
 #include "proto/psp.pb.h"
-#include "semi_primary/apply/catalog.h"
+#include "writeset/catalog.h"
 
 namespace psp::sp {
 

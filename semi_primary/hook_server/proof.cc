@@ -3,7 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-#include "semi_primary/hook_server/hex.h"
+#include "common/hex.h"
 
 namespace psp::sp {
 

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/hex.h"
 #include "common/pg_binary.h"
-#include "semi_primary/hook_server/hex.h"
 #include "semi_primary/hook_server/proof.h"
 #include "semi_primary/hook_server/wire.h"
 

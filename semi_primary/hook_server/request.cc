@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "semi_primary/hook_server/hex.h"
+#include "common/hex.h"
 #include "semi_primary/hook_server/proof.h"
 
 namespace psp::sp {

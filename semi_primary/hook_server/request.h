@@ -20,7 +20,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/user_error.h"
-#include "semi_primary/hook_server/assemble.h"
+#include "writeset/assemble.h"
 
 namespace psp::sp {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "semi_primary/hook_server/hex.h"
+#include "common/hex.h"
 #include "semi_primary/hook_server/proof.h"
 
 namespace psp::sp {

@@ -16,7 +16,7 @@
 
 #include "common/ids.h"
 #include "proto/psp.pb.h"
-#include "semi_primary/apply/catalog.h"
+#include "writeset/catalog.h"
 
 namespace psp::sp {
 

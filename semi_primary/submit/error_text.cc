@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "common/hex.h"
 #include "common/pg_binary.h"
 
 namespace psp::sp {
@@ -15,12 +16,7 @@ constexpr std::int64_t kDayUs = 86'400'000'000;
 constexpr std::size_t kShownBytesMax = 100;
 
 std::string Hex(std::string_view bytes) {
-  std::string out = "\\x";
-  char digits[3];
-  for (const char c : bytes.substr(0, kShownBytesMax)) {
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    out += digits;
-  }
+  const std::string out = "\\x" + EncodeHex(bytes.substr(0, kShownBytesMax));
   return bytes.size() > kShownBytesMax ? out + "..." : out;
 }
 

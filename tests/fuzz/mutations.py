@@ -21,7 +21,7 @@ CAPTURE = "sql/native/install/capture.sql.j2"
 GUARD = "sql/semi_primary/install/ddl_checks.sql"
 HOOK = "sql/native/install/hook.sql.j2"
 REFUSALS = "sql/native/install/hook_refusals.sql"
-ASSEMBLE = "semi_primary/hook_server/assemble.cc"
+ASSEMBLE = "writeset/assemble.cc"
 
 
 @dataclass(frozen=True)

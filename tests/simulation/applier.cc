@@ -10,8 +10,8 @@ constexpr std::int64_t kConflictGraceUs = 150'000;
 constexpr std::int64_t kAckIntervalUs = 250'000;
 const PgError kLost{PgReaction::kReconnect, "", "the session is lost"};
 
-sp::TableCatalogPtr SharedCatalog() {
-  static const auto shared = std::make_shared<const sp::TableCatalog>(Catalog());
+TableCatalogPtr SharedCatalog() {
+  static const auto shared = std::make_shared<const TableCatalog>(Catalog());
   return shared;
 }
 
@@ -164,7 +164,7 @@ void Applier::Do(const sp::ReadPosition& /*request*/) {
 }
 
 void Applier::Do(const sp::ReadCatalog& /*request*/) {
-  core_.OnCatalog(SessionIsBroken() ? PgResult<sp::TableCatalogPtr>(kLost) : SharedCatalog());
+  core_.OnCatalog(SessionIsBroken() ? PgResult<TableCatalogPtr>(kLost) : SharedCatalog());
   Answered();
 }
 

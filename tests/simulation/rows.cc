@@ -65,9 +65,9 @@ std::vector<std::vector<std::int64_t>> ArraysOf(std::string_view record) {
   return arrays;
 }
 
-sp::TableCatalog MakeCatalog() {
-  constexpr sp::ArrayType kInt8 = {kOidInt8Array, kOidInt8};
-  sp::TableCatalog catalog;
+TableCatalog MakeCatalog() {
+  constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
+  TableCatalog catalog;
   catalog.version = 1;
   for (const auto& [id, name] : {std::pair{kCounters, "counters"}, std::pair{kNames, "names"}}) {
     catalog.tables[id] = {id, "public", name, {"id"}, {kInt8, kInt8}, {kInt8}};
@@ -85,8 +85,8 @@ RowKey GuardKey(std::int64_t value) { return {kNamesGuard, Record({value})}; }
 std::string Image(std::int64_t id, std::int64_t value) { return Record({id, value}); }
 std::int64_t ValueOf(const std::string& image) { return FieldsOf(image).at(1); }
 
-const sp::TableCatalog& Catalog() {
-  static const sp::TableCatalog catalog = MakeCatalog();
+const TableCatalog& Catalog() {
+  static const TableCatalog catalog = MakeCatalog();
   return catalog;
 }
 

@@ -24,7 +24,7 @@ RowKey GuardKey(std::int64_t value);
 std::string Image(std::int64_t id, std::int64_t value);
 std::int64_t ValueOf(const std::string& image);
 
-const sp::TableCatalog& Catalog();
+const TableCatalog& Catalog();
 
 struct RowChanges {
   std::vector<RowKey> deletes;

@@ -109,7 +109,7 @@ LOOK_TYPES = frozenset({
     "character varying", "bpchar", "character", "name", "uuid", "bytea", "date",
     "timestamp without time zone", "timestamp with time zone",
 })  # fmt: skip
-"""Types whose values the daemon writes as text (semi_primary/hook_server/key_text.h knows the same)."""
+"""Types whose values the daemon writes as text (writeset/key_text.h knows the same)."""
 
 
 def look_type(database: Database, member: IndexColumn, type_name: str) -> str | None:

@@ -1,6 +1,6 @@
 """The encoders in SQL against the golden vectors: capture, adoption, the look-up at COMMIT, views mode.
 
-The decoder reads the same file (vectors_test.cc). What the bytes mean is said in writeset/FORMAT.md.
+The decoder reads the same file (writeset/vectors_test.cc). What the bytes mean is said in writeset/FORMAT.md.
 """
 
 from __future__ import annotations
