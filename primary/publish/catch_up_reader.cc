@@ -92,6 +92,8 @@ PgResult<CatchUpChunk> CatchUpReader::Do(const ReadCopy& work) {
       one->set_key(Bytes(row[1]));
       one->set_image(Bytes(row[2]));
     }
+    // Read afterwards: it only grows. So no row was written under a newer version.
+    copy.set_catalog_version(tx.exec1("SELECT catalog_version FROM psp.cluster")[0].as<std::uint32_t>());
     const auto estimate = tx.exec1(std::string(sql::kRowsTotal))[0].as<std::int64_t>();
     const auto newest_t = tx.exec1(std::string(sql::kNewest))[0].as<GlobalT>();
     return EncodeCopyChunk(epoch_, work, std::move(copy), estimate, newest_t);

@@ -355,6 +355,7 @@ TEST_F(PrimaryTest, JoinGetsTheLiveRowsThenTheStream) {
     ASSERT_TRUE(message && message->has_copy_chunk());
     const auto& chunk = message->copy_chunk();
     EXPECT_EQ(chunk.snapshot_t(), last);
+    EXPECT_EQ(chunk.catalog_version(), 1U);
     for (const auto& row : chunk.rows()) keys.push_back(row.key());
     EXPECT_EQ(chunk.rows_done(), static_cast<std::int64_t>(keys.size()));
     done = chunk.last();

@@ -54,6 +54,7 @@ class FakeSession {
   GlobalT watermark = 0;
   bool joining = false;
   bool is_ours = true;
+  std::uint32_t catalog_version = 1;
   std::set<GlobalT> proofs;
   std::deque<PgResult<Done>> results;  // of transactions, in this order; then all succeed
   bool commits_all_the_same = false;   // although the result is an error
@@ -134,9 +135,10 @@ class FakeSession {
   }
   void Do(const EndWorker&) {}
 
-  static TableCatalogPtr Catalog() {
+  TableCatalogPtr Catalog() const {
     constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
     auto catalog = std::make_shared<TableCatalog>();
+    catalog->version = catalog_version;
     catalog->tables[1] = {1, "public", "t", {"id"}, {kInt8}, {kInt8}};
     return catalog;
   }
@@ -317,6 +319,29 @@ TEST_F(ApplyCoreTest, ACopyIsJoinedWhenTheLogHasBroughtWhatItLeftOut) {
   EXPECT_FALSE(Progress().joining);
   EXPECT_THAT(Log(),
               ElementsAre("clear upsert reset", "upsert W=5", "upsert W=6", "upsert W=7 joined", "catalog"));
+}
+
+// The tables of a joining semi-primary are as of one version of the catalog, and the copy may be of a newer one.
+TEST_F(ApplyCoreTest, ACopyOfAnUnknownVersionOfTheCatalogIsNotStored) {
+  session_.joining = true;
+  session_.results = {kLost};
+  session_.Run({Step({Writes(1)})});  // begins again, and joins now
+  Log();
+  ApplyStep chunk = Step({Writes(5)}, 2);
+  auto rows = std::make_shared<proto::WriteSet>(*chunk.transactions[0].write_set);
+  rows->set_catalog_version(2);
+  chunk.copied_rows = rows;
+  chunk.copy_begins = true;
+  session_.Run({chunk});
+  EXPECT_THAT(Log(), ElementsAre("catalog", "disconnect", "connect", "position"));
+  EXPECT_TRUE(LastTrouble().stops);
+  EXPECT_THAT(LastTrouble().message,
+              testing::HasSubstr("version 2 of the catalog, this semi-primary has version 1"));
+  session_.catalog_version = 2;
+  chunk.generation = 3;
+  session_.Run({chunk});
+  EXPECT_THAT(Log(), ElementsAre("clear upsert reset"));
+  EXPECT_EQ(LastTrouble().message, "") << "it is over";
 }
 
 TEST_F(ApplyCoreTest, WhenItStopsItMakesDurableWhatIsApplied) {

@@ -32,6 +32,7 @@ std::optional<ApplyStep> CopyIntake::TakeChunk(const proto::CopyChunk& chunk) {
     complete_t_ = chunk.complete_t();  // the copy lacks rows that have changed since its snapshot
   auto rows = std::make_shared<proto::WriteSet>();
   *rows->mutable_rows() = chunk.rows();
+  rows->set_catalog_version(chunk.catalog_version());
   ApplyStep step;
   step.closed_t = chunk.snapshot_t();
   step.copied_rows = std::move(rows);

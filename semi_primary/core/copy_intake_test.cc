@@ -12,6 +12,7 @@ proto::CopyChunk Chunk(int rows, std::int64_t rows_done, bool last = false, Glob
   chunk.set_rows_done(rows_done);
   chunk.set_last(last);
   chunk.set_complete_t(complete_t);
+  chunk.set_catalog_version(4);
   return chunk;
 }
 
@@ -21,6 +22,7 @@ TEST(CopyIntake, IsTakenFromItsFirstRowToItsLast) {
   ASSERT_TRUE(first);
   EXPECT_TRUE(first->copy_begins);
   EXPECT_EQ(first->copied_rows->rows_size(), 2);
+  EXPECT_EQ(first->copied_rows->catalog_version(), 4U);
   const auto second = copy.TakeChunk(Chunk(1, 3));
   ASSERT_TRUE(second);
   EXPECT_FALSE(second->copy_begins);

@@ -110,6 +110,25 @@ TEST_F(ApplyTroubleTest, WhatStopsTheStreamGoesOnWhenItIsRemoved) {
   ExpectOver();
 }
 
+TEST_F(ApplyTroubleTest, AJoiningOneStoresNoCopyOfACatalogThatItDoesNotKnow) {
+  Sql("UPDATE psp.identity SET joining = true");
+  Stop();
+  Start({});
+  primary_.AwaitHello();
+  primary_.SendWelcome();
+  proto::ToSemiPrimary chunk;
+  proto::WriteSet rows;
+  rows.ParseFromString(Remote(1, 3, 30).write_set());
+  *chunk.mutable_copy_chunk()->mutable_rows() = rows.rows();
+  chunk.mutable_copy_chunk()->set_rows_done(1);
+  chunk.mutable_copy_chunk()->set_catalog_version(2);
+  EXPECT_TRUE(primary_.Await(Kind::kStreamRequest).stream_request().with_copy());
+  primary_.Send(chunk);
+  AwaitState("failed");
+  EXPECT_THAT(LastError(), HasSubstr("version 2 of the catalog, this semi-primary has version 1"));
+  EXPECT_EQ(Sql("SELECT FROM item").size(), 5U) << "the copy has not begun";
+}
+
 // Any role can take the advisory lock by which the commit hook tells that it is at work.
 TEST_F(ApplyTroubleTest, WhoTakesTheLockOfACommitHoldsUpNothing) {
   Answer answer = Raise(2);

@@ -141,6 +141,7 @@ primary::EncodedCopyChunk PrimaryDatabase::Read(Epoch epoch, const primary::Read
     one->set_key(key.key);
     one->set_image(row.image);
   }
+  rows.set_catalog_version(Tables().version);
   return primary::EncodeCopyChunk(epoch, work, std::move(rows), static_cast<std::int64_t>(data_.size()),
                                   closed_t());
 }
