@@ -15,7 +15,7 @@ using GlobalT = std::int64_t;  // the primary's commit number, from 1 on
 using SpId = std::uint32_t;    // a semi-primary's number, from 1 on; 0: rows that were there at adoption
 using Epoch = std::int64_t;    // the primary's start number, from 1 on; 0: not known yet
 
-// Each change of the wire protocol raises it.
+// A release whose wire protocol is not that of the last release raises it (CHANGELOG.md).
 inline constexpr std::uint32_t kProtocolVersion = 4;
 
 // A transaction's uuid.

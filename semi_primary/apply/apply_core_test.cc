@@ -339,8 +339,10 @@ TEST_F(ApplyCoreTest, ACopyOfAnUnknownVersionOfTheCatalogIsNotStored) {
               testing::HasSubstr("version 2 of the catalog, this semi-primary has version 1"));
   session_.catalog_version = 2;
   chunk.generation = 3;
+  chunk.copy_is_complete = true;
+  chunk.complete_t = 5;
   session_.Run({chunk});
-  EXPECT_THAT(Log(), ElementsAre("clear upsert reset"));
+  EXPECT_THAT(Log(), ElementsAre("catalog", "clear upsert W=5 joined", "catalog"));
   EXPECT_EQ(LastTrouble().message, "") << "it is over";
 }
 

@@ -122,7 +122,7 @@ TEST_F(ApplyTroubleTest, AJoiningOneStoresNoCopyOfACatalogThatItDoesNotKnow) {
   *chunk.mutable_copy_chunk()->mutable_rows() = rows.rows();
   chunk.mutable_copy_chunk()->set_rows_done(1);
   chunk.mutable_copy_chunk()->set_catalog_version(2);
-  EXPECT_TRUE(primary_.Await(Kind::kStreamRequest).stream_request().with_copy());
+  EXPECT_TRUE(primary_.Await(FakePrimary::Kind::kStreamRequest).stream_request().with_copy());
   primary_.Send(chunk);
   AwaitState("failed");
   EXPECT_THAT(LastError(), HasSubstr("version 2 of the catalog, this semi-primary has version 1"));
