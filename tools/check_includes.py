@@ -19,10 +19,6 @@ from source_files import ROOT, cpp_files, is_test
 DAEMONS = ("primary", "semi_primary")
 # What stages of a daemon may know of one another: values and interfaces.
 INTERFACES = (("semi_primary", "front"),)
-# The MRV report needs to know which tables hold MRVs.
-KNOWS_ALSO: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("semi_primary", "mrv_report"): ("semi_primary", "apply"),
-}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 IMPURE_HEADERS = re.compile(
     r"^(zmq|pqxx|asio|libpq|sys/socket|thread|mutex|shared_mutex|condition_variable|future|stop_token)\b"
@@ -54,7 +50,7 @@ def may_include(part: tuple[str, ...], other: tuple[str, ...]) -> bool:
         return False
     # A daemon's top folder wires its own stages; its core joins their decisions.
     is_top = len(part) == 1 or part[1] in ("core", "testing")
-    return is_top or other in INTERFACES or KNOWS_ALSO.get(part) == other
+    return is_top or other in INTERFACES
 
 
 def check_direction() -> Iterator[str]:

@@ -177,7 +177,7 @@ def _checks(cluster: LocalCluster, steps: Steps) -> dict[str, Any]:
 
 
 def _reading_dsn(cluster: LocalCluster, sp: SpNode) -> str:
-    """In views mode SELECT mode nryotw: the conditions read whole tables, and nobody writes any more."""
+    """In views mode by variant nryotw: the conditions read whole tables, and nobody writes any more."""
     if cluster.state.mode == "native":
         return sp.admin_dsn
     return make_conninfo(sp.admin_dsn, options="-c search_path=public_nryotw,public")

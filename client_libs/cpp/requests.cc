@@ -108,10 +108,10 @@ void Requests::SendDue() {
 
 void Requests::Receive() {
   zmq::message_t message;
-  while (socket_ != nullptr && socket_->recv(message, zmq::recv_flags::dontwait)) Take(message);
+  while (socket_ != nullptr && socket_->recv(message, zmq::recv_flags::dontwait)) TakeReply(message);
 }
 
-void Requests::Take(const zmq::message_t& message) {
+void Requests::TakeReply(const zmq::message_t& message) {
   ClientReply reply;
   if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size()))) return;
   const auto found = under_way_.find(reply.request_id());

@@ -44,7 +44,7 @@ class Requests {
   void FindAgain();
   void SendDue();
   void Receive();
-  void Take(const zmq::message_t& message);
+  void TakeReply(const zmq::message_t& message);
   void Pause(Clock::time_point until);
 
   const std::chrono::milliseconds retry_interval_;

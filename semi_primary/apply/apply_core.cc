@@ -235,7 +235,7 @@ void ApplyCore::AfterCopy() {
 
 void ApplyCore::AfterBatch() {
   catalog_was_read_ = false;
-  if (parts_->GoOn()) return Build();
+  if (parts_->NextPart()) return Build();
   GoIdle();
   if (catalog_is_early_ && !joining_) state_ = State::kCatalog;
 }

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kCallsMax = 500;
 constexpr std::string_view kLockNotAvailable = "55P03";
 // PostgreSQL has crashed since the daemon started, and took the temporary rows of views mode.
-constexpr const char* kRecoverIfLost = "SELECT psp.recover() WHERE NOT EXISTS (SELECT FROM psp.temp_alive)";
+constexpr const char* kMakePendingIfLost =
+    "SELECT psp.make_pending() WHERE NOT EXISTS (SELECT FROM psp.temp_alive)";
 constexpr const char* kApplyTemporary = "SELECT psp.apply($1::pg_catalog.uuid, $2::pg_catalog.int8)";
 
 // Given when the session begins, so that RESET ALL brings them back.
@@ -64,7 +65,7 @@ PgResult<ApplyPosition> ApplySession::Position() {
   if (!*is_ours) return ApplyPosition{};
   auto position = session_.Transaction([this](pqxx::work& tx) {
     if (views_mode_) {
-      tx.exec(kRecoverIfLost);
+      tx.exec(kMakePendingIfLost);
     } else {
       tx.exec0(std::string(sql::kApplyClaim));
     }

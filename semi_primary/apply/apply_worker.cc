@@ -73,7 +73,7 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
           [&](const ReadPosition&) { core_.OnPosition(session_.Position()); },
           [&](const ReadCatalog&) { core_.OnCatalog(session_.Catalog()); },
           [&](const TakeSteps& take) {
-            auto steps = inbox_.Take(stop, take.until_us);
+            auto steps = inbox_.TakeSteps(stop, take.until_us);
             if (!stop.stop_requested()) core_.OnSteps(std::move(steps), MonotonicUs());
           },
           [&](const FindMissingProofs& find) { core_.OnMissingProofs(session_.MissingProofs(find.own)); },

@@ -26,7 +26,7 @@ class BatchParts {
   }
 
   // The part is applied. False: it was the last one.
-  bool GoOn() {
+  bool NextPart() {
     if (is_last()) return false;
     begin_ = end_++;
     replace_all_ = false;

@@ -9,8 +9,8 @@ std::int64_t BlockerClocks::GraceOf(const Blocker& blocker) const {
   return (blocker.is_in_deadlock ? 2 : 1) * options_.grace_us;
 }
 
-std::vector<Blocker> BlockerClocks::Look(std::int64_t now_us, std::int64_t batch,
-                                         const std::vector<Blocker>& blockers) {
+std::vector<Blocker> BlockerClocks::TakeOverdue(std::int64_t now_us, std::int64_t batch,
+                                                const std::vector<Blocker>& blockers) {
   if (batch != batch_) roots_.clear();
   const std::int64_t lost_us = std::max<std::int64_t>(now_us - looked_us_ - 2 * options_.look_every_us, 0);
   for (auto& [name, root] : roots_) root.since_us += lost_us;

@@ -24,7 +24,7 @@ struct Blocker {
   bool is_in_deadlock = false;  // waits for the worker
   std::string rollback{};       // of a prepared transaction, which has no backend: the statement that ends it
   bool is_committing = false;   // is in the commit hook
-  bool again = false;           // Look: it should have been ended before, and is still there
+  bool again = false;           // TakeOverdue: it should have been ended before, and is still there
 };
 
 // Owned and used by one thread.
@@ -33,7 +33,7 @@ class BlockerClocks {
   struct Options {
     std::int64_t grace_us = 0;
     std::int64_t commit_us = 0;  // what a COMMIT may take
-    // How often Look should be called. A much later call means that the whole machine was busy or stood still.
+    // How often TakeOverdue should be called. A much later call means that the whole machine was busy or stood still.
     // No transaction is blamed for that time.
     std::int64_t look_every_us = 0;
   };
@@ -46,7 +46,8 @@ class BlockerClocks {
   //
   // In a deadlock the time is twice as long: PostgreSQL's own detector comes first, whose error (40P01) is
   // the better one.
-  std::vector<Blocker> Look(std::int64_t now_us, std::int64_t batch, const std::vector<Blocker>& blockers);
+  std::vector<Blocker> TakeOverdue(std::int64_t now_us, std::int64_t batch,
+                                   const std::vector<Blocker>& blockers);
 
  private:
   using Name = std::pair<int, std::string>;

@@ -23,7 +23,7 @@ class BlockerClocksTest : public ::testing::Test {
                                       std::int64_t batch = kBatch) {
     std::vector<std::int64_t> over_ms;
     for (; now_ms_ <= until_ms; now_ms_ += kLookEveryMs) {
-      for (const Blocker& blocker : clocks_.Look(now_ms_ * kMs, batch, blockers)) {
+      for (const Blocker& blocker : clocks_.TakeOverdue(now_ms_ * kMs, batch, blockers)) {
         EXPECT_EQ(blocker.pid, 1);
         over_ms.push_back(now_ms_);
       }
@@ -38,7 +38,7 @@ class BlockerClocksTest : public ::testing::Test {
 };
 
 TEST_F(BlockerClocksTest, WhoIsStillThereIsToldApart) {
-  const auto look = [&] { return clocks_.Look(now_ms_ * kMs, kBatch, {kRoot}); };
+  const auto look = [&] { return clocks_.TakeOverdue(now_ms_ * kMs, kBatch, {kRoot}); };
   LookUntil(900, {kRoot});
   const auto first = look();
   ASSERT_EQ(first.size(), 1U);

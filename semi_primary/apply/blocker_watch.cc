@@ -43,11 +43,11 @@ void BlockerWatch::Run(std::stop_token stop) {
   while (!WaitOrStop(stop, kLookEveryMs)) {
     const std::int64_t since_us = activity_.wanting_since_us;
     if (since_us == 0 || MonotonicUs() - since_us < kSuspiciousUs) continue;
-    if (session_.connected() || ConnectToDatabase(session_, database_, stop)) Look(since_us);
+    if (session_.connected() || ConnectToDatabase(session_, database_, stop)) LookForBlockers(since_us);
   }
 }
 
-void BlockerWatch::Look(std::int64_t batch) {
+void BlockerWatch::LookForBlockers(std::int64_t batch) {
   ArrayWriter in_flight(kOidUuid);
   for (const TxId& id : in_flight_.Ids()) in_flight.AddUuid(id);
   const auto found = session_.Autocommit([&](pqxx::nontransaction& tx) {
@@ -65,7 +65,7 @@ void BlockerWatch::Look(std::int64_t batch) {
                         .rollback = row[5].as<std::string>(""),
                         .is_committing = row[6].as<bool>()});
   }
-  for (const Blocker& blocker : clocks_.Look(MonotonicUs(), batch, blockers)) End(blocker);
+  for (const Blocker& blocker : clocks_.TakeOverdue(MonotonicUs(), batch, blockers)) End(blocker);
 }
 
 // The watch soon looks again: an error that comes each time is logged once.

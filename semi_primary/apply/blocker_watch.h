@@ -46,7 +46,7 @@ class BlockerWatch {
 
  private:
   void Run(std::stop_token stop);
-  void Look(std::int64_t batch);
+  void LookForBlockers(std::int64_t batch);
   void End(const Blocker& blocker);
   void Failed(const PgError& error);
 

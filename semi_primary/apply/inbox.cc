@@ -32,7 +32,7 @@ bool ApplyInbox::IsUrgent() const {
   return waiting_with_rows_ > 0 || waiting_transactions_ >= limits_.transactions_max;
 }
 
-std::vector<ApplyStep> ApplyInbox::Take(std::stop_token stop, std::int64_t deadline_us) {
+std::vector<ApplyStep> ApplyInbox::TakeSteps(std::stop_token stop, std::int64_t deadline_us) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested() && !IsUrgent()) {
     const std::int64_t now_us = MonotonicUs();

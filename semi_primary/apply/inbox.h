@@ -29,7 +29,7 @@ class ApplyInbox {
 
   // Waits for steps to apply together: at least one, up to the limits. Empty when `deadline_us` (monotonic)
   // has passed or stop was requested.
-  std::vector<ApplyStep> Take(std::stop_token stop, std::int64_t deadline_us);
+  std::vector<ApplyStep> TakeSteps(std::stop_token stop, std::int64_t deadline_us);
 
  private:
   struct Waiting {

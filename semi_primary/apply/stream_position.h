@@ -1,7 +1,7 @@
 // A semi-primary's position in the primary's stream. Pure; one thread.
 //
 // Invariant: everything <= position() has been taken in, in order and without a gap; a message is taken only
-// when it begins exactly there. Anything else is either old (dropped) or a gap (recover from position()).
+// when it begins exactly there. Anything else is either old (dropped) or a gap (request the stream from position()).
 #pragma once
 
 #include "common/ids.h"

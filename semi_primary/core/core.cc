@@ -161,7 +161,7 @@ std::string Core::StateName() const {
   if (!connected()) return "disconnected";
   if (copy_.joining()) return "joining";
   const bool is_behind = !serving_ || stream_.requested() || lacks_own() || !progress_.has_caught_up();
-  return is_behind ? "recovering" : "streaming";
+  return is_behind ? "catchup" : "streaming";
 }
 
 DaemonStatus Core::Status(std::int64_t now_us) const {

@@ -46,6 +46,15 @@ TEST_F(SemiPrimaryCoreTest, ItEndsWhenItsDatabaseIsAnotherOne) {
   EXPECT_EQ(core_.Status(now_us_).last_error, "another database");
 }
 
+TEST_F(SemiPrimaryCoreTest, ItsStateTellsWhetherItHasWhatThePrimaryHas) {
+  Enter();
+  EXPECT_EQ(core_.Status(now_us_).state, "catchup");
+  Hear(Replicate(0, 0));
+  EXPECT_EQ(core_.Status(now_us_).state, "streaming");
+  Hear(Replicate(3, 5));
+  EXPECT_EQ(core_.Status(now_us_).state, "catchup") << "a part of the stream is missing";
+}
+
 TEST_F(SemiPrimaryCoreTest, WhatMayPassIsShownAndRefusesNobody) {
   Enter();
   Hear(Replicate(0, 0));

@@ -41,7 +41,7 @@ void HookFront::TakeInput(std::int64_t now_us) {
 }
 
 void HookFront::OnBackend(FromBackend event, std::int64_t now_us) {
-  if (const auto* outcome = std::get_if<OutcomeRequest>(&event.request)) {
+  if (const auto* outcome = std::get_if<HookOutcomeRequest>(&event.request)) {
     if (!questions_.Allow(now_us)) return hook_.Reply(event.connection, TooManyQuestions());
     requests_.emplace_back(OutcomeQuestion{event.connection, outcome->tx_id});
     return;

@@ -157,7 +157,7 @@ void HookProtocol::Query(std::string_view body) {
   if (const auto* rows = std::get_if<RowsRequest>(&*request)) return Rows(*rows);
   doubtful_.reset();
   if (auto* commit = std::get_if<CommitRequest>(&*request)) return Commit(std::move(*commit));
-  if (std::holds_alternative<OutcomeRequest>(*request)) return Wait(std::move(*request));
+  if (std::holds_alternative<HookOutcomeRequest>(*request)) return Wait(std::move(*request));
   if (std::holds_alternative<PingRequest>(*request)) {
     wire::AppendOneText(&output_, "ping", "ok");
   } else {

@@ -113,7 +113,7 @@ Result<HookRequest, UserError> ParseOutcome(std::string_view rest, std::string_v
   const auto tx_id = TxId::FromText(id);
   if (!tx_id) return Malformed("the tx id is no uuid");
   if (!EqualInConstantTime(rest, Proof(token, "outcome " + std::string(id)))) return WrongProof();
-  return HookRequest(OutcomeRequest{*tx_id});
+  return HookRequest(HookOutcomeRequest{*tx_id});
 }
 
 bool IsSet(std::string_view word) {

@@ -42,7 +42,7 @@ struct RowsRequest {
   std::string found;  // as SettleDoubts takes it
 };
 
-struct OutcomeRequest {
+struct HookOutcomeRequest {
   TxId tx_id;
 };
 
@@ -52,7 +52,7 @@ struct SetRequest {};  // SET …, which libpq sends by itself; answered, withou
 
 struct EmptyRequest {};
 
-using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, OutcomeRequest, PingRequest,
+using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, HookOutcomeRequest, PingRequest,
                                  SetRequest, EmptyRequest>;
 
 // Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 0A000 no such request. Bad input never throws.

@@ -29,7 +29,7 @@ TEST(RequestVectorsTest, AreParsed) {
   EXPECT_EQ(commit.assembled.write_set.catalog_version(), 3U);
   EXPECT_TRUE(std::get<CommitRequest>(parsed(1)).seen.empty());
   EXPECT_EQ(std::get<RowsRequest>(parsed(2)).found, Bytes(requests["lines"][2]["bytes"]));
-  EXPECT_EQ(std::get<OutcomeRequest>(parsed(3)).tx_id, commit.tx_id);
+  EXPECT_EQ(std::get<HookOutcomeRequest>(parsed(3)).tx_id, commit.tx_id);
 }
 
 }  // namespace

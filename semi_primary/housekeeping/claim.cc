@@ -44,7 +44,7 @@ void WriteServedAt(pqxx::work& tx, const ClaimOptions& options) {
   }
   tx.exec_params("UPDATE psp.identity SET client_endpoint = $1 WHERE client_endpoint IS DISTINCT FROM $1",
                  options.served_at);
-  const auto pending = tx.exec1("SELECT psp.recover()")[0].as<std::int64_t>();
+  const auto pending = tx.exec1("SELECT psp.make_pending()")[0].as<std::int64_t>();
   if (pending > 0) spdlog::info("{} transactions are pending: the primary's log will tell", pending);
 }
 

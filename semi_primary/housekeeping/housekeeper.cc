@@ -121,7 +121,7 @@ void Housekeeper::LookAfterSchema() {
   }
   if (!thoroughly) return;
   watch_at_us_ = now_us + kWatchEveryUs;
-  schema_.Look();
+  schema_.LookForChanges();
 }
 
 }  // namespace psp::sp

@@ -10,7 +10,7 @@ SchemaWatch::SchemaWatch(PgSession* session) : session_(*session) {
   session_.Prepare("guard_warnings", "SELECT psp.guard_warnings()");
 }
 
-void SchemaWatch::Look() {
+void SchemaWatch::LookForChanges() {
   const auto found =
       session_.Autocommit([](pqxx::nontransaction& tx) { return tx.exec_prepared("guard_warnings"); });
   if (!found) return spdlog::warn("schema: {}", found.error().message);

@@ -12,7 +12,7 @@ class SchemaWatch {
  public:
   explicit SchemaWatch(PgSession* session);
 
-  void Look();
+  void LookForChanges();
   // What the last look has found; empty: nothing.
   const std::string& warnings() const { return warnings_; }
 

@@ -162,7 +162,7 @@ void Sessions::OnTaken(CommitRequestTaken taken) {
     case Status::kAborted:
       return Finish(found, taken.state);
     case Status::kPending:
-      return Ask(taken.tx_id, entry);
+      return AskOutcome(taken.tx_id, entry);
     case Status::kWaiting:
       break;
     default:
@@ -205,7 +205,7 @@ void Sessions::OnApplyTried(const ApplyTried& tried, std::int64_t now_us) {
 void Sessions::OnPending(const PendingListed& pending) {
   for (const TxId& tx_id : pending.tx_ids) {
     const auto [found, is_new] = entries_.try_emplace(tx_id);
-    if (is_new) Ask(tx_id, &found->second);
+    if (is_new) AskOutcome(tx_id, &found->second);
   }
 }
 
@@ -234,7 +234,7 @@ void Sessions::OnError(Ticket ticket, const UserError& error, std::int64_t now_u
   }
   if (error.sqlstate != "08007") return SetAborted(tx_id, entry, error);
   FailAll(tx_id, entry, NotDecidedYet(tx_id));
-  if (!stopping_) Ask(tx_id, entry);
+  if (!stopping_) AskOutcome(tx_id, entry);
 }
 
 void Sessions::OnApplyStarted() {
@@ -304,7 +304,7 @@ void Sessions::Submit(Entry* entry, CommitRequestTaken taken, std::size_t bytes)
                                   bytes});
 }
 
-void Sessions::Ask(const TxId& tx_id, Entry* entry) {
+void Sessions::AskOutcome(const TxId& tx_id, Entry* entry) {
   entry->state = State::kAsking;
   entry->ticket = ++last_ticket_;
   by_ticket_[entry->ticket] = tx_id;
@@ -313,7 +313,7 @@ void Sessions::Ask(const TxId& tx_id, Entry* entry) {
 
 void Sessions::AskIfRemembered(Entries::iterator found) {
   const auto why = found->second.is_known_here ? std::nullopt : CannotBeAsked(found->first);
-  if (!why) return Ask(found->first, &found->second);
+  if (!why) return AskOutcome(found->first, &found->second);
   FailAll(found->first, &found->second, *why);
   entries_.erase(found);
 }

@@ -111,7 +111,7 @@ class Sessions {
   Entry* EntryOf(Ticket ticket, TxId* tx_id);
   void Wait(Entry* entry, const Waiter& waiter, std::int64_t now_us);
   void Submit(Entry* entry, CommitRequestTaken taken, std::size_t bytes);
-  void Ask(const TxId& tx_id, Entry* entry);
+  void AskOutcome(const TxId& tx_id, Entry* entry);
   void AskIfRemembered(Entries::iterator found);
   void SetCommitted(const TxId& tx_id, Entry* entry, GlobalT global_t);
   void SetAborted(const TxId& tx_id, Entry* entry, const UserError& reason);

@@ -110,7 +110,7 @@ bool Applier::SessionIsBroken() const { return !database_.up() || session_ != da
 void Applier::Push(sp::ApplyStep step) {
   if (scenario_.mutation == Mutation::kJoinedBeforeTheLog) step.complete_t = 0;
   queue_.push_back(std::move(step));
-  if (is_asking_ && !is_taking_ && std::holds_alternative<sp::TakeSteps>(request_)) Take();
+  if (is_asking_ && !is_taking_ && std::holds_alternative<sp::TakeSteps>(request_)) TakeFromQueue();
 }
 
 // What runs in the session ends with it, and an idle session is looked at.
@@ -119,7 +119,7 @@ void Applier::OnPostgresCrash() {
   if (std::holds_alternative<sp::ConnectSession>(request_)) return;
   work_ = std::make_shared<int>(0);
   Later(0, 0, [this] {
-    if (std::holds_alternative<sp::TakeSteps>(request_)) return Take();
+    if (std::holds_alternative<sp::TakeSteps>(request_)) return TakeFromQueue();
     std::visit([this](const auto& request) { Do(request); }, sp::ApplyRequest(request_));
   });
 }
@@ -169,12 +169,12 @@ void Applier::Do(const sp::ReadCatalog& /*request*/) {
 }
 
 void Applier::Do(const sp::TakeSteps& request) {
-  if (!queue_.empty()) return Take();
+  if (!queue_.empty()) return TakeFromQueue();
   const std::int64_t wait_us = std::max<std::int64_t>(0, request.until_us - sim_.now_us());
-  Later(wait_us, wait_us, [this] { Take(); });
+  Later(wait_us, wait_us, [this] { TakeFromQueue(); });
 }
 
-void Applier::Take() {
+void Applier::TakeFromQueue() {
   work_ = std::make_shared<int>(0);
   std::vector<sp::ApplyStep> steps;
   for (std::int64_t some = sim_.Between(1, 6); some > 0 && !queue_.empty(); --some) {

@@ -54,7 +54,7 @@ class Applier {
   void Do(const sp::Pause& request);
   void Do(const sp::EndWorker& request);
 
-  void Take();
+  void TakeFromQueue();
   void LockRows();
   void Commit(const sp::ApplyStatements& statements);
 

@@ -4,6 +4,6 @@ SELECT c.oid AS relation
   FROM (SELECT t.schema_name, n.name
           FROM psp.converted_tables t CROSS JOIN LATERAL (VALUES (t.persistent), (t.temp), (t.table_name)) n(name)
         UNION ALL
-        SELECT m.mode_schema, t.table_name FROM psp.converted_tables t JOIN psp.mode_schemas m USING (schema_name)) o
+        SELECT m.variant_schema, t.table_name FROM psp.converted_tables t JOIN psp.variant_schemas m USING (schema_name)) o
   JOIN pg_namespace s ON s.nspname = o.schema_name
   JOIN pg_class c ON c.relnamespace = s.oid AND c.relname = o.name;

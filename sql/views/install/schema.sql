@@ -18,12 +18,12 @@ CREATE TABLE psp.undo (
     statement text NOT NULL
 );
 
--- The schema that holds the views of each SELECT mode; mode union is in the application's own schema.
-CREATE TABLE psp.mode_schemas (
-    schema_name text NOT NULL,
-    mode        text NOT NULL CHECK (mode IN ('fulljoin', 'nryotw')),
-    mode_schema text NOT NULL UNIQUE,
-    PRIMARY KEY (schema_name, mode)
+-- The schema that holds each variant of the views; variant union is in the application's own schema.
+CREATE TABLE psp.variant_schemas (
+    schema_name    text NOT NULL,
+    variant        text NOT NULL CHECK (variant IN ('fulljoin', 'nryotw')),
+    variant_schema text NOT NULL UNIQUE,
+    PRIMARY KEY (schema_name, variant)
 );
 
 -- The semi-primary's log (thesis, section 3.3.5).
@@ -56,7 +56,7 @@ CREATE UNLOGGED TABLE psp.written (
 CREATE INDEX ON psp.written (xid);
 
 -- One row while every T_temp holds what was written. PostgreSQL empties unlogged tables when it recovers from a crash,
--- this one with the others: no row means that temporary data was lost and psp.recover has not been called since.
+-- this one with the others: no row means that temporary data was lost and psp.make_pending has not been called since.
 CREATE UNLOGGED TABLE psp.temp_alive (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     epoch    uuid NOT NULL DEFAULT gen_random_uuid()  -- from one loss of temporary data to the next

@@ -1,4 +1,4 @@
--- A transaction's life, as the client, the local workers, the garbage collector and recovery move it on.
+-- A transaction's life, as the client, the local workers, the garbage collector and a daemon's start move it on.
 -- All functions run with the rights of psp's owner; those for clients are granted in grants.sql.
 
 -- A database that is registered nowhere works, too.
@@ -30,7 +30,7 @@ BEGIN
     RETURNING tx_id INTO tx;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now',
-            MESSAGE = 'psp: the semi-primary is recovering, or joining the cluster',
+            MESSAGE = 'psp: the semi-primary joins the cluster, or its daemon has not begun again after a crash',
             HINT = 'Try again when its daemon has finished.';
     END IF;
     -- The lock is held to the end of the transaction: a commit request that finds no row tells "still open" from "unknown".
@@ -38,19 +38,20 @@ BEGIN
     RETURN tx;
 END $$;
 
--- The SELECT mode of the session, or of the rest of the transaction: puts the mode's schemas before the application's
+-- The variant of the views that names without a schema mean, in the session or the rest of the transaction: puts the
+-- variant's schemas before the application's
 -- in search_path, or takes them out. Queries that do not switch pay nothing.
-CREATE FUNCTION psp.select_mode(mode text, this_transaction_only boolean DEFAULT false) RETURNS void
+CREATE FUNCTION psp.select_variant(variant text, this_transaction_only boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     path text[] := '{}';
     element text;
     name text;
-    mode_schema text;
+    variant_schema text;
 BEGIN
-    IF mode IS NULL OR mode NOT IN ('union', 'fulljoin', 'nryotw') THEN
+    IF variant IS NULL OR variant NOT IN ('union', 'fulljoin', 'nryotw') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = pg_catalog.format('psp: there is no SELECT mode %L', mode),
+            MESSAGE = pg_catalog.format('psp: there is no variant %L of the views', variant),
             HINT = 'Choose union, fulljoin or nryotw.';
     END IF;
     FOR element IN
@@ -60,14 +61,14 @@ BEGIN
         name := CASE WHEN pg_catalog.left(element, 1) = '"'
                      THEN pg_catalog.replace(pg_catalog.substr(element, 2, pg_catalog.length(element) - 2), '""', '"')
                      ELSE pg_catalog.lower(element) END;
-        CONTINUE WHEN EXISTS (SELECT FROM psp.mode_schemas s WHERE s.mode_schema = name);
+        CONTINUE WHEN EXISTS (SELECT FROM psp.variant_schemas s WHERE s.variant_schema = name);
         IF name = '$user' THEN
             name := current_user;
         END IF;
-        SELECT s.mode_schema INTO mode_schema FROM psp.mode_schemas s
-         WHERE s.schema_name = name AND s.mode = select_mode.mode;
+        SELECT s.variant_schema INTO variant_schema FROM psp.variant_schemas s
+         WHERE s.schema_name = name AND s.variant = select_variant.variant;
         IF FOUND THEN
-            path := path || pg_catalog.quote_ident(mode_schema);
+            path := path || pg_catalog.quote_ident(variant_schema);
         END IF;
         path := path || element;
     END LOOP;
@@ -108,7 +109,7 @@ END $$;
 --   waiting    send the write-set to the primary, or send it again      committed, aborted   answer
 --   pending    ask the primary's log                                    NULL                 no such transaction here;
 --                                                                       the primary's log may know it, else aborted
--- 25001: the transaction of PostgreSQL is still open. 57P03: PostgreSQL has crashed, and psp.recover has not run yet.
+-- 25001: the transaction of PostgreSQL is still open. 57P03: PostgreSQL has crashed, and psp.make_pending has not run yet.
 CREATE FUNCTION psp.request_commit(tx uuid) RETURNS psp.transactions
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -121,7 +122,7 @@ BEGIN
     END IF;
     -- Or a transaction whose temporary rows are lost would look as if it had written nothing.
     IF NOT EXISTS (SELECT FROM psp.temp_alive) THEN
-        RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'psp: the semi-primary is recovering';
+        RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'psp: PostgreSQL has come back from a crash, and the daemon has not begun again';
     END IF;
     -- The lock first: the transaction may end between two looks.
     IF NOT pg_try_advisory_xact_lock_shared(hashtextextended(tx::text, 0)) THEN
@@ -132,7 +133,7 @@ BEGIN
     IF found_tx.status = 'running' AND EXISTS (SELECT FROM psp.temp_alive a WHERE a.epoch = found_tx.epoch) THEN
         RETURN psp.request_commit(tx);  -- it has just ended
     END IF;
-    -- A crash has taken what it wrote, and COMMIT PREPARED came after psp.recover.
+    -- A crash has taken what it wrote, and COMMIT PREPARED came after psp.make_pending.
     UPDATE psp.transactions t SET status = 'pending', changed_at = clock_timestamp()
      WHERE t.tx_id = tx AND t.status = 'running' RETURNING t.* INTO found_tx;
     IF NOT FOUND THEN
@@ -226,11 +227,11 @@ BEGIN
     END LOOP;
 END $$;
 
--- ---- for recovery (thesis, Figure 3) ------------------------------------------------------------------------------
+-- ---- for a daemon's start (thesis, Figure 3) ------------------------------------------------------------------------------
 
 -- The start of the daemon, before it takes requests. Waiting transactions become pending, and running ones whose temporary
 -- data a crash of PostgreSQL took, until the primary's log tells. Returns how many are pending.
-CREATE FUNCTION psp.recover() RETURNS bigint
+CREATE FUNCTION psp.make_pending() RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM psp.temp_alive) THEN

@@ -115,7 +115,8 @@ def test_views_mode(views: Pair, case: dict[str, Any]) -> None:
     with views.connect() as connection:
         connection.execute(TEXT_SETTINGS.encode())
         rows = connection.execute(
-            "SELECT w.table_id, w.key, w.deleted, w.image FROM psp.transactions t, psp.write_set(t.xid) w"
+            "SELECT w.table_id, w.key, w.deleted, w.image"
+            " FROM psp.transactions t, psp.gather_write_set(t.xid) w"
             " WHERE t.tx_id = %s",
             (transaction.tx_id,),
         ).fetchall()

@@ -75,7 +75,7 @@ def decide(pair: Pair, tx_id: UUID, global_t: int) -> None:
     assert one(pair, "SELECT (psp.request_commit(%s)).status::text", tx_id) == "waiting"
     tables = one(
         pair,
-        "SELECT array_agg(DISTINCT w.table_id) FROM psp.transactions t, psp.write_set(t.xid) w "
+        "SELECT array_agg(DISTINCT w.table_id) FROM psp.transactions t, psp.gather_write_set(t.xid) w "
         "WHERE t.tx_id = %s",
         tx_id,
     )
@@ -105,7 +105,7 @@ def write_set(pair: Pair, tx_id: UUID) -> list[tuple[int, bytes, int | None, boo
     with pair.connect() as connection:
         found = connection.execute(
             "SELECT w.table_id, w.key, w.global_t, w.deleted, w.image IS NOT NULL FROM psp.transactions t, "
-            "psp.write_set(t.xid) w WHERE t.tx_id = %s ORDER BY 1, 2",
+            "psp.gather_write_set(t.xid) w WHERE t.tx_id = %s ORDER BY 1, 2",
             (tx_id,),
         ).fetchall()
     return [(table, bytes(key), t, deleted, image) for table, key, t, deleted, image in found]

@@ -102,7 +102,7 @@ def test_defaults_serials_and_generated_columns(pair: Pair) -> None:
             transaction.run("UPDATE t SET tg_op = 'x' WHERE id < 3")
 
 
-def test_the_modes_schemas_are_no_wider_than_the_tables(pair: Pair) -> None:
+def test_the_variants_schemas_are_no_wider_than_the_tables(pair: Pair) -> None:
     pair.run(
         "CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY); GRANT ALL ON s.t TO PUBLIC;"
         f"CREATE SCHEMA mine AUTHORIZATION {APPLICATION}; CREATE TABLE mine.t (id int PRIMARY KEY);"
@@ -112,10 +112,10 @@ def test_the_modes_schemas_are_no_wider_than_the_tables(pair: Pair) -> None:
     )
     convert_pair(pair)
     with pair.connect_as_application(autocommit=True) as connection:
-        for mode in ("", "_fulljoin", "_nryotw"):
+        for variant in ("", "_fulljoin", "_nryotw"):
             for schema in ("mine", "given"):
-                connection.execute(f"SELECT * FROM {schema}{mode}.t".encode())
-            for query in (f"SELECT * FROM s{mode}.t", f"CREATE TABLE given{mode}.u (id int)"):
+                connection.execute(f"SELECT * FROM {schema}{variant}.t".encode())
+            for query in (f"SELECT * FROM s{variant}.t", f"CREATE TABLE given{variant}.u (id int)"):
                 with pytest.raises(errors.InsufficientPrivilege):
                     connection.execute(query.encode())
 

@@ -135,7 +135,7 @@ def test_a_prepared_transaction_does_not_outlive_its_rows(pair: Pair) -> None:
         connection.execute("UPDATE t SET v = 5")
         connection.execute(f"PREPARE TRANSACTION '{pair.name}'".encode())
         connection.execute("DELETE FROM psp.temp_alive")  # the crash
-        connection.execute("SELECT psp.recover()")
+        connection.execute("SELECT psp.make_pending()")
         connection.execute(f"COMMIT PREPARED '{pair.name}'".encode())
         connection.execute("DELETE FROM t_temp")  # the crash again: the lock let nobody else at it
         connection.execute("SELECT * FROM psp.take_commit_request(%s)", (tx_id,))

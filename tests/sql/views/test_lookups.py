@@ -55,7 +55,7 @@ def emptied_by_a_crash(pair: Pair) -> None:
     vacuum(pair, "VACUUM t_temp")
     with pair.connect() as connection:
         connection.execute("DELETE FROM psp.temp_alive")
-        connection.execute("SELECT psp.recover()")
+        connection.execute("SELECT psp.make_pending()")
 
 
 def rows_read(transaction: Transaction) -> Any:

@@ -102,29 +102,29 @@ def plan(connection: psycopg.Connection[Any], name: str, how: str) -> str:
 
 
 @pytest.mark.parametrize("how", ["force_generic_plan", "force_custom_plan"])
-@pytest.mark.parametrize("mode", ["union", "nryotw"])
+@pytest.mark.parametrize("variant", ["union", "nryotw"])
 @pytest.mark.parametrize("name", statements())
 def test_tpcc_reads_by_index(
-    plain: Pair, session: psycopg.Connection[Any], name: str, mode: str, how: str
+    plain: Pair, session: psycopg.Connection[Any], name: str, variant: str, how: str
 ) -> None:
     with plain.connect() as connection:
         expected = set(SCANS.findall(plan(connection, name, how)))
-    session.execute("SELECT psp.select_mode(%s, true)", (mode,))
+    session.execute("SELECT psp.select_variant(%s, true)", (variant,))
     found = plan(session, name, how)
     scanned = set(SCANS.findall(found))
     assert {table.removesuffix("_persistent") for table in scanned} <= expected, found
 
 
-@pytest.mark.parametrize("mode", ["union", "fulljoin", "nryotw"])
-def test_a_key_is_looked_up_by_index(session: psycopg.Connection[Any], mode: str) -> None:
-    session.execute("SELECT psp.select_mode(%s, true)", (mode,))
+@pytest.mark.parametrize("variant", ["union", "fulljoin", "nryotw"])
+def test_a_key_is_looked_up_by_index(session: psycopg.Connection[Any], variant: str) -> None:
+    session.execute("SELECT psp.select_variant(%s, true)", (variant,))
     rows = session.execute(
         "EXPLAIN (COSTS OFF) SELECT * FROM customer WHERE c_w_id = 1 AND c_d_id = 2 AND c_id = 3"
     ).fetchall()
     text = "\n".join(row[0] for row in rows)
     assert not SCANS.findall(text), text
     assert re.search(r"Index (Only )?Scan using customer_pkey on customer_persistent", text), text
-    assert mode == "nryotw" or "Index Scan using customer_temp_pkey on customer_temp" in text, text
+    assert variant == "nryotw" or "Index Scan using customer_temp_pkey on customer_temp" in text, text
 
 
 def test_a_join_reaches_both_tables_by_index(session: psycopg.Connection[Any]) -> None:

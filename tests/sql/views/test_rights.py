@@ -58,7 +58,7 @@ def test_tables_of_an_ordinary_role(pair: Pair) -> None:
     [
         "DELETE FROM t", "SELECT secret FROM t", "UPDATE t SET secret = 'x'", "SELECT * FROM t_persistent",
         "SELECT * FROM t_temp", "INSERT INTO t_persistent DEFAULT VALUES", "SELECT * FROM psp.transactions",
-        "SELECT psp.apply(psp.begin(), 1)", "SELECT psp.recover()", "SELECT psp.abort(psp.begin(), '')",
+        "SELECT psp.apply(psp.begin(), 1)", "SELECT psp.make_pending()", "SELECT psp.abort(psp.begin(), '')",
         "SELECT v FROM t; DELETE FROM public_fulljoin.t",
     ],
 )  # fmt: skip

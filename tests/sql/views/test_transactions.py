@@ -1,4 +1,4 @@
-"""A transaction's life in views mode: statuses, recovery, garbage, SELECT modes (sql/views/README.md)."""
+"""Views mode: statuses, a daemon's start, garbage, variants of the views (sql/views/README.md)."""
 
 from __future__ import annotations
 
@@ -243,18 +243,18 @@ def test_finished_transactions_are_forgotten(app: Pair) -> None:
     assert one(app, "SELECT tx_id FROM psp.transactions") == running
 
 
-# ---- recovery (Figure 3) ----------------------------------------------------------------------------------
+# ---- a daemon's start (Figure 3) --------------------------------------------------------------------------
 
 
-def recover(pair: Pair) -> int:
-    pending: int = one(pair, "SELECT psp.recover()")
+def make_pending(pair: Pair) -> int:
+    pending: int = one(pair, "SELECT psp.make_pending()")
     return pending
 
 
 def test_a_restarted_daemon(app: Pair) -> None:
     running, waiting = ended(app, "DELETE FROM t"), ended(app, "UPDATE t SET v = 'x'")
     one(app, "SELECT (psp.request_commit(%s)).status::text", waiting)
-    assert recover(app) == 1
+    assert make_pending(app) == 1
     assert (status(app, running), status(app, waiting)) == ("running", "pending")
     assert one(app, "SELECT (psp.request_commit(%s)).status::text", waiting) == "pending"
     one(app, "SELECT psp.resolve(%s, 8)::text", waiting)
@@ -268,9 +268,11 @@ def test_a_crashed_postgresql(app: Pair) -> None:
         one(app, "SELECT (psp.request_commit(%s)).status::text", tx_id)
     crash(app)
     with app.connect() as connection, pytest.raises(errors.CannotConnectNow):
-        begin(connection)  # not before recovery
+        begin(connection)  # not before the daemon has begun
     assert not one(app, "SELECT psp.apply(%s, 3)", waiting)  # what it wrote is not there any more
-    assert recover(app) == 3  # of a running one the crash may have taken back that its commit was requested
+    assert (
+        make_pending(app) == 3
+    )  # of a running one the crash may have taken back that its commit was requested
     assert [status(app, tx) for tx in (running, waiting, lost)] == ["pending"] * 3
     one(app, "SELECT psp.resolve(%s, 8)::text", waiting)
     for tx_id in (running, lost):
@@ -282,18 +284,18 @@ def test_a_crashed_postgresql(app: Pair) -> None:
     assert rows(app) == [(1, "goes on")]
 
 
-# ---- SELECT modes -----------------------------------------------------------------------------------------
+# ---- variants of the views --------------------------------------------------------------------------------
 
 
-def test_modes_are_switched_inside_a_transaction(app: Pair) -> None:
+def test_variants_are_switched_inside_a_transaction(app: Pair) -> None:
     with begun(app) as transaction:
         transaction.connection.execute("PREPARE q AS SELECT v FROM t")
         transaction.run("UPDATE t SET v = 'mine'")
         found = {}
-        for mode in ("union", "fulljoin", "nryotw", "union"):
-            transaction.connection.execute("SELECT psp.select_mode(%s, true)", (mode,))
-            found[mode] = (transaction.run("SELECT v FROM t"), transaction.run("EXECUTE q"))
-        transaction.connection.execute("SELECT psp.select_mode('nryotw', true)")
+        for variant in ("union", "fulljoin", "nryotw", "union"):
+            transaction.connection.execute("SELECT psp.select_variant(%s, true)", (variant,))
+            found[variant] = (transaction.run("SELECT v FROM t"), transaction.run("EXECUTE q"))
+        transaction.connection.execute("SELECT psp.select_variant('nryotw', true)")
         transaction.connection.commit()
         assert transaction.run("SHOW search_path") == [('"$user", public',)]
     mine, others = [("mine",)], [("one",)]
@@ -303,11 +305,11 @@ def test_modes_are_switched_inside_a_transaction(app: Pair) -> None:
 def test_the_mode_of_a_session(app: Pair) -> None:
     with app.connect() as connection:
         connection.execute("SET search_path = 'a b', public, pg_temp")
-        connection.execute("SELECT psp.select_mode('fulljoin'), psp.select_mode('fulljoin')")
+        connection.execute("SELECT psp.select_variant('fulljoin'), psp.select_variant('fulljoin')")
         connection.commit()
         shown = connection.execute("SHOW search_path").fetchone()
         assert shown == ('"a b", public_fulljoin, public, pg_temp',)
-        connection.execute("SELECT psp.select_mode('union')")
+        connection.execute("SELECT psp.select_variant('union')")
         assert connection.execute("SHOW search_path").fetchone() == ('"a b", public, pg_temp',)
         with pytest.raises(errors.InvalidParameterValue):
-            connection.execute("SELECT psp.select_mode('fast')")
+            connection.execute("SELECT psp.select_variant('fast')")

@@ -28,13 +28,13 @@ from psp.schema.server import read_facts
 from psp.schema.views.catalog import Check, Grant, Unique, read_details, read_schema
 from psp.schema.views.checks import bring_back, constraints, may_be_broken, spare_tombstones
 from psp.schema.views.generate import (
-    MODES,
+    VARIANTS,
     ConvertedTable,
     closing_sql,
     first_sql,
     index_columns,
-    mode_schema,
     table_sql,
+    variant_schema,
 )
 from psp.schema.views.rules import check_table
 
@@ -98,7 +98,7 @@ def check(
         )
     ]
     for schema in sorted({table.schema for table in database.captured_tables}):
-        problems += _check_mode_schemas(connection, schema)
+        problems += _check_variant_schemas(connection, schema)
     return problems
 
 
@@ -116,7 +116,7 @@ def install(
     if identity is not None:
         identify(connection, identity, strides)
     store_tables(connection, captured)
-    _create_mode_schemas(connection, {table.schema for table in tables})
+    _create_variant_schemas(connection, {table.schema for table in tables})
     # Foreign keys first: they stand on other tables' unique indexes.
     for table in tables:
         _drop_foreign_keys(connection, table)
@@ -128,8 +128,8 @@ def install(
         run_script(connection, script)
 
 
-def _check_mode_schemas(connection: psycopg.Connection[Any], schema: str) -> list[Problem]:
-    names = [mode_schema(schema, mode) for mode in MODES[1:]]
+def _check_variant_schemas(connection: psycopg.Connection[Any], schema: str) -> list[Problem]:
+    names = [variant_schema(schema, variant) for variant in VARIANTS[1:]]
     found = connection.execute(
         "SELECT s FROM unnest(%s::text[]) s WHERE octet_length(s) > 63 "
         "OR to_regnamespace(quote_ident(s)) IS NOT NULL",
@@ -139,14 +139,14 @@ def _check_mode_schemas(connection: psycopg.Connection[Any], schema: str) -> lis
     return [Problem("error", f"schema {name}", what, "rename it") for (name,) in found]
 
 
-def _create_mode_schemas(connection: psycopg.Connection[Any], schemas: set[str]) -> None:
+def _create_variant_schemas(connection: psycopg.Connection[Any], schemas: set[str]) -> None:
     for schema in sorted(schemas):
-        for mode in MODES[1:]:
-            name = mode_schema(schema, mode)
+        for variant in VARIANTS[1:]:
+            name = variant_schema(schema, variant)
             _create_schema(connection, name, *read_schema(connection, schema))
             connection.execute(
-                "INSERT INTO psp.mode_schemas (schema_name, mode, mode_schema) VALUES (%s, %s, %s)",
-                (schema, mode, name),
+                "INSERT INTO psp.variant_schemas (schema_name, variant, variant_schema) VALUES (%s, %s, %s)",
+                (schema, variant, name),
             )
 
 

@@ -15,7 +15,7 @@ from psp.schema.model import Index, IndexColumn
 from psp.schema.templates import dollar_quote, sql_templates
 from psp.schema.views.catalog import Details
 
-MODES = ("union", "fulljoin", "nryotw")
+VARIANTS = ("union", "fulljoin", "nryotw")
 FIRST_FILES = (
     "schema.sql",
     "semi_primary.sql",
@@ -55,13 +55,13 @@ class ConvertedTable:
 
     @property
     def views(self) -> dict[str, str]:
-        """The view of each SELECT mode, quoted."""
-        return {mode: f"{quote(mode_schema(self.schema, mode))}.{quote(self.name)}" for mode in MODES}
+        """The name of each variant's view, quoted, by variant."""
+        return {v: f"{quote(variant_schema(self.schema, v))}.{quote(self.name)}" for v in VARIANTS}
 
 
-def mode_schema(schema: str, mode: str) -> str:
-    """Where the views of a mode are: mode union is what an application sees that does not choose."""
-    return schema if mode == "union" else f"{schema}_{mode}"
+def variant_schema(schema: str, variant: str) -> str:
+    """The schema of a variant's views: *union*, which needs no choice, is in the tables' own."""
+    return schema if variant == "union" else f"{schema}_{variant}"
 
 
 def first_sql() -> list[str]:
@@ -93,11 +93,11 @@ def table_sql(converted: ConvertedTable, constraints: dict[str, Any]) -> str:
             for c in table.columns
         ],
         "key": [column.name for column in members],
-        "modes": [{"mode": mode, "view": view} for mode, view in converted.views.items()],
+        "variants": [{"variant": variant, "view": view} for variant, view in converted.views.items()],
         "uniques": [_unique(converted, index) for index in table.guarded_indexes],
         "functions": details.functions,
         "constraints": constraints,
-        "nryotw_schema": mode_schema(table.schema, "nryotw"),
+        "nryotw_schema": variant_schema(table.schema, "nryotw"),
         "key_name": key.name,
         "table_name": table.name,
         "schema_name": table.schema,

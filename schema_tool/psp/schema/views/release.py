@@ -19,15 +19,15 @@ def plain_tables(connection: psycopg.Connection[Any], force: bool) -> None:
     connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     if not force:
         _check_finished(connection)
-    schemas = connection.execute("SELECT schema_name, mode_schema FROM psp.mode_schemas").fetchall()
+    schemas = connection.execute("SELECT schema_name, variant_schema FROM psp.variant_schemas").fetchall()
     in_the_way = []
     for schema, name, persistent, temp in connection.execute(
         "SELECT schema_name, table_name, persistent, temp FROM psp.converted_tables ORDER BY table_id"
     ).fetchall():
-        mode_schemas = [schema, *(mode for app, mode in schemas if app == schema)]
+        variant_schemas = [schema, *(variant for app, variant in schemas if app == schema)]
         try:
             with connection.transaction():
-                _release_table(connection, schema, name, persistent, temp, mode_schemas)
+                _release_table(connection, schema, name, persistent, temp, variant_schemas)
         except psycopg.errors.DependentObjectsStillExist as error:
             in_the_way.append(error.diag.message_detail or str(error))
     if in_the_way:
@@ -37,8 +37,8 @@ def plain_tables(connection: psycopg.Connection[Any], force: bool) -> None:
         )
     for (statement,) in connection.execute("SELECT statement FROM psp.undo ORDER BY step").fetchall():
         run_script(connection, statement)
-    for _, mode in schemas:
-        connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(mode)))
+    for _, variant_schema in schemas:
+        connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(variant_schema)))
 
 
 def _check_finished(connection: psycopg.Connection[Any]) -> None:
