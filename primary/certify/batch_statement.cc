@@ -124,7 +124,7 @@ void PrepareBatchStatement(PgSession& session) {
 PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch) {
   std::vector<Verdict> verdicts;
   for (const BatchItem& item : batch.items)
-    verdicts.push_back({item.global_t, std::nullopt, item.abort_reason});
+    verdicts.push_back({item.global_t, std::nullopt, item.abort_reason, item.sqlstate});
   Parameters parameters(batch);
   const PgResult<pqxx::result> rows =
       session.Autocommit([&](pqxx::nontransaction& tx) { return parameters.Run(tx); });

@@ -1,6 +1,9 @@
 #include "primary/certify/executor_pool.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include "common/log.h"
@@ -25,8 +28,17 @@ bool IsTheTransactionsOwn(const PgError& error) {
 // The same transaction, but only to be recorded as aborted. Its number will never be committed.
 Batch Refused(const Batch& alone, const PgError& error) {
   BatchItem refused{alone.items[0].request, 0, "refused by the primary's PostgreSQL: " + error.message,
-                    std::nullopt};
+                    std::nullopt, error.sqlstate};
   return {alone.batch_id, {std::move(refused)}, alone.numbers};
+}
+
+Batch PartOf(const Batch& batch, std::span<const BatchItem> items) {
+  Batch part{batch.batch_id, {items.begin(), items.end()}, {}};
+  for (const BatchItem& item : items) {
+    if (item.global_t == 0) continue;
+    part.numbers = {part.numbers.first_t > 0 ? part.numbers.first_t : item.global_t, item.global_t};
+  }
+  return part;
 }
 
 }  // namespace
@@ -91,15 +103,15 @@ std::vector<Verdict> ExecutorPool::Decide(PgSession& session, const Batch& batch
     PgResult<std::vector<Verdict>> verdicts = RunBatch(session, batch);
     if (verdicts.ok()) return std::move(verdicts.value());
     const PgError& error = verdicts.error();
+    if (error.reaction == PgReaction::kAbort && IsTheTransactionsOwn(error)) {
+      if (batch.items.size() > 1) return DecideInHalves(session, batch, stop);
+      if (batch.items[0].global_t > 0) return Decide(session, Refused(batch, error), stop);
+    }
     if (logged.First(error.sqlstate)) spdlog::warn("a batch failed: {} {}", error.sqlstate, error.message);
     switch (error.reaction) {
       case PgReaction::kRetry:
         break;
       case PgReaction::kAbort:
-        if (IsTheTransactionsOwn(error)) {
-          if (batch.items.size() > 1) return DecideEachAlone(session, batch, stop);
-          if (batch.items[0].global_t > 0) return Decide(session, Refused(batch, error), stop);
-        }
         if (WaitOrStop(stop, kTroubleWaitMs)) return {};
         break;
       case PgReaction::kReconnect:
@@ -121,14 +133,15 @@ std::vector<Verdict> ExecutorPool::Decide(PgSession& session, const Batch& batch
   return {};
 }
 
-std::vector<Verdict> ExecutorPool::DecideEachAlone(PgSession& session, const Batch& batch,
-                                                   std::stop_token stop) {
+// One bad transaction costs a few more batches, not one for each of the others.
+std::vector<Verdict> ExecutorPool::DecideInHalves(PgSession& session, const Batch& batch,
+                                                  std::stop_token stop) {
+  const auto middle = batch.items.begin() + static_cast<std::ptrdiff_t>(batch.items.size() / 2);
   std::vector<Verdict> all;
-  for (const BatchItem& item : batch.items) {
-    std::vector<Verdict> one =
-        Decide(session, Batch{batch.batch_id, {item}, {item.global_t, item.global_t}}, stop);
-    if (one.empty()) return {};
-    all.push_back(std::move(one[0]));
+  for (const auto& half : {std::span(batch.items.begin(), middle), std::span(middle, batch.items.end())}) {
+    std::vector<Verdict> some = Decide(session, PartOf(batch, half), stop);
+    if (some.empty()) return {};
+    std::ranges::move(some, std::back_inserter(all));
   }
   return all;
 }

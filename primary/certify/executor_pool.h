@@ -45,7 +45,7 @@ class ExecutorPool {
   void Work(std::stop_token stop);
   // Tries until there are verdicts; nothing when stopped.
   std::vector<Verdict> Decide(PgSession& session, const Batch& batch, std::stop_token stop);
-  std::vector<Verdict> DecideEachAlone(PgSession& session, const Batch& batch, std::stop_token stop);
+  std::vector<Verdict> DecideInHalves(PgSession& session, const Batch& batch, std::stop_token stop);
   bool Connect(PgSession& session, std::stop_token stop);
 
   const Options options_;

@@ -33,6 +33,7 @@ struct Verdict {
   GlobalT global_t = 0;
   std::optional<Conflict> conflict;
   std::string reason;
+  std::string sqlstate{};  // with a reason: of PostgreSQL's error, unless it was decided before
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
@@ -42,6 +43,7 @@ struct BatchItem {
   GlobalT global_t = 0;           // 0: it cannot commit
   std::string abort_reason;       // not empty exactly when global_t is 0
   std::optional<RowKey> lost_on;  // look up this key alone, to name the winner
+  std::string sqlstate{};         // with abort_reason: of PostgreSQL's error
 };
 
 struct Batch {

@@ -66,6 +66,7 @@ void Core::SendDecision(const Scheduler::Decided& decided) {
     } else {
       decision->set_error(verdict.reason);
       decision->set_older_catalog(decided.older_catalog);
+      decision->set_sqlstate(verdict.sqlstate);
     }
     SendTo(decided.sp_id, &message);
   }

@@ -195,6 +195,12 @@ UserError OlderCatalogError(const std::string& detail) {
           "Retry the transaction."};
 }
 
+UserError TooLongKeyError(const std::string& detail) {
+  return {
+      "54000", "psp: a key of the transaction is too long for the primary", detail,
+      "Shorten the value, or have the key and unique indexes on a hash of it: about 2,600 bytes always fit."};
+}
+
 UserError UnknownOutcomeError(const TxId& tx_id) {
   return {"08007", "psp: the primary has not answered, it is not known whether the transaction is committed",
           "Transaction " + tx_id.ToText() + " may have been committed or not.",

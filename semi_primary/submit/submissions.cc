@@ -87,6 +87,8 @@ void Submissions::OnDecision(const proto::Decision& decision) {
     }
   } else if (decision.older_catalog()) {
     Answer(found->second, OlderCatalogError(decision.error()));
+  } else if (decision.sqlstate().starts_with("54")) {
+    Answer(found->second, TooLongKeyError(decision.error()));
   } else {
     Answer(found->second, UserError{"40000", "the primary refused the transaction", decision.error(), ""});
   }

@@ -35,11 +35,12 @@ class SubmissionsTest : public ::testing::Test {
     decision.mutable_conflict()->set_winner_t(11);
     submissions_.OnDecision(decision);
   }
-  void Refuse(char name, bool older_catalog) {
+  void Refuse(char name, bool older_catalog, const std::string& sqlstate = "") {
     proto::Decision decision;
     decision.set_tx_id(Tx(name).ToBytes());
     decision.set_error("why");
     decision.set_older_catalog(older_catalog);
+    decision.set_sqlstate(sqlstate);
     submissions_.OnDecision(decision);
   }
   void TellOutcome(char name, GlobalT global_t, bool has_lost = false) {
@@ -130,6 +131,12 @@ TEST_F(SubmissionsTest, RefusalsTellWhetherTheTransactionMayRunAgain) {
   Submit('b', 2, "k");
   Refuse('b', true);
   EXPECT_EQ(Replies(), "2:40001");
+  Submit('c', 3, "k");
+  Refuse('c', false, "54000");
+  EXPECT_EQ(Replies(), "3:54000");
+  Submit('d', 4, "k");
+  Refuse('d', false, "22021");
+  EXPECT_EQ(Replies(), "4:40000");
 }
 
 TEST_F(SubmissionsTest, AbortIsForgotten) {

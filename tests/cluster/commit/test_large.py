@@ -2,11 +2,12 @@
 
 import hashlib
 import random
+import string
 
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Options, Zone
 
-from tests.cluster.support import SCHEMA, MakeCluster, connect, execute, wait_for_row
+from tests.cluster.support import SCHEMA, MakeCluster, connect, execute, raises, wait_for_row
 
 
 def test_a_value_of_10_mb(cluster: LocalCluster) -> None:
@@ -18,6 +19,24 @@ def test_a_value_of_10_mb(cluster: LocalCluster) -> None:
         (hashlib.sha256(body).digest(),)
     ]
     execute(second, "DELETE FROM document WHERE id = %s", (key,))
+
+
+def test_keys_that_are_too_long_for_the_primary(cluster: LocalCluster) -> None:
+    """The semi-primary's own index holds them still; the primary's, which has more in it, does not."""
+    first, second, _ = cluster.sps
+    text = "long " * 538  # PostgreSQL compresses it
+    long = "".join(random.Random(7).choices(string.printable[:94], k=2690))
+    with connect(first, autocommit=True) as connection:
+        for statement in (
+            "INSERT INTO counter VALUES (%s)",
+            "INSERT INTO account (id, owner, email) VALUES (2690, 'long', %s)",
+        ):
+            with raises("54000") as errors:
+                connection.execute(statement, (long,))
+            assert "too long" in str(errors[0]) and errors[0].diag.message_hint
+        connection.execute("INSERT INTO counter VALUES (%s)", (text,))
+    wait_for_row(second, "SELECT 1 FROM counter WHERE name = %s", (text,))
+    assert execute(first, "SELECT FROM account WHERE owner = 'long'") == []
 
 
 def test_a_transaction_of_200000_rows(make_cluster: MakeCluster) -> None:
