@@ -24,6 +24,7 @@ Housekeeper::Housekeeper(const std::string& conninfo, bool views_mode)
       sequences_(&session_),
       schema_(&session_) {
   session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
+  session_.Prepare("forget_watermarks", "SELECT psp.forget_watermarks()");
   if (!views_mode) session_.Prepare("clean", "SELECT psp.clean()");
 }
 
@@ -100,6 +101,7 @@ void Housekeeper::WriteStatus(double seconds) {
   const std::string json = StatusJson(now, last_written_, seconds, schema_.warnings());
   const auto written = session_.Autocommit([&](pqxx::nontransaction& tx) {
     tx.exec_prepared("write_status", json);
+    tx.exec_prepared("forget_watermarks");
     if (!views_mode_) tx.exec_prepared("clean");
   });
   if (!written) {

@@ -51,11 +51,8 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
             identity.catalog_version, identity.joining,
         ),
     )  # fmt: skip
-    connection.execute(
-        "INSERT INTO psp.watermark (watermark) VALUES (%s) "
-        "ON CONFLICT (only_row) DO UPDATE SET watermark = EXCLUDED.watermark",
-        (identity.watermark,),
-    )
+    connection.execute("DELETE FROM psp.watermarks")
+    connection.execute("INSERT INTO psp.watermarks VALUES (%s)", (identity.watermark,))
     for stride in strides:
         _stride(connection, stride, identity)
 

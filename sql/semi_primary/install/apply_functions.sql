@@ -160,7 +160,7 @@ BEGIN
     IF durable THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    UPDATE psp.watermark SET watermark = upto;
+    INSERT INTO psp.watermarks VALUES (upto);
     DELETE FROM psp.applied WHERE global_t > below AND global_t <= upto;
     IF joined THEN
         UPDATE psp.identity SET joining = false;

@@ -38,10 +38,19 @@ CREATE TABLE psp.sequences (
 );
 
 -- W and, for own commits above W, their proof of being in. Both change in the transaction whose effects they tell.
-CREATE TABLE psp.watermark (
-    only_row  boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+-- W only grows, and each move is one more row, so that no snapshot has to look through the versions that other snapshots
+-- still need. The newest row that a snapshot sees is the first one of the index. psp.forget_watermarks removes the others.
+CREATE TABLE psp.watermarks (
     watermark bigint NOT NULL
-) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 1000);
+) WITH (autovacuum_vacuum_threshold = 1000);
+CREATE INDEX watermarks_newest ON psp.watermarks (watermark);
+CREATE VIEW psp.watermark AS SELECT watermark FROM psp.watermarks ORDER BY watermark DESC LIMIT 1;
+
+-- The daemon calls this about once a second.
+CREATE FUNCTION psp.forget_watermarks() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM psp.watermarks WHERE watermark < (SELECT max(watermark) FROM psp.watermarks);
+$$;
 
 CREATE TABLE psp.applied (
     global_t bigint PRIMARY KEY,

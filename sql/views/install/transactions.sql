@@ -2,7 +2,7 @@
 -- All functions run with the rights of psp's owner; those for clients are granted in grants.sql.
 
 -- A database that is registered nowhere works, too.
-INSERT INTO psp.watermark (watermark) VALUES (0);
+INSERT INTO psp.watermarks VALUES (0);
 
 -- ---- for clients --------------------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ def test_an_application_cannot_touch_psp(cluster: LocalCluster) -> None:
     attempts: list[LiteralString] = [
         "DELETE FROM psp.write_set",
         "SELECT token FROM psp.identity",
-        "UPDATE psp.watermark SET watermark = 99",
+        "INSERT INTO psp.watermarks VALUES (99)",
         "SELECT psp.refuse_commit(true, 1)",
         "SET session_replication_role = replica",
     ]

@@ -131,7 +131,7 @@ def test_newer_rows_stay(app: Pair) -> None:
 
 
 def test_the_snapshot_of_begin(app: Pair) -> None:
-    app.run("UPDATE psp.watermark SET watermark = 4")
+    app.run("INSERT INTO psp.watermarks VALUES (4)")
     write(app, 6, "UPDATE t SET v = 'x'")
     tx_id = ended(app, "UPDATE t SET v = 'y'")
     with app.connect() as connection:
@@ -212,7 +212,8 @@ def test_a_row_that_is_deleted_meanwhile_is_told_to_the_primary(app: Pair) -> No
 def test_tombstones_go_when_nothing_older_can_meet_them(app: Pair) -> None:
     def tombstones_after(watermark: int) -> int:
         with app.connect() as connection:
-            connection.execute("UPDATE psp.watermark SET watermark = %s", (watermark,))
+            connection.execute("DELETE FROM psp.watermarks")
+            connection.execute("INSERT INTO psp.watermarks VALUES (%s)", (watermark,))
         collect(app)
         count: int = one(app, "SELECT count(*) FROM t_persistent WHERE deleted")
         return count

@@ -1,0 +1,50 @@
+"""W: each snapshot sees its own, and what long snapshots keep in the database is in nobody's way."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.sql.databases import Pair, one
+
+READ = "SELECT watermark FROM psp.watermark"
+# One transaction for each batch, as the apply worker does it.
+BATCHES = """DO $$ BEGIN
+    FOR n IN 1..3000 LOOP
+        PERFORM psp.end_batch(n - 1, n, false, false);
+        COMMIT;
+    END LOOP;
+END $$"""
+
+
+@pytest.fixture
+def adopted(pair: Pair) -> Pair:
+    pair.run("CREATE TABLE t (id int PRIMARY KEY)")
+    pair.adopt()
+    return pair
+
+
+def pages_read(connection: psycopg.Connection[Any]) -> int:
+    """How many pages one look at W needs."""
+    plan = one(connection, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {READ}")[0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+def test_a_long_snapshot_makes_nobody_else_read_more(adopted: Pair) -> None:
+    with adopted.connect() as long, adopted.connect(autocommit=True) as worker:
+        long.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        before = one(long, READ)
+        worker.execute(BATCHES)
+        worker.execute("SELECT psp.forget_watermarks()")
+        assert one(worker, READ) == 3000
+        assert pages_read(worker) < 10
+        assert one(long, READ) == before
+
+
+def test_old_ones_are_forgotten(adopted: Pair) -> None:
+    with adopted.connect(autocommit=True) as worker:
+        worker.execute(BATCHES)
+        worker.execute("SELECT psp.forget_watermarks()")
+        assert worker.execute("SELECT watermark FROM psp.watermarks").fetchall() == [(3000,)]
+        worker.execute("SELECT psp.forget_watermarks()")
+        assert one(worker, READ) == 3000
