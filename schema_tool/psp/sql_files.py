@@ -37,6 +37,30 @@ def read_sql(file: str) -> bytes:
     return fill_constants((sql_dir() / file).read_text(encoding="utf-8")).encode()
 
 
+FACTS = (
+    "own_relations", "plain_types", "type_facts", "column_facts", "index_facts", "index_column_facts",
+    "trigger_facts",
+)  # fmt: skip
+"""The queries of sql/facts, in an order in which each uses those before it. They name one another bare."""
+
+
+def read_sql_with_facts(file: str) -> bytes:
+    """A query that uses the facts of sql/facts, in a database that does not have them as views."""
+    parts = [f"{name} AS NOT MATERIALIZED (\n{_fact(name)})" for name in FACTS]
+    return b"WITH " + ",\n".join(parts).encode() + b"\n" + read_sql(file)
+
+
+def fact_views() -> str:
+    """The same facts as views of schema psp; leaves search_path = pg_catalog, pg_temp."""
+    statements = [f"CREATE VIEW psp.{name} AS\n{_fact(name)};\n" for name in FACTS]
+    path = "SET LOCAL search_path = pg_catalog, {}pg_temp;\n"
+    return "".join([path.format("psp, "), *statements, path.format("")])
+
+
+def _fact(name: str) -> str:
+    return read_sql(f"facts/{name}.sql").decode()
+
+
 class SqlLoader(jinja2.FileSystemLoader):
     """The templates of some folders of sql/."""
 

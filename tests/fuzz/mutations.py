@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_COPIED = shutil.ignore_patterns("build", "build-*", ".venv", ".git", "results", "__pycache__", ".*_cache")
-CAPTURE = "sql/native/install/capture.sql.j2"
+CAPTURE = "sql/native/install/capture.sql"
 GUARD = "sql/semi_primary/install/ddl_checks.sql"
 HOOK = "sql/native/install/hook.sql.j2"
 REFUSALS = "sql/native/install/hook_refusals.sql"
@@ -45,18 +45,17 @@ MUTATIONS = (
     Mutation("the image that was captured first counts", ((ASSEMBLE, DOUBT, "static_cast<void>(known);"),)),
     Mutation(
         "a changed key leaves the old one behind",
-        ((CAPTURE, 'IF {{ key("OLD") }} OPERATOR(pg_catalog.<>) {{ key("NEW") }} THEN', "IF false THEN"),),
+        ((CAPTURE, "IF {old_key} OPERATOR(pg_catalog.<>) {new_key} THEN", "IF false THEN"),),
     ),
     Mutation(
         "a key that a trigger changes is not seen",
-        ((CAPTURE, "{% if not key_may_change %} OF", "{% if true %} OF"),),
+        ((CAPTURE, "CASE WHEN (facts ->> 'key_may_change')::boolean", "CASE WHEN false"),),
     ),
     Mutation(
         "partitioned tables have statement triggers",
         (
-            (CAPTURE, '"(SELECT NEW.*)" if partitioned else "psp_new"', '"psp_new"'),
-            (CAPTURE, '"(SELECT OLD.*)" if partitioned else "psp_old"', '"psp_old"'),
-            (CAPTURE, "{%- if partitioned %}\n{#- PostgreSQL", "{%- if false %}\n{#- PostgreSQL"),
+            (CAPTURE, "CONSTANT boolean := facts ->> 'partitioned'", "CONSTANT boolean := false"),
+            (CAPTURE, "CASE WHEN (facts ->> 'partitioned')::boolean", "CASE WHEN false"),
         ),
     ),
     Mutation(
@@ -84,7 +83,7 @@ MUTATIONS = (
     ),
     Mutation(
         "values as text depend on the session's settings",
-        ((CAPTURE, "{%- if has_text %} SET xmloption", "{%- if false %} SET xmloption"),),
+        ((CAPTURE, "CASE WHEN has_text THEN ' SET xmloption", "CASE WHEN false THEN ' SET xmloption"),),
     ),
 )
 

@@ -21,8 +21,8 @@ from psp.problems import RefusedError, has_errors
 from psp.schema import locks, modes
 from psp.schema.catalog import read_database
 from psp.schema.dump import dump_schema
-from psp.schema.generate import TEXT_SETTINGS, CapturedTable, number_tables, row_query
-from psp.schema.install import Identity, run_script, store_tables, strides_of
+from psp.schema.generate import TEXT_SETTINGS, CapturedTable, define_tables
+from psp.schema.install import Identity, copy_tables, run_script, strides_of
 from psp.schema.keys import add_key_clause
 from psp.schema.model import Database, Mode
 from psp.schema.modes import LOCK_MODES
@@ -129,7 +129,8 @@ def _adopt(
     if options.add_keys:
         database, added = _add_keys(connection, database)
         ddl += added
-    tables = number_tables(database)
+    modes.begin(connection, options.mode)
+    tables = define_tables(connection, database)
 
     primary.wipe(primary_connection)
     sp_id = primary.register(primary_connection, options.name, options.zone, acked_t=0)
@@ -138,7 +139,7 @@ def _adopt(
         "UPDATE psp.cluster SET state = 'adopting', mode = %s, slots = %s, schema_ddl = %s",
         (options.mode, slots, ddl),
     )
-    store_tables(primary_connection, tables)
+    copy_tables(connection, primary_connection)
     primary.store_strides(primary_connection, strides)
 
     _seed(connection, primary_connection, tables, progress)
@@ -188,7 +189,7 @@ def _seed(
     done = 0
     for captured in tables:
         count = 0
-        for count in _copy(connection, primary_connection, row_query(captured)):
+        for count in _copy(connection, primary_connection, captured.row_query):
             progress.rows(captured.table.label, done + count, max(total, done + count))
         done += count
     progress.rows("", done, done)

@@ -20,7 +20,7 @@ from psp.schema.model import (
     Trigger,
     Type,
 )
-from psp.schema.templates import sql_templates
+from psp.sql_files import read_sql_with_facts
 
 Row = dict[str, Any]
 ByTable = dict[int, list[Row]]
@@ -36,15 +36,13 @@ def read_database(connection: psycopg.Connection[Any]) -> Database:
             version=connection.info.server_version,
             tables=tuple(_tables(connection)),
             sequences=tuple(_sequences(connection)),
-            types={row["oid"]: _type(row) for row in _rows(connection, "types.sql.j2")},
         )
 
 
 def _rows(connection: psycopg.Connection[Any], file: str) -> list[Row]:
     """What a query of sql/catalog finds. Each leaves out system schemas, psp and extensions' objects."""
-    query = sql_templates("catalog").get_template(file).render()
     with connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(query.encode()).fetchall()
+        return cursor.execute(read_sql_with_facts(f"catalog/{file}")).fetchall()
 
 
 def _grouped(rows: Iterable[Row], key: str = "table_oid") -> ByTable:
@@ -54,15 +52,16 @@ def _grouped(rows: Iterable[Row], key: str = "table_oid") -> ByTable:
     return groups
 
 
-def _type(row: Row) -> Type:
-    return Type(**{**row, "parts": tuple(row["parts"])})
+def _column(row: Row) -> Column:
+    row = _without(row, "table_oid")
+    return Column(**{**row, "leaves": tuple(Type(**leaf) for leaf in row["leaves"])})
 
 
 def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
-    relations = {row["oid"]: row for row in _rows(connection, "relations.sql.j2")}
-    columns = _grouped(_rows(connection, "columns.sql.j2"))
+    relations = {row["oid"]: row for row in _rows(connection, "relations.sql")}
+    columns = _grouped(_rows(connection, "columns.sql"))
     indexes = _indexes(connection)
-    triggers = _grouped(_rows(connection, "triggers.sql.j2"))
+    triggers = _grouped(_rows(connection, "triggers.sql"))
     foreign_keys = _rows(connection, "foreign_keys.sql")
     for row in relations.values():
         if row["is_partition"]:
@@ -80,7 +79,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
             bytes=sum(relations[oid]["bytes"] for oid in tree),
             parents=tuple(row["parents"]),
             relations=tuple(_relation(relations[oid]) for oid in tree),
-            columns=tuple(Column(**_without(c, "table_oid")) for c in columns[row["oid"]]),
+            columns=tuple(map(_column, columns[row["oid"]])),
             indexes=tuple(indexes[row["oid"]]),
             partition_indexes=tuple(i for oid in tree if oid != row["oid"] for i in indexes[oid]),
             triggers=tuple(Trigger(**_without(t, "table_oid")) for oid in tree for t in triggers[oid]),
@@ -102,18 +101,17 @@ def _relation(row: Row) -> Relation:
 
 
 def _indexes(connection: psycopg.Connection[Any]) -> dict[int, list[Index]]:
-    columns = _grouped(_rows(connection, "index_columns.sql.j2"), "index_oid")
+    columns = _grouped(_rows(connection, "index_columns.sql"), "index_oid")
     result: dict[int, list[Index]] = defaultdict(list)
-    for row in _rows(connection, "indexes.sql.j2"):
+    for row in _rows(connection, "indexes.sql"):
         members = tuple(IndexColumn(**_without(c, "index_oid")) for c in columns[row["oid"]])
-        lists = {name: tuple(row[name]) for name in ("referenced", "user_functions")}
-        index = Index(**{**row, **lists, "columns": members})
+        index = Index(**{**row, "user_functions": tuple(row["user_functions"]), "columns": members})
         result[index.table_oid].append(index)
     return result
 
 
 def _sequences(connection: psycopg.Connection[Any]) -> Iterable[Sequence]:
-    for row in _rows(connection, "sequences.sql.j2"):
+    for row in _rows(connection, "sequences.sql"):
         state = sql.SQL("SELECT last_value, is_called FROM {}").format(
             sql.Identifier(row["schema"], row["name"])
         )

@@ -14,7 +14,6 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from psp.schema.generate import CapturedTable
 from psp.schema.model import Sequence, Stride
 
 
@@ -57,20 +56,15 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
         _stride(connection, stride, identity)
 
 
-def store_tables(connection: psycopg.Connection[Any], tables: Iterable[CapturedTable]) -> None:
+def copy_tables(source: psycopg.Connection[Any], target: psycopg.Connection[Any]) -> None:
     """psp.tables, the same at the primary and at every semi-primary."""
-    with connection.cursor() as cursor:
+    columns = "table_id, schema_name, table_name, columns, key_columns, guards"
+    rows = source.execute(f"SELECT {columns} FROM psp.tables ORDER BY table_id".encode()).fetchall()
+    with target.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO psp.tables (table_id, schema_name, table_name, columns, key_columns, guards) "
-            "VALUES (%(table_id)s, %(schema_name)s, %(table_name)s, %(columns)s, "
-            "%(key_columns)s, %(guards)s)",
-            [{k: Jsonb(v) if isinstance(v, list) else v for k, v in t.row.items()} for t in tables],
+            f"INSERT INTO psp.tables ({columns}) VALUES (%s, %s, %s, %s, %s, %s)".encode(),
+            [[Jsonb(v) if isinstance(v, list) else v for v in row] for row in rows],
         )
-
-
-def create_apply_functions(connection: psycopg.Connection[Any]) -> None:
-    """What the apply worker writes to the tables in psp.tables with."""
-    connection.execute("SELECT psp.create_apply_functions()")
 
 
 def strides_of(sequences: Iterable[Sequence]) -> list[Stride]:

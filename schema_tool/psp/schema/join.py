@@ -10,11 +10,15 @@ from psp.output import PspError
 from psp.primary import database as primary
 from psp.problems import has_errors
 from psp.schema.catalog import read_database
-from psp.schema.generate import CapturedTable, captured
 from psp.schema.install import Identity, run_script
-from psp.schema.model import Mode
-from psp.schema.modes import check_empty, install
+from psp.schema.generate import CapturedTable, define_table
+from psp.schema.model import Database, Mode
+from psp.schema.modes import begin, check_empty, install
 from psp.schema.server import read_facts
+
+_TABLES = """
+SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables ORDER BY table_id
+"""
 
 
 def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> int:
@@ -34,7 +38,9 @@ def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> in
                 "release every semi-primary and adopt again with more --slots",
             )
         run_script(connection, cluster.schema_ddl)
-        tables = _numbered_as_at_primary(connection, primary_connection)
+        database = read_database(connection)
+        begin(connection, cluster.mode)
+        tables = _define_as_at_primary(connection, primary_connection, database)
         identity = Identity(
             cluster.cluster_id, sp_id, name, cluster.slots,
             joining=True, mode=cluster.mode, catalog_version=cluster.catalog_version,
@@ -66,29 +72,24 @@ def _check_empty(connection: psycopg.Connection[Any], mode: Mode) -> None:
         raise PspError(f"{worst.object}: {worst.problem}", worst.hint)
 
 
-def _numbered_as_at_primary(
-    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any]
+def _define_as_at_primary(
+    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any], database: Database
 ) -> list[CapturedTable]:
     """The restored tables under the cluster's numbers. What was restored must be what the cluster has."""
-    database = read_database(connection)
     tables = {(table.schema, table.name): table for table in database.captured_tables}
-    rows = primary_connection.execute(
-        "SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables "
-        "ORDER BY table_id"
-    ).fetchall()
+    rows = primary_connection.execute(_TABLES).fetchall()
     result = []
-    for table_id, schema, name, *shape in rows:
+    for table_id, schema, name, *_, guards in rows:
         table = tables.pop((schema, name), None)
         if table is None:
             raise PspError(f"the restored schema has no table {schema}.{name}")
-        columns, key_columns, guards = shape
         guard_ids = {guard["index"]: guard["guard_id"] for guard in guards}
         if set(guard_ids) != {index.name for index in table.guarded_indexes}:
             raise PspError(f"the restored table {table.label} has other unique indexes than the cluster's")
-        found = captured(database, table, table_id, guard_ids)
-        if (found.row["columns"], found.row["key_columns"]) != (columns, key_columns):
-            raise PspError(f"the restored table {table.label} has other columns than the cluster's")
-        result.append(found)
+        result.append(define_table(connection, table, table_id, guard_ids))
     if tables:
         raise PspError(f"the cluster does not have the restored tables {sorted(tables)}")
+    for here, there in zip(connection.execute(_TABLES).fetchall(), rows, strict=True):
+        if here != there:
+            raise PspError(f"the restored table {here[1]}.{here[2]} has other columns than the cluster's")
     return result

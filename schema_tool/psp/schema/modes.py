@@ -43,12 +43,17 @@ def check_empty(database: Database, facts: ServerFacts, mode: Mode) -> list[Prob
     return rules.check_cluster(database, facts, slots=1)
 
 
+def begin(connection: psycopg.Connection[Any], mode: Mode) -> None:
+    """psp's schema, up to where psp.tables can be filled; in the caller's transaction, with its locks."""
+    (native if mode == "native" else views).begin(connection)
+
+
 def install(
     connection: psycopg.Connection[Any], mode: Mode, identity: Identity, tables: Iterable[CapturedTable],
     strides: Iterable[Stride],
 ) -> None:  # fmt: skip
-    """psp's schema and capture for a semi-primary, in the caller's transaction."""
+    """The capture of the tables in psp.tables, after `begin`."""
     if mode == "native":
-        native.install(connection, identity, tables, strides, read_facts(connection).dblink_schema)
+        native.install(connection, identity, tables, strides)
     else:
         views.install(connection, list(tables), identity, strides)

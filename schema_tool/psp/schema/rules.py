@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from psp.paths import POSTGRES_MIN_VERSION
 from psp.problems import Problem
-from psp.schema.keys import KeyRefusedError, add_key_clause, key_column_type, normalisation
-from psp.schema.model import FIRST_USER_OID, LOCAL_OID_TYPES, Column, Database, Index, Sequence, Table
+from psp.schema.keys import add_key_clause
+from psp.schema.model import LOCAL_OID_TYPES, Column, Database, Index, IndexColumn, Sequence, Table
 from psp.schema.server import ServerFacts
 
 SERVER_LOCAL_TYPES = frozenset({"oid", "xid", "cid", "tid", "xid8", "pg_lsn", "pg_snapshot", "txid_snapshot"})
@@ -104,21 +104,21 @@ def check_table(database: Database, table: Table, add_keys: bool) -> Iterator[Pr
                               "rows that other servers delete leave their references in this local table",
                               "drop it, or make the table permanent")  # fmt: skip
         return
-    yield from certification(database, table, add_keys)
+    yield from certification(table, add_keys)
     yield from _behaviour(table)
 
 
-def certification(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:
+def certification(table: Table, add_keys: bool) -> Iterator[Problem]:
     """What the primary needs of a captured table, in both modes."""
-    yield from _primary_key(database, table, add_keys)
+    yield from _primary_key(table, add_keys)
     for column in table.columns:
-        yield from _column(database, table, column)
+        yield from _column(table, column)
     for index in table.guarded_indexes:
-        yield from _guard(database, table, index)
+        yield from _guard(table, index)
     yield from _structure(table)
 
 
-def _primary_key(database: Database, table: Table, add_keys: bool) -> Iterator[Problem]:
+def _primary_key(table: Table, add_keys: bool) -> Iterator[Problem]:
     where = f"table {table.label}"
     key = table.primary_key
     if key is None:
@@ -132,29 +132,42 @@ def _primary_key(database: Database, table: Table, add_keys: bool) -> Iterator[P
                           "add one, or adopt with --add-keys, which adds a uuid column psp_key")  # fmt: skip
         return
     for member in key.columns:
-        try:
-            normalisation(database, member)
-        except KeyRefusedError as refused:
-            column = table.column(member.number)
-            yield Problem("error", f"column {table.label}.{column.name}", str(refused), refused.hint)
+        if not member.may_be_key:
+            yield _unequal_bytes(f"column {table.label}.{table.column(member.number).name}", member)
 
 
-def _column(database: Database, table: Table, column: Column) -> Iterator[Problem]:
+def _unequal_bytes(where: str, member: IndexColumn) -> Problem:
+    if member.collation:
+        return Problem(
+            "error", where,
+            f"a primary key with the nondeterministic collation {member.collation} "
+            "has equal values of unequal bytes",
+            "use a deterministic collation",
+        )  # fmt: skip
+    return Problem(
+        "error", where,
+        f"equal values of type {member.plain_name} may have different bytes, "
+        "so it cannot be in a primary key",
+        "use a key of another type, and keep this one as a unique index if needed",
+    )  # fmt: skip
+
+
+def _column(table: Table, column: Column) -> Iterator[Problem]:
     where = f"column {table.label}.{column.name}"
-    for leaf in database.leaves(column.type_oid):
-        if leaf.oid < FIRST_USER_OID and leaf.name in LOCAL_OID_TYPES:
+    for leaf in column.leaves:
+        if leaf.is_builtin and leaf.name in LOCAL_OID_TYPES:
             yield Problem("error", where, f"type {leaf.name} holds OIDs, which differ between servers",
                           "store the name as text")  # fmt: skip
         elif leaf.kind in "bec" and not leaf.has_binary:
             yield Problem("error", where, f"type {leaf.name} has no binary send and receive functions",
                           "change the column's type, for example to text")  # fmt: skip
-        elif leaf.oid < FIRST_USER_OID and leaf.name in SERVER_LOCAL_TYPES:
+        elif leaf.is_builtin and leaf.name in SERVER_LOCAL_TYPES:
             yield Problem(
                 "warning", where, f"a value of type {leaf.name} may mean something at this server only"
             )
 
 
-def _guard(database: Database, table: Table, index: Index) -> Iterator[Problem]:
+def _guard(table: Table, index: Index) -> Iterator[Problem]:
     where = f"index {table.schema}.{index.name}"
     if index.whole_row:
         yield Problem("error", where, "it takes the whole row as one value",
@@ -164,9 +177,9 @@ def _guard(database: Database, table: Table, index: Index) -> Iterator[Problem]:
                       f"{function} runs as the owner of {table.label}, a superuser, and its owner is none",
                       "ALTER FUNCTION … OWNER TO a superuser, or index another expression")  # fmt: skip
     for member in index.columns:
-        if normalisation(database, member, guard=True) == "constant":
+        if member.normalise == "constant":
             yield Problem("warning", where,
-                          f"no portable hash for {key_column_type(database, member)}: concurrent "
+                          f"no portable hash for {member.key_type}: concurrent "
                           "transactions that write any value of it conflict",
                           "drop the index, or index another expression")  # fmt: skip
         elif member.collation:

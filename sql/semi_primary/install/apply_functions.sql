@@ -10,30 +10,26 @@
 -- Views mode: rows go into T_persistent with the global_t that wrote them (one more array, the last), a deleted one stays
 -- as a tombstone, and nothing older replaces anything newer.
 CREATE VIEW psp.apply_statements AS
-WITH RECURSIVE base(oid, base) AS (  -- a domain's base type, any other type itself
-    SELECT oid, oid FROM pg_type WHERE typtype <> 'd'
-    UNION ALL
-    SELECT d.oid, b.base FROM base b JOIN pg_type d ON d.typbasetype = b.oid AND d.typtype = 'd'
-), tables AS (
+WITH tables AS NOT MATERIALIZED (
     SELECT t.*, t.persistent IS NOT NULL AS versioned, c.oid AS relation,
            format('%I.%I', t.schema_name, c.relname) AS qualified
       FROM psp.tables t
       JOIN pg_namespace n ON n.nspname = t.schema_name
       JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = coalesce(t.persistent, t.table_name)
-), columns AS (
+), columns AS NOT MATERIALIZED (
     SELECT t.table_id, c.ordinality AS n, a.attname AS name, a.attidentity = 'a' AS always,
            c.value ->> 'encoding' = 'text' AS is_text,
-           CASE WHEN c.value ->> 'encoding' = 'text' THEN 'text'::regtype::oid ELSE b.base END AS element,
+           CASE WHEN c.value ->> 'encoding' = 'text' THEN 'text'::regtype::oid ELSE b.plain END AS element,
            format_type(a.atttypid, a.atttypmod) AS type_name
       FROM tables t, jsonb_array_elements(t.columns) WITH ORDINALITY c
       JOIN pg_attribute a ON a.attname = c.value ->> 'name' AND NOT a.attisdropped
-      JOIN base b ON b.oid = a.atttypid
+      JOIN psp.plain_types b ON b.type = a.atttypid
      WHERE a.attrelid = t.relation
-), keys AS (
-    SELECT t.table_id, k.ordinality AS n, a.attname AS name, b.base AS element
+), keys AS NOT MATERIALIZED (
+    SELECT t.table_id, k.ordinality AS n, a.attname AS name, b.plain AS element
       FROM tables t, jsonb_array_elements(t.key_columns) WITH ORDINALITY k
       JOIN pg_attribute a ON a.attname = k.value ->> 'name' AND NOT a.attisdropped
-      JOIN base b ON b.oid = a.atttypid
+      JOIN psp.plain_types b ON b.type = a.atttypid
      WHERE a.attrelid = t.relation
 ), column_texts AS (
     SELECT table_id,
@@ -94,53 +90,40 @@ SELECT table_id, relation,
                      replace(qualified, '%', '%%'))) AS read_furthest
   FROM inserts;
 
--- One function of the owner of table `relation`. `settings`: SET clauses.
-CREATE FUNCTION psp.create_apply_function(
-    name text, arguments text, statement text, relation oid, settings text, result text DEFAULT 'void'
-) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    EXECUTE format('CREATE FUNCTION psp.%I(%s) RETURNS %s LANGUAGE plpgsql SECURITY DEFINER %s AS %L', name, arguments, result, settings,
-                   format(E'#variable_conflict use_column\nBEGIN\n    %s;\nEND', statement));
-    PERFORM psp.give_to_owner(('psp.' || name)::regproc, relation, true);
-END $$;
-
--- The functions of all tables in psp.tables, in place of those that there are. Needs a superuser: they get other owners.
--- Values are read as the capture has written them. Deletions are planned each time: a join that was planned for a small
--- table would read all of the grown one.
-CREATE FUNCTION psp.create_apply_functions() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- The functions of a table in psp.tables. Needs a superuser: they get other owners. Values are read as the capture has written
+-- them, and `path` is the owner's search_path. Deletions are planned each time: a join that was planned for a small table would read all of the grown one.
+CREATE FUNCTION psp.create_apply_functions(table_id integer, path text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+#variable_conflict use_column
 DECLARE
-    t record;
-    text_settings text;
+    t    record;
+    f    record;
+    name text;
+    functions regproc[];
+    text_settings text := '';
 BEGIN
-    FOR t IN SELECT * FROM psp.apply_statements LOOP
-        EXECUTE format('DROP TYPE IF EXISTS psp.apply_rows_%s, psp.apply_keys_%1$s CASCADE', t.table_id);
-        EXECUTE format('DROP TYPE IF EXISTS psp.apply_values_%s', t.table_id);
-        EXECUTE format('DROP FUNCTION IF EXISTS psp.apply_clear_%s(), psp.apply_furthest_%1$s(name, text, text, bigint)', t.table_id);
-        EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_arrays);
-        EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', t.table_id, t.key_arrays);
-        text_settings := '';
-        IF t.row_values IS NOT NULL THEN
-            EXECUTE format('CREATE TYPE psp.apply_values_%s AS (%s)', t.table_id, t.row_values);
-            text_settings := $s$SET xmloption = content SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET lc_monetary = 'C'$s$;
-        END IF;
-        PERFORM psp.create_apply_function(
-                    format('apply_insert_%s', t.table_id), format('psp_rows psp.apply_rows_%s', t.table_id),
-                    t.insert_rows, t.relation, text_settings),
-                psp.create_apply_function(
-                    format('apply_upsert_%s', t.table_id), format('psp_rows psp.apply_rows_%s', t.table_id),
-                    t.upsert_rows, t.relation, text_settings),
-                psp.create_apply_function(
-                    format('apply_delete_%s', t.table_id), format('psp_keys psp.apply_keys_%s', t.table_id),
-                    t.delete_rows, t.relation, 'SET plan_cache_mode = force_custom_plan'),
-                psp.create_apply_function(
-                    format('apply_clear_%s', t.table_id), '', t.delete_all_rows, t.relation, ''),
-                psp.create_apply_function(  -- for psp.advance_sequences
-                    format('apply_furthest_%s', t.table_id),
-                    'psp_column name, psp_aggregate text, psp_operator text, psp_until bigint, OUT psp_furthest numeric',
-                    t.read_furthest, t.relation, '', 'numeric');
+    SELECT * INTO STRICT t FROM psp.apply_statements s WHERE s.table_id = create_apply_functions.table_id;
+    EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_arrays);
+    EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', t.table_id, t.key_arrays);
+    IF t.row_values IS NOT NULL THEN
+        EXECUTE format('CREATE TYPE psp.apply_values_%s AS (%s)', t.table_id, t.row_values);
+        text_settings := $s$SET xmloption = content SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET lc_monetary = 'C'$s$;
+    END IF;
+    -- (advance_sequences calls apply_furthest.)
+    FOR f IN VALUES
+        ('insert', 'psp_rows psp.apply_rows_' || t.table_id, t.insert_rows, text_settings, 'void'),
+        ('upsert', 'psp_rows psp.apply_rows_' || t.table_id, t.upsert_rows, text_settings, 'void'),
+        ('delete', 'psp_keys psp.apply_keys_' || t.table_id, t.delete_rows, 'SET plan_cache_mode = force_custom_plan', 'void'),
+        ('clear', '', t.delete_all_rows, '', 'void'),
+        ('furthest', 'psp_column name, psp_aggregate text, psp_operator text, psp_until bigint, OUT psp_furthest numeric',
+         t.read_furthest, '', 'numeric')
+    LOOP
+        name := format('psp.apply_%s_%s', f.column1, t.table_id);
+        EXECUTE format('CREATE FUNCTION %s(%s) RETURNS %s LANGUAGE plpgsql SECURITY DEFINER SET search_path = %s %s AS %L', name, f.column2, f.column5,
+                       path, f.column4, format(E'#variable_conflict use_column\nBEGIN\n    %s;\nEND', f.column3));
+        functions := functions || name::regproc;
     END LOOP;
+    PERFORM psp.give_to_owner(functions, t.relation);
 END $$;
 
 -- After code of others has run in the worker's session: what it may have left there. A cursor WITH HOLD would run its query

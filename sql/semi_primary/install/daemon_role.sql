@@ -5,9 +5,6 @@ DO $$
 DECLARE
     psp_function regprocedure;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'psp_semi_primary') THEN
-        CREATE ROLE psp_semi_primary LOGIN;
-    END IF;
     GRANT pg_monitor, pg_signal_backend TO psp_semi_primary;
     GRANT SET ON PARAMETER session_replication_role, deadlock_timeout TO psp_semi_primary;
     EXECUTE pg_catalog.format('GRANT CONNECT ON DATABASE %I TO psp_semi_primary', pg_catalog.current_database());
@@ -20,6 +17,7 @@ BEGIN
            AND f.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
            AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
                             WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = f.oid AND d.deptype = 'e')
+           AND NOT pg_catalog.has_function_privilege('psp_semi_primary', f.oid, 'EXECUTE')  -- those of tables have been given
     LOOP
         EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO psp_semi_primary', psp_function);
     END LOOP;

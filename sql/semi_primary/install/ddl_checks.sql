@@ -1,5 +1,26 @@
 -- The single checks of the guard against schema changes (ddl_guard.sql). Each raises 0A000 with what is wrong.
 
+-- The transaction in which psp itself changes something (sql/native/install/create_capture.sql), while it does.
+CREATE UNLOGGED TABLE psp.own_commands (
+    xid xid8 PRIMARY KEY
+);
+
+CREATE FUNCTION psp.begin_own_commands() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO psp.own_commands (xid) VALUES (pg_current_xact_id())
+$$;
+
+CREATE FUNCTION psp.end_own_commands() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM psp.own_commands WHERE xid = pg_current_xact_id()
+$$;
+
+CREATE FUNCTION psp.is_own_command() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned());
+END $$;
+
 CREATE FUNCTION psp.refuse_ddl(
     object text, command text,
     detail text DEFAULT 'The change would reach this semi-primary only.',

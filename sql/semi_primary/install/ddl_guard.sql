@@ -86,6 +86,9 @@ DECLARE
     c        record;
     is_local boolean := true;  -- nothing but temporary objects, rights and comments
 BEGIN
+    IF psp.is_own_command() THEN
+        RETURN;
+    END IF;
     FOR c IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
         IF c.command_tag = 'ALTER TABLE' THEN
             PERFORM psp.check_late_triggers(c.objid, c.object_identity, c.command_tag);
@@ -136,6 +139,9 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     d record;
 BEGIN
+    IF psp.is_own_command() THEN
+        RETURN;
+    END IF;
     FOR d IN SELECT * FROM pg_event_trigger_dropped_objects() LOOP
         IF NOT d.is_temporary
            AND psp.is_guarded(d.object_type, d.schema_name::name, d.object_name::name, d.address_names) THEN

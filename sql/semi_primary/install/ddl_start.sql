@@ -118,7 +118,7 @@ BEGIN
 END $$;
 
 SELECT psp.note_guarded_objects();
-INSERT INTO psp.guarded_relations
+INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
 SELECT schema_name, relation_name, 'left out', '' FROM psp.unknown_relations;
 ANALYZE psp.guarded_relations, psp.guarded_objects;
 

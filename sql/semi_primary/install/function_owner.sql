@@ -1,20 +1,17 @@
 -- The role that psp's functions in the application's sessions belong to, and run as: capture, the commit hook and what clients
 -- ask. It cannot log in, is no superuser and owns nothing but these functions. Its rights are given in grants.sql.j2, in views
 -- mode in function_rights.sql. Run by a superuser, when all functions are there and before schema changes are refused.
+-- (psp.create_capture_function gives it the capture functions of each table.)
 -- Other functions that are SECURITY DEFINER stay the superuser's (docs/security.md lists them), or belong to the owners of tables.
 DO $$
 DECLARE
     psp_function regprocedure;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'psp_functions') THEN
-        CREATE ROLE psp_functions NOLOGIN;
-    END IF;
     FOR psp_function IN
         SELECT f.oid FROM pg_catalog.pg_proc f
          WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace AND f.prosecdef
-           AND (f.proname ~ '^capture_[0-9]+_'
-                OR f.proname IN ('begin', 'client_endpoint', 'commit_hook', 'first_write', 'outcome', 'refuse_replica',
-                                 'refuse_truncate', 'snapshot', 'transaction_id'))
+           AND f.proname IN ('begin', 'client_endpoint', 'commit_hook', 'first_write', 'outcome', 'refuse_replica',
+                             'refuse_truncate', 'snapshot', 'transaction_id')
     LOOP
         EXECUTE pg_catalog.format('ALTER FUNCTION %s OWNER TO psp_functions', psp_function);
     END LOOP;

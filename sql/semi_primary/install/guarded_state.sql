@@ -9,6 +9,7 @@ CREATE TABLE psp.guarded_relations (
     relation_name name NOT NULL,
     kind          text NOT NULL,
     definition    text NOT NULL,
+    table_id      integer,  -- of a captured one: the table that it is, or is a part of
     PRIMARY KEY (schema_name, relation_name)
 );
 
@@ -185,21 +186,29 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
        AND psp.relation_definition(c) IS DISTINCT FROM n.definition
 $$;
 
+-- Writes down the captured relations of a table, or of all: null.
+CREATE FUNCTION psp.note_relations(only_table integer) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    INSERT INTO psp.guarded_relations
+    SELECT n.nspname, c.relname, 'relation', psp.relation_definition(c), r.table_id
+      FROM psp.captured_relations r
+      JOIN pg_class c ON c.oid = r.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE r.table_id = only_table OR only_table IS NULL;
+    INSERT INTO psp.guarded_objects
+    SELECT s.* FROM psp.guarded_state(ARRAY(
+        SELECT r.relation FROM psp.captured_relations r WHERE r.table_id = only_table OR only_table IS NULL)) s;
+$$;
+
 -- Writes down the state as it is now; at adoption, and after an upgrade of PostgreSQL.
 CREATE FUNCTION psp.note_guarded_objects() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     DELETE FROM psp.guarded_relations WHERE kind <> 'left out';
-    INSERT INTO psp.guarded_relations
-    SELECT n.nspname, c.relname, 'relation', psp.relation_definition(c)
-      FROM psp.captured_relations r
-      JOIN pg_class c ON c.oid = r.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-    UNION ALL
+    DELETE FROM psp.guarded_objects;
+    SELECT psp.note_relations(NULL);
+    INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
     SELECT q.schema_name, q.sequence_name, 'sequence',
            psp.sequence_definition(to_regclass(format('%I.%I', q.schema_name, q.sequence_name)))
       FROM psp.sequences q;
-    DELETE FROM psp.guarded_objects;
-    INSERT INTO psp.guarded_objects
-    SELECT s.* FROM psp.guarded_state(ARRAY(SELECT relation FROM psp.captured_relations)) s;
     INSERT INTO psp.guarded_by (version) VALUES (psp.major_version())
     ON CONFLICT (only_row) DO UPDATE SET version = EXCLUDED.version;
 $$;

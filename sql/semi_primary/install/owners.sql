@@ -6,7 +6,9 @@
 -- PostgreSQL ranks them, else the server's. `home`, the table's own schema, comes after it, if nobody else can put anything
 -- there: many applications choose their schema in each session. pg_temp is last, or it would come first.
 CREATE FUNCTION psp.search_path_of(owner oid, home oid) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN (
     WITH chosen(path) AS (
         SELECT coalesce(
             (SELECT substr(c.setting, length('search_path=') + 1)
@@ -34,22 +36,35 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
           FROM (SELECT n, CASE WHEN name = '$user' THEN pg_get_userbyid(owner)::text ELSE name::text END FROM names) r(n, name)
          WHERE r.name NOT IN ('', 'pg_temp') GROUP BY r.name
     )
-    SELECT coalesce(string_agg(quote_ident(name), ', ' ORDER BY n) || ', ', '') || 'pg_temp' FROM resolved
-$$;
+    SELECT coalesce(string_agg(quote_ident(r.name), ', ' ORDER BY r.n) || ', ', '') || 'pg_temp' FROM resolved r);
+END $$;
 
--- Makes a function one of the owner of `relation`. The owner could grant EXECUTE, but has no need of it.
--- with_path: under the owner's search_path, because the function meets expressions of the owner's. A superuser must call it.
-CREATE FUNCTION psp.give_to_owner(function regproc, relation oid, with_path boolean) RETURNS void
+-- Takes functions from everybody, and from what ALTER DEFAULT PRIVILEGES has given. `keeps`: a role that may go on calling them.
+CREATE FUNCTION psp.take_from_all(functions regproc[], keeps oid DEFAULT 0) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    signature CONSTANT text := function::regprocedure;
-    owner     oid;
-    home      oid;
+    signatures text;
+    grantees   text;
 BEGIN
-    SELECT relowner, relnamespace INTO STRICT owner, home FROM pg_class WHERE oid = relation;
-    IF with_path THEN
-        EXECUTE format('ALTER FUNCTION %s SET search_path = %s', signature, psp.search_path_of(owner, home));
+    SELECT string_agg(DISTINCT p.oid::regprocedure::text, ', '),
+           string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', ')
+      INTO signatures, grantees
+      FROM pg_proc p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.oid = ANY (functions::oid[]) AND (a.grantee <> keeps OR a.grantee = 0);
+    IF grantees IS NOT NULL THEN
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', signatures, grantees);
     END IF;
-    EXECUTE format('ALTER FUNCTION %s OWNER TO %I', signature, pg_get_userbyid(owner));
-    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC, %I', signature, pg_get_userbyid(owner));
+END $$;
+
+-- Makes functions those of the owner of `relation`. The owner could grant EXECUTE, but has no need of it. A superuser must call it.
+CREATE FUNCTION psp.give_to_owner(functions regproc[], relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner    CONSTANT name := (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = relation);
+    function regproc;
+BEGIN
+    FOREACH function IN ARRAY functions LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO %I', function::regprocedure, owner);
+    END LOOP;
+    PERFORM psp.take_from_all(functions);
 END $$;

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from psp.schema.generate import CAPTURE_TEMPLATE, GUARD_FILES, CapturedTable, capture_templates, guard_sql
+from psp.schema.generate import FACT_FILES, GUARD_FILES
+from psp.schema.templates import sql_templates
+from psp.sql_files import fact_views
 
 FIRST_FILES = (
-    "semi_primary.sql",
-    "owners.sql",
-    "apply_functions.sql",
-    "sequences.sql",
+    *FACT_FILES,
     "schema.sql",
     "replica_role.sql",
     "foreign_servers.sql",
@@ -18,6 +15,8 @@ FIRST_FILES = (
     "hook_refusals.sql",
     "hook.sql.j2",
     "functions.sql.j2",
+    "capture.sql",
+    "create_capture.sql",
 )
 LAST_FILES = (
     "function_owner.sql",
@@ -27,25 +26,23 @@ LAST_FILES = (
 )  # after everything else: schema changes are refused then
 
 
-def native_sql(tables: Iterable[CapturedTable], dblink_schema: str) -> list[str]:
-    """All of psp's SQL for a semi-primary but that of `closing_sql`, in the order to run it.
+def first_sql(dblink_schema: str) -> list[str]:
+    """What is there before the captured tables are known.
 
     `dblink_schema`: quoted, the schema that has the dblink extension.
     """
-    environment = capture_templates()
-    capture = environment.get_template(CAPTURE_TEMPLATE)
-    result = [environment.get_template(name).render(dblink=dblink_schema) for name in FIRST_FILES]
-    for captured_table in tables:
-        result.append(guard_sql(captured_table))
-        result.append(capture.render(captured_table.context))
-    result.append(environment.get_template("unique_checks.sql").render())
-    return result
+    return [*_rendered(("roles.sql", "semi_primary.sql"), dblink_schema), fact_views(),
+            *_rendered(FIRST_FILES, dblink_schema)]  # fmt: skip
 
 
 def closing_sql(dblink_schema: str) -> list[str]:
     """Who owns the functions; the event triggers that refuse schema changes; then who may do what.
 
-    `dblink_schema`: as for `native_sql`.
+    `dblink_schema`: as for `first_sql`.
     """
-    environment = capture_templates()
-    return [environment.get_template(name).render(dblink=dblink_schema) for name in LAST_FILES]
+    return _rendered(LAST_FILES, dblink_schema)
+
+
+def _rendered(files: tuple[str, ...], dblink_schema: str) -> list[str]:
+    environment = sql_templates("native/install", "semi_primary/install")
+    return [environment.get_template(name).render(dblink=dblink_schema) for name in files]

@@ -8,19 +8,14 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from psp.output import PspError
 from psp.problems import Problem, RefusedError, has_errors
 from psp.schema import locks
 from psp.schema.catalog import read_database
-from psp.schema.generate import TEXT_SETTINGS, CapturedTable, number_tables
-from psp.schema.install import (
-    Identity,
-    create_apply_functions,
-    identify,
-    run_script,
-    store_tables,
-)
+from psp.schema.generate import TEXT_SETTINGS, CapturedTable, define_tables
+from psp.schema.install import Identity, identify, run_script
 from psp.schema.keys import quote
 from psp.schema.model import Database, Stride
 from psp.schema.rules import not_superuser
@@ -78,7 +73,8 @@ def _convert(connection: psycopg.Connection[Any], options: Options) -> list[Prob
     problems = check(connection, database, drop_foreign_keys=options.drop_foreign_keys)
     if has_errors(problems):
         raise RefusedError(_CANNOT, problems)
-    install(connection, number_tables(database))
+    begin(connection)
+    install(connection, define_tables(connection, database))
     return problems
 
 
@@ -93,13 +89,19 @@ def check(
     problems = [
         problem
         for table in database.captured_tables
-        for problem in check_table(
-            database, table, read_details(connection, table), drop_foreign_keys, add_keys
-        )
+        for problem in check_table(table, read_details(connection, table), drop_foreign_keys, add_keys)
     ]
     for schema in sorted({table.schema for table in database.captured_tables}):
         problems += _check_variant_schemas(connection, schema)
     return problems
+
+
+def begin(connection: psycopg.Connection[Any]) -> None:
+    """The psp schema, before psp.tables is filled."""
+    run_script(connection, TEXT_SETTINGS)
+    connection.execute("SET LOCAL client_min_messages = warning")
+    for script in first_sql():
+        run_script(connection, script)
 
 
 def install(
@@ -107,15 +109,10 @@ def install(
     strides: Iterable[Stride] = (),
 ) -> None:  # fmt: skip
     """Makes views of the tables, in the caller's transaction. Without an identity: of no cluster."""
-    run_script(connection, TEXT_SETTINGS)
-    connection.execute("SET LOCAL client_min_messages = warning")
     locks.lock(connection, [table.table for table in captured], LOCK_MODE)
     tables = [ConvertedTable(table, read_details(connection, table.table)) for table in captured]
-    for script in first_sql():
-        run_script(connection, script)
     if identity is not None:
         identify(connection, identity, strides)
-    store_tables(connection, captured)
     _create_variant_schemas(connection, {table.schema for table in tables})
     # Foreign keys first: they stand on other tables' unique indexes.
     for table in tables:
@@ -123,7 +120,12 @@ def install(
     for table in tables:
         _convert_table(connection, table)
     _store_undo(connection, tables)
-    create_apply_functions(connection)
+    for table in tables:
+        facts = table.captured.facts
+        connection.execute(
+            "SELECT psp.create_apply_functions(%s, %s), psp.create_guards(%s, %s)",
+            (table.captured.table_id, facts["search_path"], Jsonb(facts), table.qualified(table.persistent_name)),
+        )
     for script in closing_sql(tables, in_cluster=identity is not None):
         run_script(connection, script)
 

@@ -9,23 +9,19 @@ from typing import Any
 import jinja2
 from psycopg import sql
 
-from psp.schema.generate import GUARD_FILES, CapturedTable, guard_sql, key_and_image
+from psp.schema.generate import FACT_FILES, GUARD_FILES, CapturedTable
 from psp.schema.keys import quote
 from psp.schema.model import Index, IndexColumn
 from psp.schema.templates import dollar_quote, sql_templates
 from psp.schema.views.catalog import Details
+from psp.sql_files import fact_views
 
 VARIANTS = ("union", "fulljoin", "nryotw")
-FIRST_FILES = (
-    "schema.sql",
-    "semi_primary.sql",
-    "owners.sql",
-    "apply_functions.sql",
-    "sequences.sql",
-    "transactions.sql",
-)
+FIRST_FILES = ("schema.sql", "semi_primary.sql")
 LAST_FILES = ("grants.sql",)
-CLUSTER_FILES = ("function_owner.sql", *GUARD_FILES, *LAST_FILES, "function_rights.sql", "daemon_role.sql")
+CLUSTER_FILES = (
+    "roles.sql", "function_owner.sql", *GUARD_FILES, *LAST_FILES, "function_rights.sql", "daemon_role.sql",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,15 @@ def variant_schema(schema: str, variant: str) -> str:
 
 def first_sql() -> list[str]:
     """The psp schema, and the functions of a transaction's life."""
-    return [_environment().get_template(name).render() for name in FIRST_FILES]
+    return [
+        *_rendered(FIRST_FILES),
+        fact_views(),
+        *_rendered((*FACT_FILES, "transactions.sql")),
+    ]
+
+
+def _rendered(files: Sequence[str]) -> list[str]:
+    return [_environment().get_template(name).render() for name in files]
 
 
 def table_sql(converted: ConvertedTable, constraints: dict[str, Any]) -> str:
@@ -151,50 +155,46 @@ def index_columns(definition: str) -> str:
 def closing_sql(tables: Sequence[ConvertedTable], in_cluster: bool) -> list[str]:
     """What the daemon's workers call, in a cluster what refuses schema changes, then who may do what."""
     contexts = [_worker_context(converted) for converted in tables]
-    environment = _environment()
-    guards = [guard_sql(t.captured, t.qualified(t.persistent_name)) for t in tables]
-    script = environment.get_template("workers.sql.j2").render(
-        tables=contexts, quote=dollar_quote(repr(contexts))
-    )
-    files = CLUSTER_FILES if in_cluster else LAST_FILES
-    return [*guards, script, *(environment.get_template(name).render() for name in files)]
+    template = _environment().get_template("workers.sql.j2")
+    script = template.render(tables=contexts, quote=dollar_quote(repr(contexts)))
+    return [script, *_rendered(CLUSTER_FILES if in_cluster else LAST_FILES)]
 
 
 def _worker_context(converted: ConvertedTable) -> dict[str, Any]:
     captured = converted.captured
-    key, image = key_and_image(captured, "r")
     assert captured.table.primary_key is not None
     return {
         "table_id": captured.table_id,
         "temp": converted.qualified(converted.temp_name),
         "persistent": converted.qualified(converted.persistent_name),
         "owner": quote(converted.details.owner),
+        "path": captured.facts["search_path"],
         "written": [c.name for c in captured.table.columns if not c.generated],
         "key_names": [captured.table.column(m.number).name for m in captured.table.primary_key.columns],
-        "key": key,
-        "image": image,
+        "key": captured.key,
+        "image": captured.image,
         "guards": [
             {
                 "guard_id": guard["guard_id"],
                 "key": _guard_key(guard),
                 "condition": _taken(guard),
-                "calls": bool(guard["columns"]),
+                "calls": bool(guard["arguments"]),
             }
-            for guard in captured.context["guards"]
+            for guard in captured.facts["guards"]
         ],
     }
 
 
 def _guard_key(guard: dict[str, Any]) -> str:
     """SQL for the key; where it calls code of users, a function of the table's owner does."""
-    if guard["columns"]:
-        return f"psp.guard_{guard['guard_id']}({', '.join(quote(c['name']) for c in guard['columns'])})"
+    if guard["arguments"]:
+        return f"psp.guard_{guard['guard_id']}({', '.join(quote(c['name']) for c in guard['arguments'])})"
     return f"pg_catalog.record_send(ROW({', '.join(guard['expressions'])}))"
 
 
 def _taken(guard: dict[str, Any]) -> str:
     """SQL: whether a row takes the guard at all. NULL in a value: it does not, unless NULLs are one value."""
-    if guard["columns"]:
+    if guard["arguments"]:
         return f"{_guard_key(guard)} IS NOT NULL"
     conditions = [f"({guard['predicate']}) IS TRUE"] if guard["predicate"] else []
     if not guard["nulls_not_distinct"]:

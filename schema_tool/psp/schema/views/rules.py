@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from psp.problems import Problem
-from psp.schema.model import Database, Table
+from psp.schema.model import Table
 from psp.schema.rules import certification
 from psp.schema.views.catalog import Details
 
@@ -14,11 +14,11 @@ RESERVED = frozenset({"tx_id", "deleted", "global_t"})
 
 
 def check_table(
-    database: Database, table: Table, details: Details, drop_foreign_keys: bool, add_keys: bool
+    table: Table, details: Details, drop_foreign_keys: bool, add_keys: bool
 ) -> list[Problem]:
     """All problems of a captured table; warnings do not stand in the way."""
     return [
-        *certification(database, table, add_keys),
+        *certification(table, add_keys),
         *_shape(table, details),
         *_behaviour(table, details),
         *_foreign_keys(details, table, drop_foreign_keys),

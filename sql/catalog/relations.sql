@@ -1,10 +1,9 @@
-{% from "own_objects.sql.j2" import own_tables -%}
 -- Tables and their partitions. tree: the table and its partitions at every level, from the top. parents: of INHERITS.
 -- row_security_forced: the owner does not see all rows. owner_writes: it has the rights of an owner.
-SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, c.relkind::text AS kind,
-       c.relpersistence::text AS persistence, c.relispartition AS is_partition,
+SELECT c.oid::int8 AS oid, o.schema, o.name, o.kind::text AS kind, o.persistence::text AS persistence,
+       c.relispartition AS is_partition,
        c.relforcerowsecurity AND NOT EXISTS (
-           SELECT FROM pg_catalog.pg_roles o WHERE o.oid = c.relowner AND (o.rolsuper OR o.rolbypassrls)
+           SELECT FROM pg_catalog.pg_roles r WHERE r.oid = c.relowner AND (r.rolsuper OR r.rolbypassrls)
        ) AS row_security_forced,
        pg_catalog.has_schema_privilege(c.relowner, c.relnamespace, 'USAGE') AND (
            SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege(c.relowner, c.oid, r))
@@ -37,6 +36,6 @@ SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, c.relkind::te
        ARRAY(SELECT k.conname FROM pg_catalog.pg_constraint k
              WHERE k.conrelid = c.oid AND k.contype = 'c' AND NOT k.convalidated
              ORDER BY k.conname) AS invalid_checks
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE {{ own_tables() }}
-ORDER BY n.nspname, c.relname
+FROM own_relations o JOIN pg_catalog.pg_class c ON c.oid = o.relation
+WHERE o.kind IN ('r', 'p', 'f')
+ORDER BY o.schema, o.name

@@ -1,0 +1,72 @@
+-- The key columns of unique and exclusion indexes, and how their values are made equal in bytes where PostgreSQL calls them
+-- equal (docs/decisions/06-keys-and-images.md).
+--   number       of the table's column; 0: an expression
+--   definition   SQL; column names are bare, everything else is qualified
+--   equal_image  equal for the operator class means equal bytes. Support function 4 of a btree operator class tells it. The two
+--                that PostgreSQL has say: always, or (strings) if the collation is deterministic
+--   collation    when it is one that does not tell all different strings apart
+--   index_collation  when it is not the database's
+--   equality     OPERATOR(schema.name) of a btree operator class
+--   hash_function    f(type, bigint) of the hash operator class that has the same equality operator
+--   normalise    none: the bytes as they are. text: enums (a label instead of an OID) and unpadded strings. base: a domain's
+--                type instead of the domain's OID. hash, constant: guards only, a primary key cannot have them
+--   key_type     the type of the normalised value: a domain's type with its modifier, otherwise the column's
+--   has_text     a value's text is known to the daemon, and read as key_type to find its row; otherwise the row is found by the
+--                key's bytes only. Not a user's type, an enum for example: its owner could make a cast that reads it otherwise
+SELECT i.indexrelid AS index, k.n AS place, i.indkey[k.n - 1]::int AS number,
+       pg_get_indexdef(i.indexrelid, k.n, false) AS definition, m.*,
+       CASE WHEN f.plain = 'numeric'::regtype THEN 'numeric'
+            WHEN f.plain IN ('float4'::regtype, 'float8'::regtype) THEN 'float'
+            WHEN m.equal_image AND (f.is_enum
+                                    -- char without a length, which does not pad
+                                    OR f.plain = 'bpchar'::regtype AND m.type_modifier = -1 AND m.type = f.plain) THEN 'text'
+            WHEN m.equal_image AND f.plain_encoding = 'binary' THEN CASE WHEN m.type = f.plain THEN 'none' ELSE 'base' END
+            -- The hash of an enum is that of its OID, which another server does not share.
+            WHEN m.hash_function IS NOT NULL AND NOT f.has_enum THEN 'hash'
+            ELSE 'constant' END AS normalise,
+       CASE WHEN m.type = f.plain THEN m.type_name ELSE f.plain_type END AS key_type,
+       -- writeset/key_text.h knows the same types.
+       f.plain = ANY ('{bool,int2,int4,int8,numeric,float4,float8,oid,text,varchar,bpchar,name,uuid,bytea,date,timestamp,
+                        timestamptz}'::regtype[]) AS has_text,
+       format_type(f.plain, -1) AS plain_name
+  FROM pg_catalog.pg_index i
+ CROSS JOIN LATERAL generate_series(1, i.indnkeyatts) k(n)
+ CROSS JOIN LATERAL (
+    SELECT a.atttypid AS type, format_type(a.atttypid, a.atttypmod) AS type_name, a.atttypmod AS type_modifier,
+           a.attgenerated <> '' AS generated,
+           coalesce(equal.proname = 'btequalimage'
+                    OR (equal.proname = 'btvarstrequalimage' AND coalesce(l.collisdeterministic, true)), false) AS equal_image,
+           CASE WHEN NOT l.collisdeterministic THEN format('%I.%I', ln.nspname, l.collname) END AS collation,
+           CASE WHEN l.collname <> 'default' THEN format('%I.%I', ln.nspname, l.collname) END AS index_collation,
+           (SELECT format('OPERATOR(%I.%s)', qn.nspname, q.oprname)
+              FROM pg_catalog.pg_amop b JOIN pg_catalog.pg_operator q ON q.oid = b.amopopr
+              JOIN pg_catalog.pg_namespace qn ON qn.oid = q.oprnamespace
+             WHERE b.amopfamily = o.opcfamily AND b.amoplefttype = o.opcintype AND b.amoprighttype = o.opcintype
+               AND b.amopstrategy = 3 AND am.amname = 'btree') AS equality,
+           (SELECT format('%I.%I', fn.nspname, f.proname)
+              FROM pg_catalog.pg_amop b
+              JOIN pg_catalog.pg_amop h ON h.amopopr = b.amopopr AND h.amopstrategy = 1
+              JOIN pg_catalog.pg_am ham ON ham.oid = h.amopmethod AND ham.amname = 'hash'
+              JOIN pg_catalog.pg_amproc p ON p.amprocfamily = h.amopfamily AND p.amprocnum = 2
+                   AND p.amproclefttype = h.amoplefttype AND p.amprocrighttype = h.amoplefttype
+              JOIN pg_catalog.pg_proc f ON f.oid = p.amproc
+              JOIN pg_catalog.pg_namespace fn ON fn.oid = f.pronamespace
+             WHERE b.amopfamily = o.opcfamily AND b.amoplefttype = o.opcintype AND b.amoprighttype = o.opcintype
+               AND b.amopstrategy = 3
+             LIMIT 1) AS hash_function
+      -- A column of an index on "char" or name has another type than the table's column: take the table's.
+      FROM pg_catalog.pg_attribute a
+      JOIN pg_catalog.pg_opclass o ON o.oid = i.indclass[k.n - 1]
+      JOIN pg_catalog.pg_am am ON am.oid = o.opcmethod
+      LEFT JOIN pg_catalog.pg_amproc ep ON ep.amprocfamily = o.opcfamily AND ep.amproclefttype = o.opcintype
+           AND ep.amprocrighttype = o.opcintype AND ep.amprocnum = 4 AND am.amname = 'btree'
+      LEFT JOIN pg_catalog.pg_proc equal ON equal.oid = ep.amproc
+      LEFT JOIN pg_catalog.pg_collation l ON l.oid = i.indcollation[k.n - 1]
+      LEFT JOIN pg_catalog.pg_namespace ln ON ln.oid = l.collnamespace
+     WHERE a.attrelid = CASE WHEN i.indkey[k.n - 1] > 0 THEN i.indrelid ELSE i.indexrelid END
+       AND a.attnum = CASE WHEN i.indkey[k.n - 1] > 0 THEN i.indkey[k.n - 1] ELSE k.n END
+    OFFSET 0) m
+ CROSS JOIN LATERAL (
+    SELECT f.*, p.typtype = 'e' AS is_enum FROM type_facts f JOIN pg_catalog.pg_type p ON p.oid = f.plain
+     WHERE f.type = m.type OFFSET 0) f
+ WHERE i.indisunique OR i.indisexclusion

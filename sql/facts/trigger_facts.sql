@@ -1,0 +1,5 @@
+-- The application's own triggers. Those that partitions have from their parents are left out.
+SELECT t.tgrelid AS relation, t.tgname AS name, t.tgenabled::text AS enabled, t.tgdeferrable AS deferrable
+  FROM pg_catalog.pg_trigger t
+  JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
+ WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND n.nspname <> 'psp'

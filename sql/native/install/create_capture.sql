@@ -1,0 +1,163 @@
+-- The capture of one table, all that there is of it: made at adoption, when a semi-primary joins, and again when the table's
+-- definition has changed. A superuser calls these functions, or a function of a superuser's.
+
+-- The functions that each table has; `function` is null if it is not there. (OFFSET 0: looked up by name. PostgreSQL would read all
+-- functions.)
+CREATE VIEW psp.table_functions AS
+SELECT t.table_id, f.name::name AS name, p.function
+  FROM psp.tables t
+ CROSS JOIN LATERAL (
+    SELECT format(p.pattern, t.table_id)
+      FROM unnest('{capture_%s_insert,capture_%s_update,capture_%s_delete,capture_%s_rekey,look_%s,apply_insert_%s,apply_upsert_%s,
+                    apply_delete_%s,apply_clear_%s,apply_furthest_%s}'::text[]) p(pattern)
+    UNION ALL
+    SELECT 'guard_' || (g.value ->> 'guard_id') FROM jsonb_array_elements(t.guards) g) f(name)
+  LEFT JOIN LATERAL (
+    SELECT p.oid::regprocedure FROM pg_proc p
+     WHERE p.proname = f.name::name AND p.pronamespace = 'psp'::regnamespace OFFSET 0) p(function) ON true;
+
+-- PostgreSQL checks a deferrable unique constraint by a trigger of its own, at the end of the statement or at COMMIT. The check
+-- waits for other transactions that have taken the same value and are not committed yet. ALWAYS: the apply worker, which
+-- is in the replica role, must wait for them, too. Otherwise a local transaction could pass its own check before the other
+-- server's row arrives, and tell the primary afterwards that it has seen that row. Release takes it back
+-- (unique_checks_plain.sql).
+CREATE FUNCTION psp.enable_unique_checks(relations oid[], how text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    unique_check record;
+BEGIN
+    FOR unique_check IN
+        SELECT t.tgrelid::regclass AS relation, t.tgname AS name FROM pg_trigger t
+         WHERE t.tgrelid = ANY (relations) AND t.tgfoid = 'pg_catalog.unique_key_recheck'::regproc
+    LOOP
+        EXECUTE format('ALTER TABLE ONLY %s ENABLE %s TRIGGER %I', unique_check.relation, how, unique_check.name);
+    END LOOP;
+END $$;
+
+-- What psp's roles need: the owner's functions that they call, and the schemas in which the types, collations and hash functions
+-- of keys are.
+CREATE FUNCTION psp.grant_capture(table_id integer, target regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    given record;
+BEGIN
+    FOR given IN
+        SELECT string_agg(f.function::text, ', ') AS functions, roles
+          FROM psp.table_functions f
+         CROSS JOIN LATERAL (SELECT CASE WHEN f.name ~ '^apply_' THEN 'psp_semi_primary' ELSE 'psp_semi_primary, psp_functions' END) r(roles)
+         WHERE f.table_id = grant_capture.table_id AND f.name !~ '^capture_' AND f.function IS NOT NULL
+         GROUP BY roles
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', given.functions, given.roles);
+    END LOOP;
+    FOR given IN
+        SELECT DISTINCT n.oid::regnamespace AS schema
+          FROM pg_index i
+         CROSS JOIN LATERAL ROWS FROM (unnest(i.indclass), unnest(i.indcollation)) AS k(opclass, collid)
+         CROSS JOIN LATERAL (
+            SELECT c.collnamespace FROM pg_collation c WHERE c.oid = k.collid
+            UNION ALL
+            SELECT t.typnamespace FROM pg_opclass o JOIN pg_type t ON t.oid = o.opcintype WHERE o.oid = k.opclass
+            UNION ALL
+            SELECT f.pronamespace FROM pg_opclass o
+              JOIN pg_amop e ON e.amopfamily = o.opcfamily AND e.amopstrategy = 3
+              JOIN pg_amop h ON h.amopopr = e.amopopr
+              JOIN pg_amproc p ON p.amprocfamily = h.amopfamily
+              JOIN pg_proc f ON f.oid = p.amproc
+             WHERE o.oid = k.opclass) s(schema)
+          JOIN pg_namespace n ON n.oid = s.schema
+         WHERE i.indisunique AND i.indrelid = target AND n.nspname <> 'pg_catalog'
+           AND NOT EXISTS (SELECT FROM aclexplode(n.nspacl) a WHERE a.grantee = 'psp_functions'::regrole AND a.privilege_type = 'USAGE')
+    LOOP
+        EXECUTE format('GRANT USAGE ON SCHEMA %s TO psp_functions', given.schema);
+    END LOOP;
+END $$;
+
+-- Makes the capture of a table that has none, from what psp.define_table has returned: at adoption, before there is a guard.
+CREATE FUNCTION psp.install_capture(facts jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    table_id CONSTANT integer := facts ->> 'table_id';
+BEGIN
+    PERFORM psp.create_guards(facts, facts ->> 'relation'),
+            psp.create_capture_functions(facts),
+            psp.create_capture_triggers(facts),
+            psp.create_look(facts),
+            psp.create_apply_functions(table_id, facts ->> 'search_path'),
+            psp.enable_unique_checks(ARRAY(SELECT r.value::regclass FROM jsonb_array_elements_text(facts -> 'relations') r), 'ALWAYS'),
+            psp.grant_capture(table_id, (facts ->> 'relation')::regclass);
+END $$;
+
+-- Takes it away. The table may have another definition or name by now, or be gone.
+CREATE FUNCTION psp.remove_capture(table_id integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    functions CONSTANT text := (
+        SELECT string_agg(f.function::text, ', ') FROM psp.table_functions f WHERE f.table_id = remove_capture.table_id);
+    relations CONSTANT oid[] := ARRAY(SELECT r.relation FROM psp.captured_relations r WHERE r.table_id = remove_capture.table_id);
+    relation  regclass;
+BEGIN
+    FOREACH relation IN ARRAY relations LOOP  -- a partition that has come since then does not have them
+        EXECUTE format('DROP TRIGGER IF EXISTS psp_refuse_truncate ON %s', relation);
+        EXECUTE format('DROP TRIGGER IF EXISTS psp_refuse_replica ON %s', relation);
+    END LOOP;
+    PERFORM psp.enable_unique_checks(relations, '');
+    IF functions IS NOT NULL THEN
+        EXECUTE format('DROP FUNCTION %s CASCADE', functions);  -- and the triggers
+    END IF;
+    EXECUTE format('DROP TYPE IF EXISTS psp.apply_rows_%1$s, psp.apply_keys_%1$s, psp.apply_values_%1$s', table_id);
+END $$;
+
+-- ---- of an adopted database ---------------------------------------------------------------------------------------------
+
+-- What the guard compares with (guarded_state.sql, psp.own_functions) no longer has the table.
+CREATE FUNCTION psp.forget_table(table_id integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    DELETE FROM psp.own_functions o USING psp.table_functions f
+     WHERE f.table_id = forget_table.table_id AND o.name = f.name;
+    DELETE FROM psp.guarded_objects o USING psp.guarded_relations r
+     WHERE r.table_id = forget_table.table_id AND (o.schema_name, o.relation_name) = (r.schema_name, r.relation_name);
+    DELETE FROM psp.guarded_relations r WHERE r.table_id = forget_table.table_id;
+END $$;
+
+-- It has the table as it is now.
+CREATE FUNCTION psp.note_table(table_id integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM psp.forget_table(note_table.table_id);
+    PERFORM psp.note_relations(note_table.table_id);
+    INSERT INTO psp.own_functions (name, for_daemon)
+    SELECT f.name, f.name !~ '^capture_' FROM psp.table_functions f
+     WHERE f.table_id = note_table.table_id AND f.function IS NOT NULL;
+END $$;
+
+-- Captures a table under its number, as it is defined now; guard_ids: {unique index: number}. What it had under this number is
+-- replaced. All in the caller's transaction: what this writes before and after is captured in the form of that moment.
+-- Numbers are the cluster's, so the caller has them from the primary.
+CREATE FUNCTION psp.create_capture(target regclass, table_id integer, guard_ids jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+BEGIN
+    PERFORM psp.begin_own_commands();
+    PERFORM psp.forget_table(table_id);
+    PERFORM psp.remove_capture(table_id);
+    PERFORM psp.install_capture(psp.define_table(target, table_id, guard_ids));
+    PERFORM psp.note_table(table_id);
+    PERFORM psp.end_own_commands();
+END $$;
+
+-- Ends the capture of a table. It may be gone already.
+CREATE FUNCTION psp.drop_capture(table_id integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM psp.begin_own_commands();
+    PERFORM psp.forget_table(table_id);
+    PERFORM psp.remove_capture(table_id);
+    DELETE FROM psp.tables t WHERE t.table_id = drop_capture.table_id;
+    PERFORM psp.end_own_commands();
+END $$;

@@ -1,0 +1,206 @@
+-- What the capture of a table is made from, read from the catalog at this moment; both modes. The views of sql/facts have the
+-- rules: which encoding, how a key is made equal in bytes, which indexes take guards.
+
+-- SQL for the text that a type's output function gives. A cast of a user's type may be a user's code.
+CREATE FUNCTION psp.output_text(value text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN pg_catalog.format('CASE WHEN pg_catalog.num_nulls(%1$s) OPERATOR(pg_catalog.=) 0 THEN pg_catalog.concat(%1$s) END', value);
+END $$;
+
+-- SQL that normalises `value`, for all that a primary key can have. -0 becomes 0, and every NaN the same NaN.
+CREATE FUNCTION psp.normalised(how text, value text, type text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE how
+        WHEN 'numeric' THEN format('pg_catalog.trim_scale(%s::pg_catalog.numeric)', value)
+        WHEN 'float' THEN format('CASE WHEN %1$s OPERATOR(pg_catalog.=) ''NaN''::%2$s THEN ''NaN''::%2$s '
+                                 'ELSE %1$s OPERATOR(pg_catalog.+) 0::%2$s END',
+                                 value, CASE type WHEN 'real' THEN 'pg_catalog.float4' ELSE 'pg_catalog.float8' END)
+        -- The cast takes trailing blanks off, which bpchar takes for nothing. Others are enums.
+        WHEN 'text' THEN CASE type WHEN 'bpchar' THEN value || '::pg_catalog.text' ELSE psp.output_text(value) END
+        WHEN 'base' THEN value || '::' || type
+        ELSE value END;
+END $$;
+
+-- SQL for the value of an index's column in a guard key; column names are bare.
+CREATE FUNCTION psp.guard_expression(member psp.index_column_facts) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE member.normalise
+        WHEN 'hash' THEN format('%s(%s%s, 0)', member.hash_function, member.definition, ' COLLATE ' || member.collation)
+        WHEN 'constant' THEN format('CASE WHEN %s IS NOT NULL THEN 0 END', member.definition)
+        ELSE psp.normalised(member.normalise, member.definition, member.key_type) END;
+END $$;
+
+-- The definition of a table under its number; guard_ids: {index: number}.
+--   table_id, schema_name, table_name
+--   relation        the name, quoted, with the schema
+--   search_path     under which the owner works with it
+--   relations       the table, and every partition of it, quoted
+--   columns         [{name, type, encoding, checked_as, is_users}] in the order of the image; see type_facts
+--   key_columns     [{name, type, normalise, look}] normalise: see index_column_facts; look: the type as which psp.look_N reads the
+--                   value's text, none: it has no such text
+--   guards          [{guard_id, index, columns, expressions, raw_columns, arguments, is_plain, predicate, nulls_not_distinct}]
+--                   columns: text for messages; arguments: [{name, type}] of psp.guard_N, empty: there is none; is_plain: no
+--                   expressions and no predicate
+--   partitioned     row triggers instead of statement triggers: MERGE, which moves a row to another partition, fires no statement
+--                   trigger for that, and has it in no transition table
+--   key_may_change  an update may change the key without naming its columns: triggers of its own, or computed keys
+CREATE FUNCTION psp.capture_facts(target oid, table_id integer, guard_ids jsonb) RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    tree  CONSTANT oid[] := ARRAY(SELECT target UNION SELECT t.relid FROM pg_partition_tree(target) t);
+    facts jsonb;
+BEGIN
+    SELECT jsonb_build_object(
+        'table_id', capture_facts.table_id, 'schema_name', n.nspname, 'table_name', c.relname,
+        'relation', format('%I.%I', n.nspname, c.relname),
+        'search_path', psp.search_path_of(c.relowner, c.relnamespace),
+        'partitioned', c.relkind = 'p',
+        'relations', (SELECT jsonb_agg(format('%I.%I', pn.nspname, p.relname) ORDER BY p.oid <> target, p.oid)
+                        FROM pg_class p JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = ANY (tree)),
+        'columns', (
+            SELECT jsonb_agg(jsonb_build_object(
+                       'name', f.name, 'type', f.type_name, 'encoding', f.encoding, 'checked_as', f.checked_as,
+                       'is_users', f.is_users) ORDER BY f.number)
+              FROM psp.column_facts f WHERE f.relation = target AND NOT f.generated),
+        'key_columns', (
+            SELECT jsonb_agg(jsonb_build_object(
+                       'name', a.attname, 'type', f.key_type,
+                       -- What is generated is not in the image, so the daemon cannot take it from there.
+                       'normalise', CASE WHEN f.generated AND f.normalise = 'none' THEN 'base' ELSE f.normalise END,
+                       'look', CASE WHEN f.has_text THEN f.key_type END) ORDER BY f.place)
+              FROM pg_index i JOIN psp.index_column_facts f ON f.index = i.indexrelid
+              JOIN pg_attribute a ON a.attrelid = target AND a.attnum = f.number
+             WHERE i.indrelid = target AND i.indisprimary),
+        'guards', (
+            SELECT coalesce(jsonb_agg(jsonb_build_object(
+                       'guard_id', (guard_ids ->> i.name)::integer, 'index', i.name, 'columns', f.definitions,
+                       'expressions', f.expressions, 'raw_columns', r.names,
+                       'arguments', CASE WHEN i.calls_users_code THEN r.arguments ELSE '[]' END,
+                       'is_plain', i.predicate IS NULL AND f.is_plain, 'predicate', i.predicate,
+                       'nulls_not_distinct', i.nulls_not_distinct) ORDER BY i.name), '[]')
+              FROM psp.index_facts i
+             CROSS JOIN LATERAL (
+                SELECT string_agg(f.definition, ', ' ORDER BY f.place) AS definitions, bool_and(f.number > 0) AS is_plain,
+                       jsonb_agg(psp.guard_expression(f) ORDER BY f.place) AS expressions
+                  FROM psp.index_column_facts f WHERE f.index = i.index) f
+             CROSS JOIN LATERAL (
+                SELECT coalesce(jsonb_agg(a.attname ORDER BY a.attnum), '[]') AS names,
+                       jsonb_agg(jsonb_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod))
+                                 ORDER BY a.attnum) AS arguments
+                  FROM pg_attribute a WHERE a.attrelid = target AND a.attnum = ANY (i.referenced)) r
+             WHERE i.relation = target AND i.guarded),
+        'key_may_change', EXISTS (SELECT FROM psp.trigger_facts t WHERE t.relation = ANY (tree))
+                          OR EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = target AND a.attnum = ANY (i.indkey)
+                                      WHERE i.indrelid = target AND i.indisprimary AND a.attgenerated <> ''))
+      INTO STRICT facts
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.oid = target;
+    RETURN facts;
+END $$;
+
+-- Writes the definition of a table down, as it is now, in place of the one that there is; guard_ids as above. Returns the facts.
+CREATE FUNCTION psp.define_table(target regclass, table_id integer, guard_ids jsonb) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    facts CONSTANT jsonb := psp.capture_facts(target, table_id, guard_ids);
+    wrong text;
+BEGIN
+    IF facts -> 'key_columns' = 'null' THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = format('psp: table %s has no primary key', target),
+            HINT = 'Add a primary key.';
+    END IF;
+    SELECT k.value ->> 'name' INTO wrong FROM jsonb_array_elements(facts -> 'key_columns') k
+     WHERE k.value ->> 'normalise' IN ('hash', 'constant');
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = format('psp: column %I of table %s cannot be in a primary key', wrong, target),
+            DETAIL = 'Equal values of its type may have different bytes.', HINT = 'Use a key of another type.';
+    END IF;
+    SELECT g.value ->> 'index' INTO wrong FROM jsonb_array_elements(facts -> 'guards') g WHERE g.value -> 'guard_id' = 'null';
+    IF FOUND THEN
+        RAISE EXCEPTION 'psp: index % of table % has no number', wrong, target;
+    END IF;
+    INSERT INTO psp.tables (table_id, schema_name, table_name, columns, key_columns, guards)
+    SELECT table_id, facts ->> 'schema_name', facts ->> 'table_name',
+           (SELECT jsonb_agg(c.value - '{checked_as,is_users}'::text[] ORDER BY c.ordinality)
+              FROM jsonb_array_elements(facts -> 'columns') WITH ORDINALITY c),
+           (SELECT jsonb_agg(k.value - 'look' ORDER BY k.ordinality)
+              FROM jsonb_array_elements(facts -> 'key_columns') WITH ORDINALITY k),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('guard_id', g.value -> 'guard_id', 'index', g.value -> 'index',
+                                                         'columns', g.value -> 'columns') ORDER BY g.ordinality), '[]')
+              FROM jsonb_array_elements(facts -> 'guards') WITH ORDINALITY g)
+        ON CONFLICT (table_id) DO UPDATE
+       SET schema_name = EXCLUDED.schema_name, table_name = EXCLUDED.table_name, columns = EXCLUDED.columns,
+           key_columns = EXCLUDED.key_columns, guards = EXCLUDED.guards;
+    RETURN facts;
+END $$;
+
+-- Numbers for all guards of a table, from `first` on.
+CREATE FUNCTION psp.number_guards(target oid, first integer) RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT coalesce(jsonb_object_agg(i.name, first + i.n - 1), '{}')
+              FROM (SELECT f.name, row_number() OVER (ORDER BY f.name) AS n FROM psp.index_facts f
+                     WHERE f.relation = target AND f.guarded) i);
+END $$;
+
+-- Numbers the application's permanent tables and their guards from 1, in one space, and writes their definitions down.
+CREATE FUNCTION psp.define_tables() RETURNS SETOF jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    RETURN QUERY
+     SELECT psp.define_table(t.relation::regclass, t.next_id - 1 - t.guards, psp.number_guards(t.relation, t.next_id - t.guards))
+       FROM (SELECT f.relation, f.guards, (1 + sum(1 + f.guards) OVER (ORDER BY f.schema, f.name))::integer AS next_id
+               FROM (SELECT o.relation, o.schema, o.name,
+                            (SELECT count(*) FROM psp.index_facts i WHERE i.relation = o.relation AND i.guarded)::integer AS guards
+                       FROM psp.own_relations o JOIN pg_class c ON c.oid = o.relation
+                      WHERE o.kind IN ('r', 'p') AND o.persistence = 'p' AND NOT c.relispartition) f) t
+      ORDER BY t.next_id;
+END $$;
+
+-- ---- keys and images ----------------------------------------------------------------------------------------------------
+
+-- SQL for the key of the row called `row_name`, as bytes: the normalised key columns.
+CREATE FUNCTION psp.key_of(facts jsonb, row_name text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT format('pg_catalog.record_send(ROW(%s))', string_agg(
+                       psp.normalised(c.value ->> 'normalise', format('%s.%I', row_name, c.value ->> 'name'), c.value ->> 'type'),
+                       ', ' ORDER BY c.ordinality))
+              FROM jsonb_array_elements(facts -> 'key_columns') WITH ORDINALITY c);
+END $$;
+
+-- SQL for one value in the image: as it is, or as text.
+CREATE FUNCTION psp.image_value(col jsonb, value text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN (col ->> 'is_users')::boolean THEN psp.output_text(value)
+                WHEN col ->> 'encoding' = 'binary' THEN value
+                WHEN col ->> 'checked_as' IS NOT NULL
+                THEN format('CASE WHEN %1$s::pg_catalog.text::%2$s IS NOT NULL THEN %1$s::pg_catalog.text END', value,
+                            col ->> 'checked_as')
+                ELSE value || '::pg_catalog.text' END;
+END $$;
+
+-- SQL for the image of the row called `row_name`, as bytes.
+CREATE FUNCTION psp.image_of(facts jsonb, row_name text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT format('pg_catalog.record_send(ROW(%s))', string_agg(
+                       psp.image_value(c.value, format('%s.%I', row_name, c.value ->> 'name')), ', ' ORDER BY c.ordinality))
+              FROM jsonb_array_elements(facts -> 'columns') WITH ORDINALITY c);
+END $$;
+
+-- SELECT of a table's rows as rows of the primary's psp.data.
+CREATE FUNCTION psp.row_query(facts jsonb) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN format('SELECT %s::int4, %s, 0::int8, 0::int4, false, %s FROM %s r', facts ->> 'table_id', psp.key_of(facts, 'r'),
+                  psp.image_of(facts, 'r'), facts ->> 'relation');
+END $$;
