@@ -8,8 +8,8 @@
 
 namespace psp {
 
-// `key`: record_send of the key's columns. One text for each column; nothing for a type that is not in
-// LOOK_TYPES (schema_tool/psp/schema/keys.py). An empty vector: the key is malformed.
+// `key`: record_send of the key's columns. One text for each column; nothing for a type by whose text no row is
+// found (has_text in sql/facts/index_column_facts.sql). An empty vector: the key is malformed.
 std::vector<std::optional<std::string>> KeyTexts(std::string_view key);
 
 }  // namespace psp

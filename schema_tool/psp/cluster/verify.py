@@ -22,7 +22,7 @@ from psp.output import PspError, console, print_json, table
 from psp.sql_files import read_sql
 from psp.waiting import WaitTimeout, wait_until
 
-# How the capture functions write values that are captured as text (sql/native/install/capture.sql.j2).
+# How the capture functions write values that are captured as text (sql/native/install/capture.sql).
 _TEXT_SETTINGS = (
     "SET datestyle = 'ISO, MDY'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1; "
     "SET bytea_output = 'hex'; SET search_path = pg_catalog"

@@ -1,4 +1,4 @@
--- Checks of deferrable unique constraints that sql/native/install/unique_checks.sql has enabled in the replica role, too, are as
+-- Checks of deferrable unique constraints that sql/native/install/create_capture.sql has enabled in the replica role, too, are as
 -- PostgreSQL makes them again. Run while psp's triggers are still on the tables.
 DO $$
 DECLARE

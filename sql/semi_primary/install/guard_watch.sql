@@ -17,7 +17,7 @@ BEGIN
             EXCEPT
             SELECT schema_name, relation_name, kind, name
               FROM psp.guarded_state(ARRAY(SELECT relation FROM psp.captured_relations))) m;
-    -- pg_upgrade forgets that checks of deferrable constraints are ENABLE ALWAYS (sql/native/install/unique_checks.sql).
+    -- pg_upgrade forgets that checks of deferrable constraints are ENABLE ALWAYS (sql/native/install/create_capture.sql).
     missing := missing + (SELECT count(*) FROM pg_trigger t JOIN psp.captured_relations r ON r.relation = t.tgrelid
                            WHERE t.tgfoid = 'unique_key_recheck'::regproc AND t.tgenabled <> 'A'
                              AND (SELECT i.mode FROM psp.identity i) = 'native');

@@ -5,6 +5,7 @@ The application's own statement is run with the guard off: it would refuse it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ import psycopg
 import pytest
 from psp.schema.keys import quote
 from psp.servers.pgserver import PgServer
+from psycopg.types.json import Jsonb
 
 from tests.sql.databases import APPLICATION, Pair, new_pair, one
 from tests.sql.write_sets import Entry, Written, entries, written
@@ -64,25 +66,20 @@ def number(connection: psycopg.Connection[Any], table: str) -> int:
 
 
 def remake(connection: psycopg.Connection[Any], table_id: int, table: str) -> None:
-    """Guards keep their numbers; new ones get the next that are free."""
-    connection.execute(
-        """
-        SELECT psp.create_capture(r, %(id)s, jsonb_object_agg(i.name, coalesce(
-                   g.number, %(id)s + 1 + (SELECT count(*) FROM jsonb_array_elements(t.guards)) + i.n - 1)))
-          FROM (SELECT to_regclass(%(name)s) AS r) r
-          JOIN psp.tables t ON t.table_id = %(id)s
-         CROSS JOIN LATERAL (
-            SELECT f.name, row_number() OVER (PARTITION BY NOT t.guards @> jsonb_build_array(jsonb_build_object('index', f.name))
-                                              ORDER BY f.name) AS n
-              FROM psp.index_facts f WHERE f.relation = r AND f.guarded
-            UNION ALL SELECT '', 0) i
-          LEFT JOIN LATERAL (
-            SELECT (o.value -> 'guard_id')::int FROM jsonb_array_elements(t.guards) o WHERE o.value ->> 'index' = i.name
-          ) g(number) ON true
-         GROUP BY r
-        """,
-        {"id": table_id, "name": f"public.{quote(table)}"},
-    )
+    """Guards keep their numbers; new ones get the next that are free, as adoption would number them."""
+    guards = one(connection, "SELECT guards FROM psp.tables WHERE table_id = %s", table_id)
+    kept = {guard["index"]: guard["guard_id"] for guard in guards}
+    name = f"public.{quote(table)}"
+    names = [
+        index
+        for (index,) in connection.execute(
+            "SELECT name FROM psp.index_facts WHERE relation = %s::regclass AND guarded ORDER BY name",
+            (name,),
+        )
+    ]
+    free = itertools.count(table_id + 1 + len(kept))
+    guard_ids = {index: kept[index] if index in kept else next(free) for index in names}
+    connection.execute("SELECT psp.create_capture(%s, %s, %s)", (name, table_id, Jsonb(guard_ids)))
 
 
 def change(connection: psycopg.Connection[Any], statement: str, table: str = "t", named: str = "") -> int:
@@ -121,7 +118,8 @@ def accepts(connection: psycopg.Connection[Any], table: str = "t") -> None:
 
 
 CHANGES = [
-    ("ALTER TABLE t ADD COLUMN w int DEFAULT 7", "(9, 2, 'x', 3)", [9], [int4(9), int4(2), b"x", int4(3), int4(7)]),
+    ("ALTER TABLE t ADD COLUMN w int DEFAULT 7", "(9, 2, 'x', 3)", [9],
+     [int4(9), int4(2), b"x", int4(3), int4(7)]),
     ("ALTER TABLE t DROP COLUMN v", "(9, 'x', 3)", [9], [int4(9), b"x", int4(3)]),
     ("ALTER TABLE t ALTER v TYPE text", "(9, '2', 'x', 3)", [9], [int4(9), b"2", b"x", int4(3)]),
     ("ALTER TABLE t ALTER v TYPE int[] USING ARRAY[v]", "(9, '{2}', 'x', 3)", [9],
@@ -158,7 +156,7 @@ def test_a_key_of_another_type(connection: psycopg.Connection[Any]) -> None:
     connection.execute(
         "SELECT psp.create_capture('t', %s, (SELECT jsonb_object_agg(g ->> 'index', g -> 'guard_id')"
         " FROM jsonb_array_elements(%s) g))",
-        (table_id, psycopg.types.json.Jsonb(guards)),
+        (table_id, Jsonb(guards)),
     )
     rows = capture(connection, "INSERT INTO t VALUES (9.50, 2, 'x', 3)")
     key = one(connection, "SELECT numeric_send(9.5)")
@@ -171,7 +169,9 @@ def test_a_unique_index_is_added(connection: psycopg.Connection[Any]) -> None:
     table_id = change(connection, "CREATE UNIQUE INDEX t_v ON t (v)")
     rows = capture(connection, "INSERT INTO t VALUES (9, 2, 'X', 3)")
     assert [(row.name, row.op) for row in rows] == [("t", "i"), ("t_n_key", "g"), ("t_s", "g"), ("t_v", "g")]
-    functions = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'psp'::regnamespace AND proname ~ '^guard_[0-9]'"
+    functions = (
+        "SELECT count(*) FROM pg_proc WHERE pronamespace = 'psp'::regnamespace AND proname ~ '^guard_[0-9]'"
+    )
     assert one(connection, functions) == 2  # t_s, and that of the table with the odd name
     with unguarded(connection):
         connection.execute("DROP INDEX public.t_s")
@@ -212,9 +212,8 @@ def test_rows_are_looked_up_and_applied_in_the_new_form(connection: psycopg.Conn
     key = one(connection, "SELECT record_send(ROW(9))")
     found = one(connection, f"SELECT psp.look_{table_id}(ARRAY[%s::bytea], ARRAY[ARRAY['9']])", key)
     assert image is not None and found.endswith(image)
-    connection.execute(
-        f"SELECT psp.apply_upsert_{table_id}(ROW('{{9}}', '{{4}}', '{{y}}', '{{5}}', '{{6}}')::psp.apply_rows_{table_id})".encode()
-    )
+    row = "ROW('{9}', '{4}', '{y}', '{5}', '{6}')"
+    connection.execute(f"SELECT psp.apply_upsert_{table_id}({row}::psp.apply_rows_{table_id})".encode())
     assert connection.execute("SELECT * FROM public.t WHERE id = 9").fetchall() == [(9, 4, "y", 5, 6)]
 
 
@@ -223,19 +222,23 @@ SELECT 'function', p.oid::regprocedure::text, pg_get_functiondef(p.oid), p.proow
        (SELECT string_agg(a.grantee::regrole::text, ',' ORDER BY a.grantee) FROM aclexplode(p.proacl) a)
   FROM pg_proc p WHERE p.pronamespace = 'psp'::regnamespace AND p.prokind = 'f'
 UNION ALL
-SELECT 'trigger', t.tgrelid::regclass::text, regexp_replace(pg_get_triggerdef(t.oid), 'Trigger_[0-9]+', ''), t.tgenabled::text, ''
+SELECT 'trigger', t.tgrelid::regclass::text, regexp_replace(pg_get_triggerdef(t.oid), 'Trigger_[0-9]+', ''),
+       t.tgenabled::text, ''
   FROM pg_trigger t WHERE NOT t.tgisinternal OR t.tgfoid = 'unique_key_recheck'::regproc
 UNION ALL
-SELECT 'type', c.relname, string_agg(format('%s %s', a.attname, a.atttypid::regtype), ',' ORDER BY a.attnum), '', ''
+SELECT 'type', c.relname,
+       string_agg(format('%s %s', a.attname, a.atttypid::regtype), ',' ORDER BY a.attnum), '', ''
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
  WHERE c.relnamespace = 'psp'::regnamespace AND c.relkind = 'c' GROUP BY c.relname
 UNION ALL
-SELECT 'table', table_id::text, schema_name || table_name, columns::text, concat(key_columns, guards) FROM psp.tables
+SELECT 'table', table_id::text, schema_name || table_name, columns::text, concat(key_columns, guards)
+  FROM psp.tables
 UNION ALL
 SELECT 'relation', schema_name, relation_name, concat(kind, table_id), definition FROM psp.guarded_relations
 UNION ALL  -- numbers of columns tell which have been dropped
 SELECT 'object', schema_name || relation_name, kind, name,
-       CASE kind WHEN 'column' THEN regexp_replace(definition, '^[0-9]+ ', '') ELSE definition END FROM psp.guarded_objects
+       CASE kind WHEN 'column' THEN regexp_replace(definition, '^[0-9]+ ', '') ELSE definition END
+  FROM psp.guarded_objects
 UNION ALL
 SELECT 'own function', name, for_daemon::text, '', '' FROM psp.own_functions
 ORDER BY 1, 2, 3, 4
@@ -245,10 +248,12 @@ ORDER BY 1, 2, 3, 4
 def test_it_is_what_adoption_makes(server: PgServer) -> None:
     """All changes, one after the other, and the same changes before adoption."""
     changes = [
-        "ALTER TABLE t ADD COLUMN w text[]", "ALTER TABLE t DROP COLUMN v", "ALTER TABLE t ALTER s TYPE varchar(9)",
+        "ALTER TABLE t ADD COLUMN w text[]", "ALTER TABLE t DROP COLUMN v",
+        "ALTER TABLE t ALTER s TYPE varchar(9)",
         "CREATE UNIQUE INDEX t_z ON t (w, lower(s)) WHERE w IS NOT NULL",
         "CREATE UNIQUE INDEX t_zz ON t (low(s), n) NULLS NOT DISTINCT",
-        "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD g int GENERATED ALWAYS AS (id + 1) STORED, ADD PRIMARY KEY (g)",
+        "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD g int GENERATED ALWAYS AS (id + 1) STORED, "
+        "ADD PRIMARY KEY (g)",
     ]  # fmt: skip
     later, before = new_pair(server), new_pair(server)
     later.run(SCHEMA)
@@ -291,7 +296,8 @@ def test_drop_capture_leaves_nothing_behind(connection: psycopg.Connection[Any],
     table_id = number(connection, "t")
     guards = one(
         connection,
-        "SELECT array_agg((g ->> 'guard_id')::int) FROM psp.tables, jsonb_array_elements(guards) g WHERE table_id = %s",
+        "SELECT array_agg((g ->> 'guard_id')::int) FROM psp.tables, jsonb_array_elements(guards) g"
+        " WHERE table_id = %s",
         table_id,
     )
     if statement:
@@ -306,7 +312,8 @@ def test_drop_capture_leaves_nothing_behind(connection: psycopg.Connection[Any],
 
 REFUSED = [
     ("ALTER TABLE t DROP CONSTRAINT t_pkey", "no primary key"),
-    ("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD p interval DEFAULT '1', ADD PRIMARY KEY (p)", "cannot be in a primary key"),
+    ("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD p interval DEFAULT '1', ADD PRIMARY KEY (p)",
+     "cannot be in a primary key"),
 ]  # fmt: skip
 
 

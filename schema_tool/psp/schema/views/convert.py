@@ -124,7 +124,12 @@ def install(
         facts = table.captured.facts
         connection.execute(
             "SELECT psp.create_apply_functions(%s, %s), psp.create_guards(%s, %s)",
-            (table.captured.table_id, facts["search_path"], Jsonb(facts), table.qualified(table.persistent_name)),
+            (
+                table.captured.table_id,
+                facts["search_path"],
+                Jsonb(facts),
+                table.qualified(table.persistent_name),
+            ),
         )
     for script in closing_sql(tables, in_cluster=identity is not None):
         run_script(connection, script)

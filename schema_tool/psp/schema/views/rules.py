@@ -13,9 +13,7 @@ RESERVED = frozenset({"tx_id", "deleted", "global_t"})
 """Names of the columns that T_persistent and T_temp get. psp_… names are those of psp's functions."""
 
 
-def check_table(
-    table: Table, details: Details, drop_foreign_keys: bool, add_keys: bool
-) -> list[Problem]:
+def check_table(table: Table, details: Details, drop_foreign_keys: bool, add_keys: bool) -> list[Problem]:
     """All problems of a captured table; warnings do not stand in the way."""
     return [
         *certification(table, add_keys),
