@@ -10,8 +10,8 @@ from psp.output import PspError
 from psp.primary import database as primary
 from psp.problems import has_errors
 from psp.schema.catalog import read_database
-from psp.schema.install import Identity, run_script
 from psp.schema.generate import CapturedTable, define_table
+from psp.schema.install import Identity, run_script
 from psp.schema.model import Database, Mode
 from psp.schema.modes import begin, check_empty, install
 from psp.schema.server import read_facts

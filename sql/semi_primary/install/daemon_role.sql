@@ -10,7 +10,7 @@ BEGIN
     EXECUTE pg_catalog.format('GRANT CONNECT ON DATABASE %I TO psp_semi_primary', pg_catalog.current_database());
     GRANT USAGE ON SCHEMA psp TO psp_semi_primary;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA psp TO psp_semi_primary;
-    REVOKE ALL ON psp.own_commands FROM psp_semi_primary;  -- whoever is in there may change the schema
+    REVOKE ALL ON psp.own_commands FROM psp_semi_primary;  -- the guard lets pass the transactions in it
     -- Not dblink's, with which it could reach other servers.
     FOR psp_function IN
         SELECT f.oid FROM pg_catalog.pg_proc f
