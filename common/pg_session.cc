@@ -32,6 +32,15 @@ void ForbidSilentReconnect(pqxx::connection& connection) {
 #pragma GCC diagnostic pop
 }
 
+// The owner of a database may give its sessions timeouts that end even the first statement, or the pause
+// before it.
+const std::vector<std::pair<std::string, std::string>> kNoTimeouts = {
+    {"statement_timeout", "0"},
+    {"lock_timeout", "0"},
+    {"idle_in_transaction_session_timeout", "0"},
+    {"idle_session_timeout", "0"},
+};
+
 }  // namespace
 
 PgSession::PgSession(Options options) : options_(std::move(options)) {}
@@ -48,7 +57,8 @@ bool PgSession::connected() const { return connection_ != nullptr && connection_
 void PgSession::Close() { connection_.reset(); }
 
 void PgSession::SetUp() {
-  connection_ = std::make_unique<pqxx::connection>(WithSettings(options_.conninfo, options_.startup));
+  const auto& startup = options_.startup.empty() ? kNoTimeouts : options_.startup;
+  connection_ = std::make_unique<pqxx::connection>(WithSettings(options_.conninfo, startup));
   ForbidSilentReconnect(*connection_);
   pqxx::nontransaction tx(*connection_);
   if (options_.startup.empty()) {

@@ -17,7 +17,14 @@ SPOILT = {
     "default_transaction_read_only": "on",
     "default_transaction_isolation": "repeatable read",
     "bytea_output": "escape",
+    "statement_timeout": "1ms",  # from the first statement on
+    "idle_session_timeout": "1ms",
+    "idle_in_transaction_session_timeout": "1ms",
 }
+MENDED = (
+    "-c default_transaction_read_only=off -c statement_timeout=0"
+    " -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0"
+)
 
 
 @pytest.mark.parametrize("name", [PRIMARY, "sp1"])
@@ -42,7 +49,7 @@ def test_a_wrong_database_is_final(cluster: LocalCluster, second_daemon: Process
 
 
 def set_all(dsn: str, *, spoilt: bool) -> None:
-    with psycopg.connect(dsn, autocommit=True, options="-c default_transaction_read_only=off") as admin:
+    with psycopg.connect(dsn, autocommit=True, options=MENDED) as admin:
         row = admin.execute("SELECT format('%I', current_database())").fetchone()
         assert row is not None
         for setting, value in SPOILT.items():
@@ -62,8 +69,7 @@ def test_settings_of_the_database_do_not_reach_the_daemons(cluster: LocalCluster
             cluster.stop(name, "daemon")
             cluster.start(name, "daemon")
         execute(other, "INSERT INTO account VALUES (70, 'from elsewhere', NULL)")
-        mended = "-c default_transaction_read_only=off"
-        with connect(sp, options=mended, autocommit=True) as connection:
+        with connect(sp, options=MENDED, autocommit=True) as connection:
             wait_until(
                 "the row from elsewhere",
                 lambda: connection.execute("SELECT FROM account WHERE id = 70").fetchall(),
