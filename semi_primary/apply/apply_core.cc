@@ -313,7 +313,7 @@ void ApplyCore::BeginAgain(std::int64_t pause_ms) {
 }
 
 void ApplyCore::Report() {
-  report_(ApplyProgress{generation_, watermark_, std::max<GlobalT>(durable_, 0), copied_rows_, joining_});
+  report_(ApplyProgress{generation_, watermark_, durable_, copied_rows_, joining_});
 }
 
 std::vector<Note> ApplyCore::TakeNotes() {

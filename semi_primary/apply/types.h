@@ -47,7 +47,7 @@ struct ApplyStarted {  // the stream must begin again from here
 struct ApplyProgress {
   std::uint64_t generation = 0;
   GlobalT watermark = 0;
-  GlobalT durable = 0;           // <= watermark; on the disk
+  GlobalT durable = -1;          // <= watermark; on the disk; -1: not known yet, or nothing while joining
   std::int64_t copied_rows = 0;  // while joining
   bool joining = false;
 };

@@ -34,6 +34,20 @@ TEST_F(SemiPrimaryCoreTest, CopyOfWhatThePrimaryHasLostBeginsAnew) {
   EXPECT_FALSE(core_.fatal());
 }
 
+// The primary would take it for one that has joined, and would not keep the log for its next copy.
+TEST_F(SemiPrimaryCoreTest, AJoiningOneAcknowledgesNothing) {
+  Enter(-1, true);
+  core_.OnTime(now_us_);
+  EXPECT_THAT(Kinds(Now()), Not(Contains(proto::ToPrimary::kAck)));
+  Hear(Chunk(0, 2, 2));
+  core_.OnApplyEvent(ApplyProgress{generation_, -1, -1, 2, true}, now_us_);
+  core_.OnTime(now_us_);
+  EXPECT_THAT(Kinds(Now()), Not(Contains(proto::ToPrimary::kAck)));
+  Hear(Chunk(0, 0, 2, true));
+  core_.OnApplyEvent(ApplyProgress{generation_, 0, 0, 2, false}, now_us_);
+  EXPECT_THAT(Kinds(Now()), Contains(proto::ToPrimary::kAck));
+}
+
 // T (own, 5) and then a remote transaction that had T in its snapshot and wrote the same key: had it been
 // looked at first, it would have doomed T.
 TEST_F(SemiPrimaryCoreTest, OwnMarkerIsResolvedBeforeWhatFollowsInTheStream) {

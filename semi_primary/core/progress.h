@@ -54,7 +54,7 @@ class Progress {
 
  private:
   GlobalT watermark_;
-  GlobalT durable_t_ = 0;
+  GlobalT durable_t_ = -1;
   GlobalT acked_t_ = -1;
   GlobalT closed_t_ = 0;
   GlobalT catch_up_t_ = 0;  // the primary's closed_t at Welcome, or when the apply worker began again

@@ -7,6 +7,8 @@ namespace {
 
 TEST(Progress, OnlyWhatIsDurableIsAcknowledgedAndAgainAfterWelcome) {
   Progress progress(0);
+  EXPECT_EQ(progress.TakeAck(), std::nullopt);
+  progress.OnApplied(0, 0);
   EXPECT_EQ(progress.TakeAck(), 0);
   progress.OnApplied(9, 5);
   EXPECT_EQ(progress.TakeAck(), 5);
