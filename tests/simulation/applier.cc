@@ -268,9 +268,6 @@ void Applier::Commit(const sp::ApplyStatements& statements) {
   Transaction transaction(&sim_, scenario_, *database_.state());
   for (const sp::ApplyStatement& statement : statements) std::visit(transaction, statement);
   transaction.Check();
-  for (const sp::ApplyTransaction& one : taken_) {
-    if (one.global_t <= transaction.next.watermark) database_.NoteBrought(one.global_t, one.tx_id);
-  }
   sim_.Trace("apply: W is ", transaction.next.watermark);
   database_.Commit(std::move(transaction.next));
   if (transaction.durable && scenario_.mutation != Mutation::kAckBeforeDurable) database_.Flush();

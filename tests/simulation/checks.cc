@@ -74,11 +74,19 @@ void CheckWriters(Simulator* sim, const Scenario& scenario, const History& histo
   }
 }
 
+// 5: bad input changes nothing.
+void CheckNothingBadIsIn(Simulator* sim, const History& history, const PrimaryDatabase& primary) {
+  for (const auto& [global_t, tx_id] : primary.committed()) {
+    if (history.at(tx_id).is_bad) sim->Violation(global_t, " is of an unknown kind, version or table");
+  }
+}
+
 }  // namespace
 
 void CheckEverything(Simulator* sim, const Scenario& scenario, const History& history,
                      const PrimaryDatabase& primary, const Lost& lost,
                      const std::map<SpId, SpStatePtr>& semi_primaries) {
+  CheckNothingBadIsIn(sim, history, primary);
   CheckReports(sim, history, primary, lost);
   CheckOwnCommitsWereBack(sim, history, primary, lost);
   CheckTables(sim, primary, semi_primaries);

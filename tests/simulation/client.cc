@@ -1,5 +1,6 @@
 #include "tests/simulation/client.h"
 
+#include "tests/simulation/bad_input.h"
 #include "tests/simulation/rows.h"
 
 namespace psp::simulation {
@@ -169,7 +170,7 @@ bool Client::IsTaken(std::int64_t value, const std::set<RowKey>& but_by) const {
   return false;
 }
 
-sp::WriteSetPtr Client::MakeWriteSet() const {
+std::shared_ptr<proto::WriteSet> Client::MakeWriteSet() const {
   auto write_set = std::make_shared<proto::WriteSet>();
   write_set->set_catalog_version(Catalog().version);
   for (const auto& [key, image] : open_->writes) {
@@ -199,16 +200,18 @@ void Client::Commit() {
   sp::Submission submission;
   submission.tx_id = open_->tx_id;
   submission.snapshot = open_->repeatable_read ? open_->begin->Snapshot() : database.state()->Snapshot();
-  submission.write_set = MakeWriteSet();
+  const auto write_set = MakeWriteSet();
+  const bool is_bad = Spoil(open_->tx_id, scenario_.bad_input_percent, write_set.get());
+  submission.write_set = write_set;
   submission.write_set_bytes = submission.write_set->ByteSizeLong();
   Lost lacks_own;
   const std::size_t own_before = open_->repeatable_read ? open_->own_before : node_.reported.size();
   for (std::size_t i = 0; i < own_before; ++i) {
     if (!submission.snapshot.Has(node_.reported[i].second)) lacks_own.insert(node_.reported[i]);
   }
-  history_[open_->tx_id] = {node_.sp_id(),     submission.snapshot, submission.write_set,
-                            open_->increments, Report::kNothing,    0,
-                            std::nullopt,      std::move(lacks_own)};
+  history_[open_->tx_id] = {node_.sp_id(),     submission.snapshot,  submission.write_set,
+                            open_->increments, Report::kNothing,     0,
+                            std::nullopt,      std::move(lacks_own), is_bad};
   sim_.Trace("SP ", node_.sp_id(), " client ", number_, ": COMMIT ", open_->tx_id.ToText(), " W ",
              submission.snapshot.watermark);
   open_->ticket = node_.Commit(submission, [this, weak = std::weak_ptr<Open>(open_)](const Done& done) {

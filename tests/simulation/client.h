@@ -62,7 +62,7 @@ class Client {
   std::optional<std::string> Visible(const RowKey& key) const;
   bool IsTaken(std::int64_t value, const std::set<RowKey>& but_by) const;
   void Commit();
-  sp::WriteSetPtr MakeWriteSet() const;
+  std::shared_ptr<proto::WriteSet> MakeWriteSet() const;
   void OnDecision(const Done& decision);
   void EndCommitted(GlobalT global_t);
   void End(Report report);

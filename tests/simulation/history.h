@@ -28,6 +28,7 @@ struct TxRecord {
   GlobalT reported_t = 0;
   std::optional<bool> outcome;  // psp.outcome: committed or not
   Lost lacks_own{};             // reported at this SP before the snapshot was taken, and not in it
+  bool is_bad = false;          // must be refused (bad_input.h)
 };
 
 using History = std::map<TxId, TxRecord>;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tests/simulation/bad_input.h"
+
 namespace psp::simulation {
 namespace {
 
@@ -55,6 +57,12 @@ void PrimaryDaemon::OnMessage(const std::string& route, const std::string& bytes
   proto::ToPrimary message;
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at the primary");
   NoteMessage(route, message);
+  if (message.has_certify() && scenario_.mutation == Mutation::kUnknownIsTakenForKnown) {
+    proto::WriteSet write_set;
+    write_set.ParseFromString(message.certify().write_set());
+    TakeForKnown(&write_set);
+    message.mutable_certify()->set_write_set(write_set.SerializeAsString());
+  }
   core_.OnMessage(route, &message, sim_.now_us());
   CarryOutActions();
   Dispatch();

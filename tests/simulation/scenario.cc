@@ -24,10 +24,14 @@ void AddRestores(Scenario* scenario) {
     scenario->backups_us.push_back(dice.Between(0, scenario->run_us * 3 / 4));
   }
   const std::int64_t first = *std::ranges::min_element(scenario->backups_us);
-  for (std::int64_t restores = dice.Between(1, 2); restores > 0; --restores) {
-    scenario->faults.push_back({Fault::Kind::kRestorePrimary, 0, dice.Between(first, scenario->run_us),
-                                dice.Between(1'000, 1'000'000)});
-  }
+  const auto restore = [&](std::int64_t times) {
+    for (; times > 0; --times) {
+      scenario->faults.push_back({Fault::Kind::kRestorePrimary, 0, dice.Between(first, scenario->run_us),
+                                  dice.Between(1'000, 1'000'000)});
+    }
+  };
+  restore(dice.Between(1, 2));
+  if (dice.Chance(30)) restore(2);
 }
 
 // Soon after the backup, so that somebody stands where it has the gap.
@@ -46,6 +50,11 @@ void AddOldSnapshots(Scenario* scenario) {
   if (!dice.Chance(25)) return;
   scenario->long_pauses_percent = 40;
   scenario->housekeeping_interval_us = dice.Between(10'000, 40'000);
+}
+
+void AddBadInput(Scenario* scenario) {
+  Simulator dice(scenario->seed ^ 0xBAD, false);
+  if (dice.Chance(30)) scenario->bad_input_percent = static_cast<int>(dice.Between(1, 30));
 }
 
 }  // namespace
@@ -87,6 +96,7 @@ Scenario MakeScenario(std::uint64_t seed) {
   AddRestores(&scenario);
   AddRestoreWithGap(&scenario);
   AddOldSnapshots(&scenario);
+  AddBadInput(&scenario);
   std::sort(scenario.faults.begin(), scenario.faults.end(),
             [](const Fault& a, const Fault& b) { return a.at_us < b.at_us; });
   return scenario;
@@ -97,7 +107,7 @@ std::string Describe(const Scenario& scenario) {
   out << "seed " << scenario.seed << ": " << scenario.sps << " SPs with " << scenario.clients_per_sp
       << " clients each, " << scenario.counters << " counters, " << scenario.names << " names, "
       << scenario.executors << " executors, batches of " << scenario.batch_transactions_max << ", latency "
-      << scenario.latency_us << " us\n";
+      << scenario.latency_us << " us, " << scenario.bad_input_percent << "% bad input\n";
   for (std::size_t i = 0; i < scenario.joins_us.size(); ++i) {
     out << "  " << scenario.joins_us[i] << " us  SP " << scenario.sps + 1 + i << " joins\n";
   }

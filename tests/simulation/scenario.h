@@ -43,6 +43,8 @@ enum class Mutation {
   kLogIsNotKeptForJoiners,  // the log is truncated to what those that have joined acknowledge
   kCollectedKeysAreNew,     // a key that was collected passes for one that was never written
   kCommitsBeforeApplyHasBegun,  // after a crash the hook does not wait until the daemon has heard of it
+  kJoinerAcknowledges,          // an SP that joins acknowledges 0 before it has its copy
+  kUnknownIsTakenForKnown,      // the primary ignores kinds, versions and tables that it does not know
 };
 
 struct Scenario {
@@ -66,6 +68,7 @@ struct Scenario {
   std::vector<std::int64_t> gap_backups_us;
   int backend_dies_percent = 2;  // between the decision and its COMMIT
   int long_pauses_percent = 5;   // of a transaction between two statements
+  int bad_input_percent = 0;     // of the write-sets (bad_input.h)
   std::int64_t housekeeping_interval_us = 100'000;
   std::vector<Fault> faults;
 };

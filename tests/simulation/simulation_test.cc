@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kSeeds = 1000;
 constexpr std::uint64_t kMutationSeeds = 4 * kSeeds;  // until one finds the mistake
 // Those that have found something.
-constexpr std::uint64_t kFinders[] = {426, 471, 726, 2419, 12213};
+constexpr std::uint64_t kFinders[] = {426, 471, 726, 2204, 2384, 2419, 12213};
 
 std::optional<std::uint64_t> FromEnvironment(const char* name) {
   const char* text = std::getenv(name);
@@ -45,18 +45,21 @@ TEST(Simulation, HoldsForEverySeed) {
   std::size_t committed = 0;
   std::size_t aborted = 0;
   std::size_t unknown = 0;
+  std::size_t refused = 0;
   for (const std::uint64_t seed : seeds) {
     const Scenario scenario = MakeScenario(seed);
     const RunResult result = simulation::Run(scenario, false);
     committed += result.committed;
     aborted += result.aborted;
     unknown += result.unknown;
+    refused += result.refused;
     if (only || !result.violations.empty()) Replay(scenario);
     ASSERT_TRUE(result.violations.empty()) << Text(result) << "again with: PSP_SIM_SEED=" << seed;
   }
   std::cout << seeds.size() << " runs: " << committed << " committed, " << aborted << " aborted, " << unknown
-            << " unknown\n";
+            << " unknown, " << refused << " refused as bad input\n";
   EXPECT_GT(committed, 0U);
+  EXPECT_TRUE(only || refused > 0);
 }
 
 TEST(Simulation, ASeedGivesTheSameRunAgain) {
@@ -89,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                                            Mutation::kLogIsNotKeptForJoiners, Mutation::kHistoryIsNotDrawn,
                                            Mutation::kGapsAreNotSeen, Mutation::kEpochsAreNotSaved,
                                            Mutation::kCollectedKeysAreNew, Mutation::kLostOwnAreThere,
-                                           Mutation::kCommitsBeforeApplyHasBegun));
+                                           Mutation::kCommitsBeforeApplyHasBegun,
+                                           Mutation::kUnknownIsTakenForKnown, Mutation::kJoinerAcknowledges));
 
 }  // namespace
 }  // namespace psp::simulation

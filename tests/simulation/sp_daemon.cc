@@ -85,11 +85,22 @@ void SpDaemon::OnMessage(Network::Link link, const std::string& bytes) {
   if (link != link_ || is_refused_) return;
   proto::ToSemiPrimary message;
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at SP ", sp_id_);
+  NoteTold(message);
   core_.OnMessage(message, sim_.now_us());
   CarryOutActions();
   if (!core_.fatal()) return;
   is_refused_ = true;
   sim_.After(100, alive_, [this] { hooks_.refused(core_.Status(sim_.now_us()).last_error); });
+}
+
+void SpDaemon::NoteTold(const proto::ToSemiPrimary& message) {
+  for (const proto::Transaction& one : message.replicate().transactions()) {
+    database_.NoteTold(one.global_t(), one.tx_id());
+  }
+  if (message.has_decision()) database_.NoteTold(message.decision().global_t(), message.decision().tx_id());
+  if (message.has_outcome_reply()) {
+    database_.NoteTold(message.outcome_reply().global_t(), message.outcome_reply().tx_id());
+  }
 }
 
 void SpDaemon::Tick() {
@@ -136,6 +147,12 @@ void SpDaemon::CarryOutActions() {
     if (link_ == 0) break;
     const bool twice = message.has_certify() && sim_.Chance(3);
     for (int i = 0; i < (twice ? 2 : 1); ++i) network_.SendToPrimary(link_, message.SerializeAsString());
+    if (message.stream_request().with_copy() && scenario_.mutation == Mutation::kJoinerAcknowledges) {
+      proto::ToPrimary ack;
+      ack.set_epoch(message.epoch());
+      ack.mutable_ack()->set_watermark(0);
+      network_.SendToPrimary(link_, ack.SerializeAsString());
+    }
   }
   for (const sp::CommitReply& reply : actions.replies) hooks_.reply(reply);
   for (sp::ApplyStep& step : actions.steps) applier_.Push(std::move(step));

@@ -42,6 +42,7 @@ class SpDaemon {
   std::string StateText() const;
 
  private:
+  void NoteTold(const proto::ToSemiPrimary& message);
   void OnMessage(Network::Link link, const std::string& bytes);
   void Tick();
   void SaveEpochs();

@@ -36,6 +36,10 @@ void SpDatabase::Commit(SpState next) {
   });
 }
 
+void SpDatabase::NoteTold(GlobalT global_t, const std::string& tx_id) {
+  if (global_t > 0) told_[global_t] = {TxId::FromBytes(tx_id).value(), sim_.now_us()};
+}
+
 void SpDatabase::Flush() {
   durable_ = state_;
   not_durable_.clear();

@@ -36,6 +36,11 @@ struct SpState {
 };
 using SpStatePtr = std::shared_ptr<const SpState>;
 
+struct Told {
+  TxId tx_id;
+  std::int64_t at_us = 0;
+};
+
 class SpDatabase {
  public:
   using LockOwner = std::uint64_t;
@@ -48,10 +53,9 @@ class SpDatabase {
   const SpStatePtr& state() const { return state_; }
 
   void Commit(SpState next);
-  // What the stream has brought last for each number, above W, too, after a crash. Only the checks ask for
-  // it.
-  void NoteBrought(GlobalT global_t, const TxId& tx_id) { brought_[global_t] = tx_id; }
-  const Commits& brought() const { return brought_; }
+  // What the primary has told last of each number, by the stream or a decision. Only the checks ask for it.
+  void NoteTold(GlobalT global_t, const std::string& tx_id);
+  const std::map<GlobalT, Told>& told() const { return told_; }
   // The daemon's status, in an unlogged table: whether own commits were lacking. Nothing after a crash.
   void NoteStatus(bool lacks_own) { lacks_own_ = lacks_own; }
   bool MayLackOwn() const { return lacks_own_.value_or(true); }
@@ -77,7 +81,7 @@ class SpDatabase {
   SpStatePtr durable_;
   std::deque<SpStatePtr> not_durable_;
   std::map<RowKey, LockOwner> locks_;
-  Commits brought_;
+  std::map<GlobalT, Told> told_;
   std::optional<bool> lacks_own_;
   bool has_apply_session_ = false;
   Commits applied_before_crash_;

@@ -97,15 +97,24 @@ class World {
   // copy is not known, and in a missing batch every transaction may have lost.
   bool HasLost(SpNode& node) {
     const SpState& state = *node.database().state();
-    const auto& committed = database_.committed();
-    const auto is_lost = [&committed](const auto& one) {
-      const auto found = committed.find(one.first);
-      return found == committed.end() || found->second != one.second;
+    const auto& told = node.database().told();
+    const auto was_lost = [this](const auto& one) { return WasLost(one.first, one.second); };
+    const auto own_was_lost = [&](const auto& own) {
+      return !told.contains(own.first) || WasLost(own.first, told.at(own.first));
     };
-    const Commits& brought = node.database().brought();
-    return std::ranges::any_of(state.applied, is_lost) || above_gaps_.contains(state.watermark) ||
-           (state.watermark > 0 && !brought.contains(state.watermark)) ||
-           std::any_of(brought.begin(), brought.upper_bound(state.watermark), is_lost);
+    return std::ranges::any_of(state.applied, own_was_lost) || above_gaps_.contains(state.watermark) ||
+           (state.watermark > 0 && !told.contains(state.watermark)) ||
+           std::any_of(told.begin(), told.upper_bound(state.watermark), was_lost);
+  }
+
+  // Also if the primary has decided the same transaction again since, and by chance under the same number: no history
+  // tells that from another transaction.
+  bool WasLost(GlobalT global_t, const Told& told) const {
+    const auto& committed = database_.committed();
+    const auto found = committed.find(global_t);
+    if (found == committed.end() || found->second != told.tx_id) return true;
+    const auto lost = lost_at_us_.find({told.tx_id, global_t});
+    return lost != lost_at_us_.end() && told.at_us < lost->second;
   }
 
   // A new SP with an empty database, as `psp cluster join` makes it.
@@ -114,6 +123,7 @@ class World {
     database_.Register(sp_id);
     SpState empty;
     empty.joining = true;
+    empty.watermark = -1;
     AddSp(sp_id, empty);
   }
 
@@ -152,6 +162,7 @@ class World {
       const primary::Verdict* kept = backup.DecisionOf(tx_id);
       if (kept != nullptr && kept->global_t == global_t) continue;
       lost_.insert({tx_id, global_t});
+      lost_at_us_[{tx_id, global_t}] = sim_.now_us();
     }
     const GlobalT known_t = std::min(backup.closed_t(), database_.unbroken_t());
     for (GlobalT t = backup.unbroken_t() + 1; t <= known_t; ++t) above_gaps_.insert(t);
@@ -226,10 +237,11 @@ class World {
   }
 
   RunResult Result() const {
-    RunResult result{sim_.violations(), sim_.TraceText(), 0, 0, 0};
+    RunResult result{sim_.violations(), sim_.TraceText(), 0, 0, 0, 0};
     for (const auto& [tx_id, record] : history_) {
       if (record.report == Report::kCommitted) ++result.committed;
       if (record.report == Report::kAborted) ++result.aborted;
+      if (record.report == Report::kAborted && record.is_bad) ++result.refused;
       if (record.report == Report::kUnknown) ++result.unknown;
     }
     return result;
@@ -243,6 +255,7 @@ class World {
   bool has_restored_ = false;
   bool is_calm_ = false;  // no new transactions
   Lost lost_;
+  std::map<Lost::value_type, std::int64_t> lost_at_us_;  // when last
   std::set<GlobalT> above_gaps_;  // of restored databases; where an SP could stand that has what is missing
   History history_;
   std::unique_ptr<PrimaryDaemon> primary_;

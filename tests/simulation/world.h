@@ -15,6 +15,7 @@ struct RunResult {
   std::size_t committed = 0;
   std::size_t aborted = 0;
   std::size_t unknown = 0;
+  std::size_t refused = 0;  // of the aborted ones: bad input
 };
 
 RunResult Run(const Scenario& scenario, bool tracing);

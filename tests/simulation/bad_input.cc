@@ -1,0 +1,51 @@
+#include "tests/simulation/bad_input.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include "tests/simulation/rows.h"
+
+namespace psp::simulation {
+namespace {
+
+constexpr std::uint32_t kUnknownTable = 99;
+
+}  // namespace
+
+bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set) {
+  std::uint64_t dice = 0;
+  std::memcpy(&dice, tx_id.View().data(), sizeof dice);
+  if (dice % 100 >= static_cast<std::uint64_t>(percent)) return false;
+  proto::Row* last = write_set->mutable_rows(write_set->rows_size() - 1);
+  switch (dice / 100 % 6) {
+    case 0:
+      last->set_access(static_cast<proto::AccessKind>(7));
+      break;
+    case 1:
+      last->set_access(static_cast<proto::AccessKind>(proto::AccessKind_MAX + 1));
+      break;
+    case 2:
+      write_set->set_kind(static_cast<proto::EntryKind>(proto::EntryKind_MAX + 1));
+      break;
+    case 3:
+      write_set->set_catalog_version(Catalog().version + 1);
+      break;
+    case 4:
+      write_set->clear_catalog_version();
+      break;
+    default:
+      last->set_table_id(kUnknownTable);
+  }
+  return true;
+}
+
+void TakeForKnown(proto::WriteSet* write_set) {
+  write_set->clear_kind();
+  write_set->set_catalog_version(Catalog().version);
+  for (proto::Row& row : *write_set->mutable_rows()) {
+    if (row.table_id() == kUnknownTable) row.set_table_id(kNamesGuard);
+    row.set_access(row.has_image() || row.deleted() ? proto::ACCESS_WRITE : proto::ACCESS_GUARD);
+  }
+}
+
+}  // namespace psp::simulation

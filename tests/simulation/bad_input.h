@@ -1,0 +1,16 @@
+// What a newer or broken psp might send: kinds, versions and tables that nobody here knows.
+#pragma once
+
+#include "common/ids.h"
+#include "proto/psp.pb.h"
+
+namespace psp::simulation {
+
+// Makes the write-set of so many of a hundred transactions one that must be refused, and says whether it did. The
+// transaction's id alone decides, so that other draws stay as they are.
+bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set);
+
+// What a receiver would do that ignores what it does not know: a known kind and version everywhere.
+void TakeForKnown(proto::WriteSet* write_set);
+
+}  // namespace psp::simulation
