@@ -21,8 +21,7 @@ SELECT c.oid::int8 AS oid, o.schema, o.name, o.kind::text AS kind, o.persistence
              JOIN pg_catalog.pg_class p ON p.oid = i.inhparent
              JOIN pg_catalog.pg_namespace pn ON pn.oid = p.relnamespace
              WHERE i.inhrelid = c.oid AND NOT c.relispartition ORDER BY i.inhseqno) AS parents,
-       ARRAY(SELECT k::int FROM pg_catalog.pg_partitioned_table p, pg_catalog.unnest(p.partattrs::int2[]) k
-             WHERE p.partrelid = c.oid) AS partition_columns,
+       (SELECT k.add_key FROM key_facts k WHERE k.relation = c.oid) AS add_key,
        ARRAY(SELECT k.conname FROM pg_catalog.pg_constraint k
              WHERE k.conrelid = c.oid AND k.contype = 'c' AND (
                  k.conbin::text ~ 'SQLVALUEFUNCTION'  -- current_timestamp, current_user and their like

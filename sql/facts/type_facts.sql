@@ -36,9 +36,10 @@ SELECT p.type, p.plain, format_type(p.plain, p.modifier) AS plain_type,
                t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc AS is_array,
                t.typtype IN ('b', 'e', 'p') AND t.typsubscript <> 'pg_catalog.array_subscript_handler'::regproc AS is_leaf,
                -- Every value's binary form is accepted by every server, and gives the same value.
-               t.oid = ANY ('{int2,int4,int8,oid,float4,float8,numeric,money,bool,text,varchar,bpchar,name,"\"char\"",bytea,json,
-                              jsonb,uuid,date,time,timetz,timestamp,timestamptz,interval,inet,cidr,macaddr,macaddr8,bit,varbit,
-                              pg_lsn,point,lseg,box,tid,xid,xid8,cid}'::regtype[]) AS is_safe
+               t.oid = ANY (ARRAY['int2', 'int4', 'int8', 'oid', 'float4', 'float8', 'numeric', 'money', 'bool', 'text', 'varchar',
+                                  'bpchar', 'name', '"char"', 'bytea', 'json', 'jsonb', 'uuid', 'date', 'time', 'timetz',
+                                  'timestamp', 'timestamptz', 'interval', 'inet', 'cidr', 'macaddr', 'macaddr8', 'bit', 'varbit',
+                                  'pg_lsn', 'point', 'lseg', 'box', 'tid', 'xid', 'xid8', 'cid']::regtype[]) AS is_safe
           FROM inside CROSS JOIN LATERAL (SELECT * FROM pg_catalog.pg_type t WHERE t.oid = inside.type OFFSET 0) t
     )
     SELECT bool_and(oid < 16384 AND has_array AND NOT is_array AND kind <> 'c' AND (is_safe OR NOT is_leaf)) AS is_binary,

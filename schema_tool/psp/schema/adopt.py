@@ -23,7 +23,6 @@ from psp.schema.catalog import read_database
 from psp.schema.dump import dump_schema
 from psp.schema.generate import TEXT_SETTINGS, CapturedTable, define_tables
 from psp.schema.install import Identity, copy_tables, run_script, strides_of
-from psp.schema.keys import add_key_clause
 from psp.schema.model import Database, Mode
 from psp.schema.modes import LOCK_MODES
 from psp.schema.rules import not_superuser
@@ -169,9 +168,9 @@ def _lock_all(connection: psycopg.Connection[Any]) -> Database:
 def _add_keys(connection: psycopg.Connection[Any], database: Database) -> tuple[Database, str]:
     """Gives each table without a primary key its psp_key; returns the new catalog and the DDL run."""
     statements = [
-        clause
+        table.add_key
         for table in database.captured_tables
-        if table.primary_key is None and (clause := add_key_clause(table)) is not None
+        if table.primary_key is None and table.add_key is not None
     ]
     for statement in statements:
         run_script(connection, statement)

@@ -86,7 +86,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
             foreign_keys=tuple(
                 ForeignKey(**f) for f in foreign_keys if {f["table_oid"], f["parent_oid"]} & set(tree)
             ),
-            partition_columns=tuple(row["partition_columns"]),
+            add_key=row["add_key"],
             unsteady_checks=tuple(row["unsteady_checks"]),
             invalid_checks=tuple(row["invalid_checks"]),
         )

@@ -123,7 +123,7 @@ class Table:
     partition_indexes: tuple[Index, ...]  # those of its partitions
     triggers: tuple[Trigger, ...]
     foreign_keys: tuple[ForeignKey, ...]
-    partition_columns: tuple[int, ...]  # numbers; 0: an expression
+    add_key: str | None  # the statement that gives it a psp_key, if it can have one
     unsteady_checks: tuple[str, ...]  # CHECKs that look at the clock, the user or anything but the row
     invalid_checks: tuple[str, ...]  # CHECKs that are NOT VALID
 

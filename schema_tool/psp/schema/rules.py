@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from psp.paths import POSTGRES_MIN_VERSION
 from psp.problems import Problem
-from psp.schema.keys import add_key_clause
 from psp.schema.model import LOCAL_OID_TYPES, Column, Database, Index, IndexColumn, Sequence, Table
 from psp.schema.server import ServerFacts
 
@@ -122,8 +121,7 @@ def _primary_key(table: Table, add_keys: bool) -> Iterator[Problem]:
     where = f"table {table.label}"
     key = table.primary_key
     if key is None:
-        clause = add_key_clause(table)
-        if clause is None:
+        if table.add_key is None:
             yield Problem("error", where,
                           "it has no primary key, and none can be added to this partitioned table",
                           "make its partition key's columns NOT NULL, and part of a primary key")  # fmt: skip

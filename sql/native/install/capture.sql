@@ -40,7 +40,7 @@ END $$;
 
 -- SQL for one entry of a row that is there.
 CREATE FUNCTION psp.entry_of(facts jsonb, row_name text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 BEGIN
     IF NOT psp.is_key_in_image(facts) THEN
         RETURN format('pg_catalog.record_send(ROW(%s, %s))', psp.key_of(facts, row_name), psp.image_of(facts, row_name));

@@ -76,7 +76,7 @@ END $$;
 
 -- Makes the capture of a table that has none, from what psp.define_table has returned: at adoption, before there is a guard.
 CREATE FUNCTION psp.install_capture(facts jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
     table_id CONSTANT integer := facts ->> 'table_id';
 BEGIN

@@ -105,7 +105,7 @@ END $$;
 
 -- Writes the definition of a table down, as it is now, in place of the one that there is; guard_ids as above. Returns the facts.
 CREATE FUNCTION psp.define_table(target regclass, table_id integer, guard_ids jsonb) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_column
 DECLARE
     facts CONSTANT jsonb := psp.capture_facts(target, table_id, guard_ids);

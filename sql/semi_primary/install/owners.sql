@@ -6,7 +6,8 @@
 -- PostgreSQL ranks them, else the server's. `home`, the table's own schema, comes after it, if nobody else can put anything
 -- there: many applications choose their schema in each session. pg_temp is last, or it would come first.
 CREATE FUNCTION psp.search_path_of(owner oid, home oid) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
+SET standard_conforming_strings = on AS $$
 BEGIN
     RETURN (
     WITH chosen(path) AS (

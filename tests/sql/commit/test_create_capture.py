@@ -6,6 +6,7 @@ The application's own statement is run with the guard off: it would refuse it.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from psycopg.types.json import Jsonb
 from tests.sql.databases import APPLICATION, Pair, new_pair, one
 from tests.sql.write_sets import Entry, Written, entries, written
 
+HOSTILE = "SET standard_conforming_strings = off; SET quote_all_identifiers = on"
 ODD = "o'dd \"$$ %s %I {key}\\n\n$psp$ \\"
 ODD_COLUMN = "c'\"{image} %L \\"
 SCHEMA = f"""
@@ -44,7 +46,9 @@ def app(server: PgServer) -> Pair:
 
 @pytest.fixture
 def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
+    """With settings that would change what the made functions say, if psp did not fix them."""
     with app.connect() as connection:
+        connection.execute(HOSTILE.encode())
         yield connection
         connection.rollback()
 
@@ -259,17 +263,52 @@ def test_it_is_what_adoption_makes(server: PgServer) -> None:
     later.run(SCHEMA)
     later.adopt()
     with later.connect() as connection:
+        connection.execute(HOSTILE.encode())
         for statement in changes:
             change(connection, statement)
         connection.commit()
     before.run(";".join([SCHEMA, *changes]))
+    before.run(f"ALTER DATABASE {before.name} SET standard_conforming_strings = off")
     before.adopt()
     found = []
     for pair in (later, before):
         with pair.connect() as connection:
-            connection.execute("SET search_path = pg_catalog")
+            connection.execute("SET search_path = pg_catalog; SET standard_conforming_strings = on")
             found.append(connection.execute(MADE.encode()).fetchall())
     assert found[0] == found[1]
+
+
+def test_an_event_trigger_calls_it(app: Pair) -> None:
+    """In the transaction of an application's role, which owns the table and nothing else."""
+    with app.connect() as connection:
+        table_id = number(connection, "t")
+        guards = one(connection, "SELECT guards FROM psp.tables WHERE table_id = %s", table_id)
+        guard_ids = {guard["index"]: guard["guard_id"] for guard in guards}
+        with unguarded(connection):
+            connection.execute(
+                f"""
+                CREATE FUNCTION psp.test_remake() RETURNS event_trigger
+                LANGUAGE plpgsql SECURITY DEFINER AS $$
+                BEGIN
+                    IF NOT psp.is_own_command() THEN
+                        PERFORM psp.create_capture('public.t', {table_id}, '{json.dumps(guard_ids)}');
+                    END IF;
+                END $$;
+                CREATE EVENT TRIGGER a_first_one ON ddl_command_end WHEN TAG IN ('ALTER TABLE')
+                    EXECUTE FUNCTION psp.test_remake();
+                """.encode()
+            )
+        connection.execute(f"SET SESSION AUTHORIZATION {APPLICATION}; SET search_path = public".encode())
+        connection.execute("INSERT INTO t VALUES (8, 1, 'first', 2)")
+        connection.execute("ALTER TABLE t ADD COLUMN w int DEFAULT 7")
+        connection.execute("UPDATE t SET w = 8 WHERE id = 8")
+        images = [entries(row)[0].image for row in written(connection) if row.op == "i"]
+        assert images == [
+            [int4(8), int4(1), b"first", int4(2)],
+            [int4(8), int4(1), b"first", int4(2), int4(8)],
+        ]
+        assert connection.execute("SELECT psp.guard_problems()").fetchall() == []
+        connection.rollback()
 
 
 def left_behind(connection: psycopg.Connection[Any], table_id: int) -> list[Any]:
