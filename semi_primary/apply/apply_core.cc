@@ -284,7 +284,8 @@ void ApplyCore::OnError(const PgError& error) {
       return;
     case ApplyReaction::kStop:
       if (state_ == State::kRows) return FailedByItself(error.sqlstate, error.message);
-      return Stopped(state_ == State::kProofs ? watermark_ : -1, error.sqlstate, error.message);
+      return Stopped(state_ == State::kProofs ? watermark_ : Trouble::kAnySuccess, error.sqlstate,
+                     error.message);
     case ApplyReaction::kBegin:
       break;
   }

@@ -324,6 +324,7 @@ TEST_F(ApplyCoreTest, ACopyIsJoinedWhenTheLogHasBroughtWhatItLeftOut) {
 // The tables of a joining semi-primary are as of one version of the catalog, and the copy may be of a newer one.
 TEST_F(ApplyCoreTest, ACopyOfAnUnknownVersionOfTheCatalogIsNotStored) {
   session_.joining = true;
+  session_.watermark = -1;
   session_.results = {kLost};
   session_.Run({Step({Writes(1)})});  // begins again, and joins now
   Log();

@@ -19,7 +19,7 @@ std::string Shortened(const std::string& text) {
 void Trouble::Report(bool stops, GlobalT watermark, const std::string& sqlstate, const std::string& message) {
   const bool is_new = message_.empty();
   const std::string what = (sqlstate.empty() ? "" : sqlstate + " ") + Shortened(message);
-  stopped_at_ = stops ? watermark : -1;
+  stopped_at_ = watermark;
   if (what == message_ && stops == stops_) return;
   message_ = what;
   stops_ = stops;
@@ -31,7 +31,7 @@ void Trouble::Report(bool stops, GlobalT watermark, const std::string& sqlstate,
 }
 
 void Trouble::Began() {
-  if (!message_.empty() && stopped_at_ < 0) Over();
+  if (!message_.empty() && stopped_at_ == kAnySuccess) Over();
 }
 
 void Trouble::Succeeded(GlobalT watermark) {
@@ -42,7 +42,7 @@ void Trouble::Succeeded(GlobalT watermark) {
 
 void Trouble::Over() {
   message_.clear();
-  stopped_at_ = -1;
+  stopped_at_ = kAnySuccess;
   notes_.push_back({Note::Level::kInfo, "applying goes on; it had waited or stopped since " + since_});
   report_(ApplyTrouble{});
 }

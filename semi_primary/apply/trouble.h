@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,17 @@ namespace psp::sp {
 
 class Trouble {
  public:
+  // Below every W, also below that of a semi-primary that joins (-1).
+  static constexpr GlobalT kAnySuccess = std::numeric_limits<GlobalT>::min();
+
   // `now`: the time of day as text.
   Trouble(std::function<void(ApplyEvent)> report, std::function<std::string()> now)
       : report_(std::move(report)), now_(std::move(now)) {}
 
   // It may pass by itself.
-  void Waits(const PgError& error) { Report(false, -1, error.sqlstate, error.message); }
-  // The cause must be removed. It is over when W has come past `watermark`; -1: as soon as anything succeeds.
+  void Waits(const PgError& error) { Report(false, kAnySuccess, error.sqlstate, error.message); }
+  // The cause must be removed. It is over when W has come past `watermark`, or with kAnySuccess as soon as
+  // anything succeeds.
   void Stops(GlobalT watermark, const std::string& sqlstate, const std::string& message) {
     Report(true, watermark, sqlstate, message);
   }
@@ -42,7 +47,7 @@ class Trouble {
   std::string message_;  // what is wrong, as it was reported; empty: nothing
   std::string since_;
   bool stops_ = false;
-  GlobalT stopped_at_ = -1;
+  GlobalT stopped_at_ = kAnySuccess;
   GrowingPause pause_{100, 5'000};
   std::vector<Note> notes_;
 };

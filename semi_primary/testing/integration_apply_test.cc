@@ -111,7 +111,7 @@ TEST_F(ApplyTroubleTest, WhatStopsTheStreamGoesOnWhenItIsRemoved) {
 }
 
 TEST_F(ApplyTroubleTest, AJoiningOneStoresNoCopyOfACatalogThatItDoesNotKnow) {
-  Sql("UPDATE psp.identity SET joining = true");
+  Sql("UPDATE psp.identity SET joining = true; UPDATE psp.watermarks SET watermark = -1");
   Stop();
   Start({});
   primary_.AwaitHello();
