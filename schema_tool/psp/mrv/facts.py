@@ -14,6 +14,8 @@ from psp.sql_files import read_sql
 
 @dataclass(frozen=True)
 class Column:
+    """A column of the base table. `number` is pg_attribute.attnum; `modifier` is atttypmod, -1: none."""
+
     name: str
     number: int
     type: str  # as CREATE TABLE has it
@@ -30,12 +32,16 @@ class Column:
 
 @dataclass(frozen=True)
 class KeyColumn:
+    """A column of the primary key, in the key's order."""
+
     number: int
     equal: str  # OPERATOR(schema.=)
 
 
 @dataclass(frozen=True)
 class Check:
+    """A CHECK of the table. `columns`: numbers, as in Column."""
+
     oid: int
     name: str
     columns: list[int]
@@ -45,6 +51,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Trigger:
+    """A trigger of the application's own. `columns`: those of UPDATE OF; empty: all."""
+
     name: str
     columns: list[int]
     on_update: bool
@@ -65,6 +73,8 @@ class Dependent:
 
 @dataclass(frozen=True)
 class Grant:
+    """A right on the table, or with `column` on that column only."""
+
     column: str | None
     grantee: str | None  # None: PUBLIC
     privilege: str
@@ -73,6 +83,8 @@ class Grant:
 
 @dataclass(frozen=True)
 class TableFacts:
+    """What creating, altering or dropping a Multi-Record Value must know of a table. Names are not quoted."""
+
     schema: str
     name: str
     kind: str

@@ -32,6 +32,8 @@ def refuse_encoding(connection: psycopg.Connection[Any]) -> None:
 
 @dataclass(frozen=True)
 class ServerFacts:
+    """What a server and one of its databases are like. Lists hold what stands in the way, as messages name it."""
+
     adopted: bool  # native mode
     converted: bool  # views mode
     role: str

@@ -18,6 +18,8 @@ SELECT pg_get_userbyid(nspowner)::text AS owner FROM pg_namespace WHERE nspname 
 
 @dataclass(frozen=True)
 class Grant:
+    """A right on the table, or with `column` on that column only."""
+
     grantee: str | None  # None: PUBLIC
     privilege: str
     grantable: bool
@@ -39,6 +41,8 @@ class Unique:
 
 @dataclass(frozen=True)
 class ForeignKeyDefinition:
+    """A foreign key of the table, as pg_get_constraintdef has it."""
+
     name: str
     definition: str
     comment: str | None
@@ -46,6 +50,8 @@ class ForeignKeyDefinition:
 
 @dataclass(frozen=True)
 class Check:
+    """A CHECK of the table; `definition` is for ALTER TABLE … ADD CONSTRAINT."""
+
     name: str
     expression: str
     definition: str
@@ -56,6 +62,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Details:
+    """What conversion must know of a table beyond psp.schema.model."""
+
     owner: str
     row_security: bool
     rules: list[str]

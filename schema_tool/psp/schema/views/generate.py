@@ -26,6 +26,8 @@ CLUSTER_FILES = (
 
 @dataclass(frozen=True)
 class ConvertedTable:
+    """A table T, and the names of what conversion makes of it: T_persistent, T_temp and the views."""
+
     captured: CapturedTable
     details: Details
 
