@@ -19,7 +19,7 @@ ROLE_FILE = "primary/install/daemon_role.sql"  # the rights of the daemon's role
 
 @dataclass(frozen=True)
 class Cluster:
-    """The row of psp.cluster at the primary. `schema_ddl`: plain SQL, for SPs that join; None before adoption."""
+    """The row of psp.cluster. `schema_ddl`: plain SQL, for joining SPs; None before adoption."""
 
     cluster_id: str
     slots: int

@@ -32,7 +32,7 @@ def refuse_encoding(connection: psycopg.Connection[Any]) -> None:
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """What a server and one of its databases are like. Lists hold what stands in the way, as messages name it."""
+    """What a server and one of its databases are like. Lists hold what stands in the way."""
 
     adopted: bool  # native mode
     converted: bool  # views mode
