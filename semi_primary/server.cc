@@ -137,6 +137,7 @@ void Server::Step(int timeout_ms, StopSignals* stop) {
   TakeMessages();
   front_->SetPrimaryRemembers(core_.primary_remembers_ms());
   front_->TakeInput(MonotonicUs());
+  TakeApplyEvents();  // after the requests: what let them pass (ClaimApply) came after the ApplyStarted that they need
   PassRequests();
   CarryOutActions();
   const std::int64_t now_us = MonotonicUs();

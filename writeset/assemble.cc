@@ -11,6 +11,7 @@
 #include "common/hex.h"
 #include "common/ids.h"
 #include "common/pg_binary.h"
+#include "embedded/constants.h"
 #include "writeset/key_text.h"
 
 namespace psp {
@@ -45,7 +46,7 @@ Problem DecodeChunk(std::string_view* input, std::vector<RecordField>* fields, C
   if (!shape) return "a chunk is not (cid, int4, \"char\", bytea)";
   const auto command = ReadInt32(*f[0].value);
   const auto table_id = ReadInt32(*f[1].value);
-  if (!command || !table_id || *table_id <= 0 || f[2].value->size() != 1)
+  if (!command || !table_id || *table_id < 0 || f[2].value->size() != 1)
     return "a chunk's value has a wrong size";
   *chunk = {static_cast<std::uint32_t>(*command), static_cast<std::uint32_t>(*table_id), (*f[2].value)[0],
             *f[3].value};
@@ -85,6 +86,7 @@ class Assembler {
     for (const Captured& captured : rows_) {
       proto::Row* row = result.write_set.add_rows();
       row->set_table_id(captured.key.table_id);
+      if (captured.key.table_id == kSchemaHistoryId) result.write_set.set_kind(proto::ENTRY_SCHEMA_CHANGE);
       row->set_key(captured.key.key.data(), captured.key.key.size());
       row->set_deleted(captured.kind == Kind::kDelete);
       if (captured.kind == Kind::kUpsert) row->set_image(captured.image.data(), captured.image.size());

@@ -6,6 +6,7 @@
 
 #include "common/hex.h"
 #include "common/pg_binary.h"
+#include "embedded/constants.h"
 
 namespace psp {
 namespace {
@@ -171,10 +172,16 @@ TEST(AssembleWriteSetTest, RowsAreInTheOrderOfTheirFirstCapture) {
             "b=1, c gone, a=1");
 }
 
+TEST(AssembleWriteSetTest, AStatementMakesItASchemaChange) {
+  const auto kind_of = [](const std::string& chunks) { return AssembleWriteSet(chunks)->write_set.kind(); };
+  EXPECT_EQ(kind_of(Upsert("a", "1")), proto::ENTRY_ROWS);
+  EXPECT_EQ(kind_of(Upsert("a", "1") + Chunk(kSchemaHistoryId, 'u', Entry("1", "CREATE VIEW"))),
+            proto::ENTRY_SCHEMA_CHANGE);
+}
+
 TEST(AssembleWriteSetTest, MalformedChunksAreRefused) {
   EXPECT_EQ(Show("x"), "malformed");
   EXPECT_EQ(Show(Chunk(7, 'q', Entry("a"))), "malformed");
-  EXPECT_EQ(Show(Chunk(0, 'd', Entry("a"))), "malformed");
   EXPECT_EQ(Show(Chunk(-1, 'd', Entry("a"))), "malformed");
   EXPECT_EQ(Show(Chunk(7, 'd', Entry("a", "image"))), "malformed");
   EXPECT_EQ(Show(Chunk(7, 'u', Entry("a"))), "malformed");

@@ -3,13 +3,20 @@
 #include <cstdint>
 #include <limits>
 
+#include "embedded/constants.h"
+
 namespace psp {
 namespace {
 
 constexpr std::uint32_t kTableIdMax = std::numeric_limits<std::int32_t>::max();
 
-std::string ProblemOf(const proto::Row& row) {
-  if (row.table_id() == 0 || row.table_id() > kTableIdMax) return "malformed write-set: impossible table_id";
+std::string ProblemOf(const proto::Row& row, bool may_change_schema) {
+  if (row.table_id() > kTableIdMax) return "malformed write-set: impossible table_id";
+  if (row.table_id() == kSchemaHistoryId) {
+    if (!may_change_schema) return "malformed write-set: a schema change among rows";
+    if (row.access() != proto::ACCESS_WRITE || row.deleted() || !row.has_image())
+      return "malformed write-set: a schema change without its statement";
+  }
   if (row.key().empty()) return "malformed write-set: a row without a key";
   switch (row.access()) {
     case proto::ACCESS_WRITE:
@@ -25,10 +32,11 @@ std::string ProblemOf(const proto::Row& row) {
 }  // namespace
 
 std::string ProblemOf(const proto::WriteSet& write_set) {
-  if (write_set.kind() != proto::ENTRY_ROWS)
+  if (!proto::EntryKind_IsValid(write_set.kind()))
     return "unknown kind " + std::to_string(write_set.kind()) + " of an entry";
+  const bool may_change_schema = write_set.kind() == proto::ENTRY_SCHEMA_CHANGE;
   for (const proto::Row& row : write_set.rows()) {
-    if (std::string problem = ProblemOf(row); !problem.empty()) return problem;
+    if (std::string problem = ProblemOf(row, may_change_schema); !problem.empty()) return problem;
   }
   return "";
 }

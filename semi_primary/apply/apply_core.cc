@@ -9,6 +9,14 @@ namespace {
 
 constexpr std::int64_t kLookAliveUs = 1'000'000;
 
+std::vector<bool> SchemaChangesIn(const std::vector<ApplyTransaction>& transactions) {
+  std::vector<bool> result;
+  for (const ApplyTransaction& one : transactions) {
+    result.push_back(one.write_set && one.write_set->kind() == proto::ENTRY_SCHEMA_CHANGE);
+  }
+  return result;
+}
+
 }  // namespace
 
 ApplyCore::ApplyCore(Options options, std::function<void(ApplyEvent)> report)
@@ -21,9 +29,11 @@ ApplyRequest ApplyCore::Next(std::int64_t now_us) {
       return ConnectSession{};
     case State::kPosition:
       return ReadPosition{};
+    case State::kClaim:
+      return ClaimApply{};
     case State::kIdle:
-      return TakeSteps{durable_ < watermark_ ? durable_at_us_ + options_.ack_interval_us
-                                             : now_us + kLookAliveUs};
+      return TakeSteps{!joining_ && durable_ < watermark_ ? durable_at_us_ + options_.ack_interval_us
+                                                          : now_us + kLookAliveUs};
     case State::kProofs:
       if (options_.views_mode && wanting_since_us_ == 0) wanting_since_us_ = now_us;
       return *own_->Next();
@@ -79,9 +89,18 @@ void ApplyCore::OnPosition(PgResult<ApplyPosition> position) {
   catalog_ = position->catalog;
   catalog_is_early_ = joining_;
   losses_ = 0;
-  state_ = State::kIdle;
+  state_ = options_.views_mode ? State::kIdle : State::kClaim;
   report_(ApplyStarted{++generation_, watermark_, joining_, catalog_, std::move(position->own)});
   trouble_.Began();
+}
+
+void ApplyCore::OnClaimed(const PgResult<Done>& claimed) {
+  if (claimed) {
+    state_ = State::kIdle;
+    return;
+  }
+  OnError(claimed.error());
+  if (state_ == State::kClaim) BeginAgain(pause_ ? pause_->ms : 0);
 }
 
 void ApplyCore::OnCatalog(PgResult<TableCatalogPtr> catalog) {
@@ -105,7 +124,7 @@ void ApplyCore::OnSteps(std::vector<ApplyStep> steps, std::int64_t now_us) {
   catalog_was_read_ = false;
   if (steps[0].copied_rows) {
     copy_ = std::move(steps[0]);
-    parts_.emplace(1);
+    parts_.emplace(std::vector<bool>(1));
     return Build();
   }
   closed_t_ = steps.back().closed_t;
@@ -125,7 +144,7 @@ void ApplyCore::NextProof() {
   transactions_ = own_->TakeTransactions();
   own_.reset();
   wanting_since_us_ = 0;
-  parts_.emplace(transactions_.size());
+  parts_.emplace(SchemaChangesIn(transactions_));
   Build();
 }
 
@@ -181,7 +200,7 @@ RunStatements ApplyCore::BatchStatements() {
     const ApplyTransaction& one = transactions_[i];
     if (one.own && one.write_set) run.statements.emplace_back(ResolveOwn{one.tx_id, one.global_t});
   }
-  const GlobalT upto = parts_->is_last() ? closed_t_ : transactions_[parts_->begin()].global_t;
+  const GlobalT upto = parts_->is_last() ? closed_t_ : transactions_[parts_->end() - 1].global_t;
   end_ = {watermark_, upto, end_.durable, joining_ && upto >= complete_t_};
   run.statements.emplace_back(end_);
   return run;
@@ -261,8 +280,8 @@ bool ApplyCore::DurableIsDue(std::int64_t now_us) const {
 }
 
 void ApplyCore::Stop() {
-  const bool is_connected =
-      state_ != State::kConnect && state_ != State::kPosition && state_ != State::kEnded;
+  const bool is_connected = state_ != State::kConnect && state_ != State::kPosition &&
+                            state_ != State::kClaim && state_ != State::kEnded;
   const bool owes = is_connected && !joining_ && durable_ < watermark_;
   GoIdle();
   pause_.reset();

@@ -13,6 +13,8 @@
 // - After a lost connection the worker first makes sure that this is the same database; in another one it
 //   stops for good. It reads W again (PostgreSQL may have crashed and gone back), and the stream starts again
 //   with the next generation. Steps of older generations are dropped.
+// - It claims the database (psp.apply_session) after it has told where the database stands. So a COMMIT that
+//   the claim lets pass comes after ApplyStarted to the main loop, which then knows what a crash has taken.
 // - No error of PostgreSQL is final (reaction.h). After an error that may pass, the same is tried again. Any
 //   other error is reported, and the worker begins again in a new session, from the database's position.
 #pragma once
@@ -49,6 +51,7 @@ class ApplyCore {
 
   void OnConnected();
   void OnPosition(PgResult<ApplyPosition> position);
+  void OnClaimed(const PgResult<Done>& claimed);
   void OnCatalog(PgResult<TableCatalogPtr> catalog);
   void OnSteps(std::vector<ApplyStep> steps, std::int64_t now_us);
   void OnMissingProofs(const PgResult<std::vector<GlobalT>>& missing);
@@ -66,7 +69,7 @@ class ApplyCore {
   std::vector<Note> TakeNotes();
 
  private:
-  enum class State { kConnect, kPosition, kIdle, kProofs, kRows, kCatalog, kDurable, kAlive, kEnded };
+  enum class State { kConnect, kPosition, kClaim, kIdle, kProofs, kRows, kCatalog, kDurable, kAlive, kEnded };
 
   bool DurableIsDue(std::int64_t now_us) const;
   void NextProof();

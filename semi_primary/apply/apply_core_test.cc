@@ -8,6 +8,7 @@
 #include <set>
 
 #include "common/pg_binary.h"
+#include "embedded/constants.h"
 #include "semi_primary/apply/reaction.h"
 
 namespace psp::sp {
@@ -87,6 +88,10 @@ class FakeSession {
     log.emplace_back("position");
     core_.OnPosition(ApplyPosition{is_ours, watermark, joining, {}, Catalog()});
   }
+  void Do(const ClaimApply&) {
+    log.emplace_back("claim");
+    core_.OnClaimed(Done{});
+  }
   void Do(const ReadCatalog&) {
     log.emplace_back("catalog");
     core_.OnCatalog(Catalog());
@@ -140,6 +145,7 @@ class FakeSession {
     auto catalog = std::make_shared<TableCatalog>();
     catalog->version = catalog_version;
     catalog->tables[1] = {1, "public", "t", {"id"}, {kInt8}, {kInt8}};
+    catalog->tables[kSchemaHistoryId] = {kSchemaHistoryId, "psp", "schema_history", {"n"}, {kInt8}, {kInt8}};
     return catalog;
   }
 
@@ -157,6 +163,17 @@ class ApplyCoreTest : public ::testing::Test {
     row->set_key(Key(global_t));
     row->set_image(Key(global_t));
     return {global_t, TxId(), own, rows};
+  }
+  static ApplyTransaction ChangesSchema(GlobalT global_t) {
+    auto rows = std::make_shared<proto::WriteSet>();
+    rows->set_kind(proto::ENTRY_SCHEMA_CHANGE);
+    for (const int table_id : {1, kSchemaHistoryId}) {
+      proto::Row* row = rows->add_rows();
+      row->set_table_id(static_cast<std::uint32_t>(table_id));
+      row->set_key(Key(global_t));
+      row->set_image(Key(global_t));
+    }
+    return {global_t, TxId(), false, rows};
   }
   static ApplyTransaction Marker(GlobalT global_t) { return {global_t, TxId(), true, nullptr}; }
   static ApplyStep Step(std::vector<ApplyTransaction> transactions, std::uint64_t generation = 1) {
@@ -190,7 +207,7 @@ class ApplyCoreTest : public ::testing::Test {
 };
 
 TEST_F(ApplyCoreTest, RowsAndTheirWatermarkAreOneTransactionAndTheWatermarkIsLast) {
-  EXPECT_THAT(Log(), ElementsAre("connect", "position"));
+  EXPECT_THAT(Log(), ElementsAre("connect", "position", "claim"));
   session_.Run({Step({Writes(1), Writes(2)}), Step({Writes(3)})});
   EXPECT_THAT(Log(), ElementsAre("upsert W=3 durable"));
   session_.Run({Step({Writes(4)})});
@@ -225,7 +242,8 @@ TEST_F(ApplyCoreTest, OwnCommitsAreProvenBeforeTheFirstRowIsLocked) {
 TEST_F(ApplyCoreTest, AnOwnCommitWhoseRowsAreNotKnownIsAskedForAgain) {
   Log();
   session_.Run({Step({Marker(1)})});
-  EXPECT_THAT(Log(), ElementsAre("proofs", "backend", "proofs", "disconnect", "connect", "position"));
+  EXPECT_THAT(Log(),
+              ElementsAre("proofs", "backend", "proofs", "disconnect", "connect", "position", "claim"));
   EXPECT_EQ(session_.watermark, 0) << "nothing is skipped";
   session_.Run({Step({Writes(1, true)})});  // of the old stream
   EXPECT_EQ(session_.watermark, 0);
@@ -239,7 +257,7 @@ TEST_F(ApplyCoreTest, AfterACommitInDoubtTheDatabaseTellsWhereItStands) {
   session_.results = {kInDoubt};
   session_.commits_all_the_same = true;
   session_.Run({Step({Writes(2)})});
-  EXPECT_THAT(Log(), ElementsAre("upsert W=2 FAILS", "disconnect", "connect", "position"));
+  EXPECT_THAT(Log(), ElementsAre("upsert W=2 FAILS", "disconnect", "connect", "position", "claim"));
   const auto* started = std::get_if<ApplyStarted>(&events_.back());
   ASSERT_NE(started, nullptr);
   EXPECT_EQ(started->watermark, 2);
@@ -255,12 +273,20 @@ TEST_F(ApplyCoreTest, ABatchThatFailsByItselfIsAppliedOneByOneAndThenWithoutOnCo
   EXPECT_EQ(LastTrouble().message, "");
 }
 
+TEST_F(ApplyCoreTest, ASchemaChangeIsAppliedBetweenTheTransactionsBeforeAndAfterIt) {
+  Log();
+  session_.Run({Step({Writes(1), Writes(2), ChangesSchema(3), ChangesSchema(4), Writes(5), Writes(6)})});
+  EXPECT_THAT(Log(),
+              ElementsAre("upsert W=2 durable", "upsert upsert W=3", "upsert upsert W=4", "upsert W=6"));
+}
+
 TEST_F(ApplyCoreTest, WhatCannotBeAppliedStopsWithItsReasonAndSkipsNothing) {
   Log();
   session_.results = {kPicky, kPicky, kPicky, kPicky};
   session_.Run({Step({Writes(1), Writes(2)})});
-  EXPECT_THAT(Log(), ElementsAre("upsert W=2 durable FAILS", "upsert W=1 durable FAILS",
-                                 "delete insert W=1 durable FAILS", "disconnect", "connect", "position"));
+  EXPECT_THAT(Log(),
+              ElementsAre("upsert W=2 durable FAILS", "upsert W=1 durable FAILS",
+                          "delete insert W=1 durable FAILS", "disconnect", "connect", "position", "claim"));
   EXPECT_TRUE(LastTrouble().stops);
   EXPECT_THAT(LastTrouble().message, HasSubstr("has stopped since noon: 23514 check"));
   session_.results.clear();
@@ -317,8 +343,8 @@ TEST_F(ApplyCoreTest, ACopyIsJoinedWhenTheLogHasBroughtWhatItLeftOut) {
   EXPECT_TRUE(Progress().joining);
   session_.Run({Step({Writes(7)}, 2)});
   EXPECT_FALSE(Progress().joining);
-  EXPECT_THAT(Log(),
-              ElementsAre("clear upsert reset", "upsert W=5", "upsert W=6", "upsert W=7 joined", "catalog"));
+  EXPECT_THAT(Log(), ElementsAre("clear clear upsert reset", "upsert W=5", "upsert W=6", "upsert W=7 joined",
+                                 "catalog"));
 }
 
 // The tables of a joining semi-primary are as of one version of the catalog, and the copy may be of a newer one.
@@ -334,7 +360,7 @@ TEST_F(ApplyCoreTest, ACopyOfAnUnknownVersionOfTheCatalogIsNotStored) {
   chunk.copied_rows = rows;
   chunk.copy_begins = true;
   session_.Run({chunk});
-  EXPECT_THAT(Log(), ElementsAre("catalog", "disconnect", "connect", "position"));
+  EXPECT_THAT(Log(), ElementsAre("catalog", "disconnect", "connect", "position", "claim"));
   EXPECT_TRUE(LastTrouble().stops);
   EXPECT_THAT(LastTrouble().message,
               testing::HasSubstr("version 2 of the catalog, this semi-primary has version 1"));
@@ -343,7 +369,7 @@ TEST_F(ApplyCoreTest, ACopyOfAnUnknownVersionOfTheCatalogIsNotStored) {
   chunk.copy_is_complete = true;
   chunk.complete_t = 5;
   session_.Run({chunk});
-  EXPECT_THAT(Log(), ElementsAre("catalog", "clear upsert W=5 joined", "catalog"));
+  EXPECT_THAT(Log(), ElementsAre("catalog", "clear clear upsert W=5 joined", "catalog"));
   EXPECT_EQ(LastTrouble().message, "") << "it is over";
 }
 

@@ -64,11 +64,7 @@ PgResult<ApplyPosition> ApplySession::Position() {
   if (!is_ours) return is_ours.error();
   if (!*is_ours) return ApplyPosition{};
   auto position = session_.Transaction([this](pqxx::work& tx) {
-    if (views_mode_) {
-      tx.exec(kMakePendingIfLost);
-    } else {
-      tx.exec0(std::string(sql::kApplyClaim));
-    }
+    if (views_mode_) tx.exec(kMakePendingIfLost);
     const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
     ApplyPosition found{true, row[0].as<GlobalT>(), row[1].as<bool>(), {}, nullptr};
     tx.exec_params0(std::string(sql::kApplyForgetProofs), GlobalT{0}, found.watermark);
@@ -82,6 +78,10 @@ PgResult<ApplyPosition> ApplySession::Position() {
   if (!catalog) return catalog.error();
   position->catalog = *catalog;
   return position;
+}
+
+PgResult<Done> ApplySession::Claim() {
+  return Session().Autocommit([](pqxx::nontransaction& tx) { tx.exec0(std::string(sql::kApplyClaim)); });
 }
 
 PgResult<TableCatalogPtr> ApplySession::Catalog() { return LoadCatalog(Session()); }

@@ -26,6 +26,7 @@ class ApplySession {
   int backend_pid() const { return session_.backend_pid(); }
 
   PgResult<ApplyPosition> Position();
+  PgResult<Done> Claim();
   PgResult<TableCatalogPtr> Catalog();
   PgResult<std::vector<GlobalT>> MissingProofs(const std::vector<GlobalT>& own);
   PgResult<bool> WaitForBackend(const TxId& tx_id);

@@ -71,6 +71,7 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
             core_.OnConnected();
           },
           [&](const ReadPosition&) { core_.OnPosition(session_.Position()); },
+          [&](const ClaimApply&) { core_.OnClaimed(session_.Claim()); },
           [&](const ReadCatalog&) { core_.OnCatalog(session_.Catalog()); },
           [&](const TakeSteps& take) {
             auto steps = inbox_.TakeSteps(stop, take.until_us);

@@ -14,6 +14,8 @@ namespace psp::sp {
 // A new session, in place of the old one if there is one.
 struct ConnectSession {};
 struct ReadPosition {};
+// Native mode: writes down that this session applies. COMMITs are refused from a crash of PostgreSQL until then.
+struct ClaimApply {};
 struct ReadCatalog {};
 // Wait for steps until this time.
 struct TakeSteps {
@@ -47,8 +49,8 @@ struct Pause {
 struct EndWorker {};
 
 using ApplyRequest =
-    std::variant<ConnectSession, ReadPosition, ReadCatalog, TakeSteps, FindMissingProofs, WaitForBackend,
-                 ApplyTemporaryRows, RunStatements, LookAlive, Pause, EndWorker>;
+    std::variant<ConnectSession, ReadPosition, ClaimApply, ReadCatalog, TakeSteps, FindMissingProofs,
+                 WaitForBackend, ApplyTemporaryRows, RunStatements, LookAlive, Pause, EndWorker>;
 
 // Where a database stands.
 struct ApplyPosition {

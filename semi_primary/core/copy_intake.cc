@@ -33,6 +33,7 @@ std::optional<ApplyStep> CopyIntake::TakeChunk(const proto::CopyChunk& chunk) {
   auto rows = std::make_shared<proto::WriteSet>();
   *rows->mutable_rows() = chunk.rows();
   rows->set_catalog_version(chunk.catalog_version());
+  rows->set_kind(proto::ENTRY_SCHEMA_CHANGE);  // it may have any row
   ApplyStep step;
   step.closed_t = chunk.snapshot_t();
   step.copied_rows = std::move(rows);

@@ -144,12 +144,16 @@ void Applier::SetStalled(bool stalled) {
 void Applier::Do(const sp::ConnectSession& /*request*/) {
   if (!database_.up()) return;
   session_ = database_.incarnation();
-  database_.ClaimApplySession();
   core_.OnConnected();
   Answered();
 }
 
+// After a crash it may take long to read what there is.
 void Applier::Do(const sp::ReadPosition& /*request*/) {
+  Later(50, 20'000, [this] { TellPosition(); });
+}
+
+void Applier::TellPosition() {
   if (SessionIsBroken()) {
     core_.OnPosition(kLost);
     return Answered();
@@ -161,6 +165,15 @@ void Applier::Do(const sp::ReadPosition& /*request*/) {
   }
   core_.OnPosition(sp::ApplyPosition{true, state.watermark, state.joining, std::move(own), SharedCatalog()});
   Answered();
+}
+
+// The main loop takes what the worker has told before any request that the claim has let pass.
+void Applier::Do(const sp::ClaimApply& /*request*/) {
+  sim_.At(std::max(report_free_us_, sim_.now_us()), work_, [this] {
+    if (!SessionIsBroken()) database_.ClaimApplySession();
+    core_.OnClaimed(SessionIsBroken() ? PgResult<Done>(kLost) : Done{});
+    Answered();
+  });
 }
 
 void Applier::Do(const sp::ReadCatalog& /*request*/) {

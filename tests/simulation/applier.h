@@ -44,6 +44,7 @@ class Applier {
   // One for each kind of request. Each answers the core at once or later.
   void Do(const sp::ConnectSession& request);
   void Do(const sp::ReadPosition& request);
+  void Do(const sp::ClaimApply& request);
   void Do(const sp::ReadCatalog& request);
   void Do(const sp::TakeSteps& request);
   void Do(const sp::FindMissingProofs& request);
@@ -55,6 +56,7 @@ class Applier {
   void Do(const sp::EndWorker& request);
 
   void TakeFromQueue();
+  void TellPosition();
   void LockRows();
   void Commit(const sp::ApplyStatements& statements);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kSeeds = 1000;
 constexpr std::uint64_t kMutationSeeds = 4 * kSeeds;  // until one finds the mistake
 // Those that have found something.
-constexpr std::uint64_t kFinders[] = {426, 471, 726, 2204, 2384, 2419, 12213};
+constexpr std::uint64_t kFinders[] = {426, 471, 726, 1726, 2204, 2384, 2394, 2419, 3599, 4951, 12213};
 
 std::optional<std::uint64_t> FromEnvironment(const char* name) {
   const char* text = std::getenv(name);

@@ -39,7 +39,8 @@ _PRIMARY_SQL = """
            coalesce(sum(hash_record_extended(ROW(d.image), 0)), 0) AS checksum
       FROM psp.tables t
       LEFT JOIN psp.data d ON d.table_id = t.table_id AND NOT d.deleted
-     GROUP BY t.table_id ORDER BY t.schema_name, t.table_name
+     GROUP BY t.table_id HAVING t.schema_name <> 'psp' OR count(d.image) > 0
+     ORDER BY t.schema_name, t.table_name
 """
 
 _PUBLISHED_SQL = """
@@ -178,7 +179,8 @@ def sp_sums(dsn: str) -> Sums:
         for entry in catalog:
             row = connection.execute(_table_query(entry)).fetchone()
             assert row is not None
-            sums[_label(entry)] = TableSum(row["rows"], int(row["checksum"]))
+            if entry["schema_name"] != "psp" or row["rows"] > 0:  # psp.schema_history: only if there are any
+                sums[_label(entry)] = TableSum(row["rows"], int(row["checksum"]))
     return sums
 
 

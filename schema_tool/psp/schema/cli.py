@@ -1,4 +1,4 @@
-"""`psp schema`: check, adopt, join, refresh, convert, release."""
+"""`psp schema`: check, adopt, join, history, refresh, convert, release."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from psp.output import Json, PspError, console, error_console, print_json
 from psp.problems import Problem, errors_shown, has_errors, print_problems
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
+from psp.schema.history import read_history, show
 from psp.schema.join import prepare_join
 from psp.schema.materialized import refresh
 from psp.schema.model import Mode
@@ -178,6 +179,30 @@ def refresh_command(dsn: Dsn) -> None:
     """
     with errors_shown():
         console.print(Text(f"{refresh(dsn, _say)} materialized views refreshed"))
+
+
+@app.command("history")
+def history_command(
+    dsn: Dsn,
+    primary_dsn: Annotated[
+        str | None, typer.Option(help="The primary's database, to show each change's place in the stream.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Lists the schema changes that psp.ddl has run: who changed what, where it ran first, and when.
+
+    Statements may contain secrets: superusers and members of pg_monitor may read them.
+
+    [bold]Example[/]
+
+        psp schema history "host=db dbname=shop" --primary-dsn "host=primary dbname=psp"
+    """
+    with errors_shown():
+        statements = read_history(dsn, primary_dsn)
+    if json:
+        print_json(statements)
+    else:
+        console.print(show(statements))
 
 
 @app.command("convert")

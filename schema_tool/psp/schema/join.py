@@ -17,7 +17,8 @@ from psp.schema.modes import begin, check_empty, install
 from psp.schema.server import read_facts
 
 _TABLES = """
-SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables ORDER BY table_id
+SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables
+ WHERE schema_name <> 'psp' ORDER BY table_id
 """
 
 

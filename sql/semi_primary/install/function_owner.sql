@@ -1,5 +1,5 @@
 -- The role that psp's functions in the application's sessions belong to, and run as: capture, the commit hook and what clients
--- ask. It cannot log in, is no superuser and owns nothing but these functions. Its rights are given in grants.sql.j2, in views
+-- ask. It cannot log in, is no superuser and owns nothing but these functions and psp.schema_history. Its rights are given in grants.sql.j2, in views
 -- mode in function_rights.sql. Run by a superuser, when all functions are there and before schema changes are refused.
 -- (psp.create_capture_function gives it the capture functions of each table.)
 -- Other functions that are SECURITY DEFINER stay the superuser's (docs/security.md lists them), or belong to the owners of tables.
@@ -10,8 +10,8 @@ BEGIN
     FOR psp_function IN
         SELECT f.oid FROM pg_catalog.pg_proc f
          WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace AND f.prosecdef
-           AND f.proname IN ('begin', 'client_endpoint', 'commit_hook', 'first_write', 'outcome', 'refuse_replica',
-                             'refuse_truncate', 'snapshot', 'transaction_id')
+           AND f.proname IN ('begin', 'client_endpoint', 'commit_hook', 'first_write', 'keep_statement', 'on_joined', 'outcome',
+                             'refuse_replica', 'refuse_truncate', 'snapshot', 'transaction_id', 'write_statement')
     LOOP
         EXECUTE pg_catalog.format('ALTER FUNCTION %s OWNER TO psp_functions', psp_function);
     END LOOP;

@@ -1,0 +1,224 @@
+-- Schema changes that go with the stream: psp.ddl runs a statement here, and at every other semi-primary at the place that its
+-- transaction has in the stream. docs/schema-changes.md, docs/decisions/31.
+--
+-- A statement is a row of psp.schema_history, and a row that arrives is a statement that runs, here and elsewhere by the same
+-- trigger. The table is captured like the application's tables: its rows are certified, made durable and copied to a semi-primary
+-- that joins. All changes take numbers from one row of numbers, so that of two changes that do not know of each other one loses.
+CREATE TABLE psp.schema_history (
+    change      integer NOT NULL,     -- the transaction's: 1, 2, … in the cluster
+    statement_n integer NOT NULL,     -- in the transaction: 1, 2, …
+    executed_at timestamptz NOT NULL, -- at the semi-primary where it ran first
+    sp_name     text NOT NULL,
+    role        text NOT NULL,        -- as which it runs
+    settings    jsonb NOT NULL,       -- what its meaning depends on (psp.statement_settings)
+    statement   text NOT NULL,
+    PRIMARY KEY (change, statement_n)
+);
+
+-- The settings that the meaning of a statement depends on.
+CREATE FUNCTION psp.names_of_settings() RETURNS SETOF text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT pg_catalog.unnest(ARRAY['search_path', 'datestyle', 'intervalstyle', 'timezone', 'standard_conforming_strings',
+                                   'check_function_bodies', 'xmloption', 'array_nulls', 'default_toast_compression'])
+$$;
+
+-- Their values in this session.
+CREATE FUNCTION psp.statement_settings() RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT pg_catalog.jsonb_object_agg(s.name, pg_catalog.current_setting(s.name)) FROM psp.names_of_settings() s(name)
+$$;
+
+-- Where psp.ddl hands over a statement. Nobody may give `role`, so its default is true: the role as which psp.ddl was called.
+CREATE VIEW psp.new_statement AS
+SELECT NULL::name AS role, NULL::jsonb AS settings, NULL::text AS statement WHERE false;
+ALTER VIEW psp.new_statement ALTER COLUMN role SET DEFAULT current_user;
+
+-- How many objects this session has that no other session sees.
+CREATE FUNCTION psp.temporary_objects() RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema())
+         + (SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema())
+$$;
+
+-- Raises why a text cannot be a schema change.
+CREATE FUNCTION psp.refuse_statement(what text, hint text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'psp: psp.ddl ' || what, HINT = hint;
+END $$;
+
+-- A statement that psp.ddl hands over: gives it its number, captures it and lets it run. The lock lets one schema change after the
+-- other run at this semi-primary; one of another semi-primary is met at COMMIT, or here if the snapshot lacks it.
+CREATE FUNCTION psp.write_statement() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    x        CONSTANT xid8 := pg_current_xact_id();
+    encoding CONSTANT text := pg_client_encoding();
+    captured CONSTANT bigint := (SELECT count(*) FROM psp.write_set w WHERE w.xid = x AND w.table_id <> @SCHEMA_HISTORY_ID@);
+    temporary CONSTANT bigint := psp.temporary_objects();
+    row      psp.schema_history;
+    decided  boolean := (SELECT i.decided FROM psp.commit_intent i WHERE i.xid = x);
+BEGIN
+    IF pg_trigger_depth() > 1 THEN
+        PERFORM psp.refuse_statement('cannot be called by a trigger', 'Call it in a statement of its own.');
+    END IF;
+    LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;
+    SELECT count(*) + 1 INTO row.statement_n FROM psp.write_set w WHERE w.xid = x AND w.table_id = @SCHEMA_HISTORY_ID@;
+    SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
+    SELECT clock_timestamp(), i.name, NEW.role, NEW.settings, NEW.statement
+      INTO row.executed_at, row.sp_name, row.role, row.settings, row.statement FROM psp.identity i;
+    IF decided IS NOT FALSE THEN
+        PERFORM psp.begin_intent(x, decided);
+    END IF;
+    PERFORM set_config('client_encoding', 'UTF8', true);  -- binary text is in it
+    INSERT INTO psp.write_set (xid, table_id, op, payload)
+    VALUES (x, @SCHEMA_HISTORY_ID@, 'u', record_send(ROW(
+        record_send(ROW(row.change, row.statement_n)),
+        record_send(ROW(row.change, row.statement_n, row.executed_at, row.sp_name, row.role, row.settings, row.statement)))));
+    PERFORM set_config('client_encoding', encoding, true);
+    INSERT INTO psp.schema_history VALUES (row.*) ON CONFLICT (change, statement_n) DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'serialization_failure',
+            MESSAGE = 'psp: another schema change has arrived meanwhile',
+            HINT = 'Retry the transaction.';
+    END IF;
+    IF psp.temporary_objects() <> temporary THEN
+        PERFORM psp.refuse_statement('cannot make or drop temporary objects', 'Run the statement without psp.ddl: it stays in this session.');
+    ELSIF captured <> (SELECT count(*) FROM psp.write_set w WHERE w.xid = x AND w.table_id <> @SCHEMA_HISTORY_ID@) THEN
+        PERFORM psp.refuse_statement('cannot write rows of captured tables',
+                                     'Write them in statements of their own, in the same transaction.');
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER psp_write_statement INSTEAD OF INSERT ON psp.new_statement
+    FOR EACH ROW EXECUTE FUNCTION psp.write_statement();
+
+-- Runs a statement here and at every other semi-primary. It has the rights and the settings of its caller: no SET clause, and
+-- not SECURITY DEFINER.
+CREATE FUNCTION psp.ddl(statement text) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings(), statement)
+$$;
+
+-- A copy that begins again brings statements which have run here. Their rows are kept here until then.
+CREATE TABLE psp.statements_of_older_copy (LIKE psp.schema_history, PRIMARY KEY (change, statement_n));
+
+CREATE FUNCTION psp.keep_statement() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO psp.statements_of_older_copy VALUES (OLD.*);
+    RETURN OLD;
+END $$;
+
+CREATE TRIGGER psp_keep_statement BEFORE DELETE ON psp.schema_history FOR EACH ROW EXECUTE FUNCTION psp.keep_statement();
+
+-- Raises if the older copy had a statement that the newer one does not have, or has otherwise: the primary has lost it meanwhile
+-- (a backup was restored), but it has run here.
+CREATE FUNCTION psp.refuse_lost_statements(lost psp.statements_of_older_copy) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF lost.change IS NOT NULL THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('psp: schema change %s has run here, and the primary has lost it', lost.change),
+            DETAIL = lost.statement,
+            HINT = 'Release this semi-primary, and join with an empty database.';
+    END IF;
+END $$;
+
+CREATE FUNCTION psp.on_joined() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM psp.refuse_lost_statements(o) FROM psp.statements_of_older_copy o;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER psp_on_joined AFTER UPDATE OF joining ON psp.identity
+    FOR EACH ROW WHEN (OLD.joining AND NOT NEW.joining) EXECUTE FUNCTION psp.on_joined();
+ALTER TABLE psp.identity ENABLE ALWAYS TRIGGER psp_on_joined;
+
+-- Statements come from psp.ddl and from the stream only, by functions of psp_functions: roles with pg_write_all_data, and the
+-- daemon's, may insert into any table. Not SECURITY DEFINER, so current_user is the role that inserts.
+CREATE FUNCTION psp.check_statement_writer() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_user <> 'psp_functions' THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'insufficient_privilege',
+            MESSAGE = 'psp: a statement is given to psp.ddl, not to psp.schema_history';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER psp_check_statement_writer BEFORE INSERT ON psp.schema_history
+    FOR EACH ROW EXECUTE FUNCTION psp.check_statement_writer();
+
+-- Whether statements may run as this role. A role that can forge rows of the stream could otherwise become a superuser.
+CREATE FUNCTION psp.may_change_schema(name text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT NOT (r.rolsuper OR r.rolcreaterole OR r.rolreplication OR pg_has_role(r.oid, 'pg_execute_server_program', 'MEMBER')
+                OR pg_has_role(r.oid, 'pg_write_server_files', 'MEMBER') OR pg_has_role(r.oid, 'pg_read_server_files', 'MEMBER'))
+      FROM pg_roles r WHERE r.rolname = name
+$$;
+
+-- Runs a row's statement, here and where it arrives. A function of its role does that, so that nothing inside can come back to
+-- the rights of this one, which is a superuser's. It is made under a name that nobody can foresee. Once the statement's settings hold,
+-- each name has its schema.
+CREATE FUNCTION psp.run_statement() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle FROM CURRENT SET intervalstyle FROM CURRENT
+SET timezone FROM CURRENT SET standard_conforming_strings = on SET check_function_bodies = on SET xmloption FROM CURRENT
+SET array_nulls = on SET default_toast_compression FROM CURRENT AS $$
+DECLARE
+    older   psp.statements_of_older_copy;
+    runner  CONSTANT text := format('pg_temp.%I', 'psp_' || gen_random_uuid());
+    call    CONSTANT text := format('SELECT %s($1)', runner);
+    removal CONSTANT text := format('DROP FUNCTION %s(text)', runner);
+    setting record;
+BEGIN
+    DELETE FROM psp.statements_of_older_copy o WHERE (o.change, o.statement_n) = (NEW.change, NEW.statement_n) RETURNING o.* INTO older;
+    IF FOUND THEN
+        IF ROW(older.*) IS DISTINCT FROM ROW(NEW.*) THEN
+            PERFORM psp.refuse_lost_statements(older);
+        END IF;
+        RETURN NULL;
+    ELSIF NOT psp.may_change_schema(NEW.role) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'feature_not_supported',
+            MESSAGE = format('psp: psp.ddl runs no statement as %I', NEW.role),
+            DETAIL = 'At the other servers, who can forge rows of the stream would have the rights of this role: it is a superuser, has '
+                     'CREATEROLE or REPLICATION, or may use the server''s files or programs.',
+            HINT = 'SET ROLE to the role that owns the schema. What only a superuser can do is done at each server.';
+    END IF;
+    EXECUTE format('CREATE FUNCTION %s(statement text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $f$BEGIN EXECUTE $1; END$f$', runner);
+    EXECUTE format('ALTER FUNCTION %s(text) OWNER TO %I', runner, NEW.role);
+    FOR setting IN SELECT s.name, NEW.settings ->> s.name AS value FROM psp.names_of_settings() s(name) LOOP
+        PERFORM pg_catalog.set_config(setting.name, setting.value, true);
+    END LOOP;
+    EXECUTE call USING NEW.statement;
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    EXECUTE removal;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER psp_run_statement AFTER INSERT ON psp.schema_history
+    FOR EACH ROW EXECUTE FUNCTION psp.run_statement();
+ALTER TABLE psp.schema_history ENABLE ALWAYS TRIGGER psp_check_statement_writer, ENABLE ALWAYS TRIGGER psp_keep_statement,
+    ENABLE ALWAYS TRIGGER psp_run_statement;
+
+-- It is one of the captured tables, here and at the primary. What writes rows of other servers belongs to the table's owner.
+INSERT INTO psp.tables (table_id, schema_name, table_name, columns, key_columns)
+VALUES (@SCHEMA_HISTORY_ID@, 'psp', 'schema_history',
+        '[{"name": "change", "type": "integer", "encoding": "binary"},
+          {"name": "statement_n", "type": "integer", "encoding": "binary"},
+          {"name": "executed_at", "type": "timestamp with time zone", "encoding": "binary"},
+          {"name": "sp_name", "type": "text", "encoding": "binary"},
+          {"name": "role", "type": "text", "encoding": "binary"},
+          {"name": "settings", "type": "jsonb", "encoding": "binary"},
+          {"name": "statement", "type": "text", "encoding": "binary"}]',
+        '[{"name": "change", "type": "integer", "normalise": "none"},
+          {"name": "statement_n", "type": "integer", "normalise": "none"}]');
+
+ALTER TABLE psp.schema_history OWNER TO psp_functions;
+SELECT psp.create_apply_functions(@SCHEMA_HISTORY_ID@, 'pg_catalog, pg_temp');

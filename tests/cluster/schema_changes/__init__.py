@@ -1,0 +1,1 @@
+"""Schema changes that go with the stream: psp.ddl."""
