@@ -85,6 +85,7 @@ void ApplyCore::OnPosition(PgResult<ApplyPosition> position) {
   durable_ = -1;
   durable_at_us_ = 0;
   copied_rows_ = 0;
+  copy_number_ = 0;
   complete_t_ = INT64_MAX;
   catalog_ = position->catalog;
   catalog_is_early_ = joining_;
@@ -211,6 +212,7 @@ RunStatements ApplyCore::CopyStatements() const {
   if (copy_->copy_begins) {
     for (const auto& [id, table] : catalog_->tables) run.statements.emplace_back(ClearTable{id});
   }
+  if (copy_->copy_begins) run.statements.emplace_back(BeginCopy{});
   AppendRows(changes_, &run.statements);
   if (copy_->copy_is_complete) {
     const GlobalT upto = copy_->closed_t;
@@ -246,6 +248,8 @@ void ApplyCore::OnStatements(const PgResult<Done>& done, std::int64_t now_us) {
 
 void ApplyCore::AfterCopy() {
   copied_rows_ = copy_->rows_done;
+  copy_number_ = copy_->copy_number;
+  if (copy_->copy_begins) watermark_ = -1;
   if (!copy_->copy_is_complete) return;
   watermark_ = copy_->closed_t;
   complete_t_ = copy_->complete_t;
@@ -333,7 +337,7 @@ void ApplyCore::BeginAgain(std::int64_t pause_ms) {
 }
 
 void ApplyCore::Report() {
-  report_(ApplyProgress{generation_, watermark_, durable_, copied_rows_, joining_});
+  report_(ApplyProgress{generation_, watermark_, durable_, copied_rows_, joining_, copy_number_});
 }
 
 std::vector<Note> ApplyCore::TakeNotes() {

@@ -103,6 +103,7 @@ class ApplyCore {
   std::int64_t durable_at_us_ = 0;
   bool joining_ = false;
   std::int64_t copied_rows_ = 0;
+  std::uint64_t copy_number_ = 0;
   GlobalT complete_t_ = 0;  // while joining: the copy is a whole state once W has come here
   TableCatalogPtr catalog_;
   bool catalog_is_early_ = false;  // loaded before the copy, and with it psp_mrv.columns, was there

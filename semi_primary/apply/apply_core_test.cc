@@ -35,6 +35,7 @@ std::string Name(const ApplyStatement& statement) {
   struct Names {
     std::string operator()(const InsistOnLocks&) { return "insist"; }
     std::string operator()(const ClearTable&) { return "clear"; }
+    std::string operator()(const BeginCopy&) { return "W=-1"; }
     std::string operator()(const DeleteRows&) { return "delete"; }
     std::string operator()(const WriteRows& rows) { return rows.are_new ? "insert" : "upsert"; }
     std::string operator()(const ResolveOwn&) { return "resolve"; }
@@ -343,8 +344,8 @@ TEST_F(ApplyCoreTest, ACopyIsJoinedWhenTheLogHasBroughtWhatItLeftOut) {
   EXPECT_TRUE(Progress().joining);
   session_.Run({Step({Writes(7)}, 2)});
   EXPECT_FALSE(Progress().joining);
-  EXPECT_THAT(Log(), ElementsAre("clear clear upsert reset", "upsert W=5", "upsert W=6", "upsert W=7 joined",
-                                 "catalog"));
+  EXPECT_THAT(Log(), ElementsAre("clear clear W=-1 upsert reset", "upsert W=5", "upsert W=6",
+                                 "upsert W=7 joined", "catalog"));
 }
 
 // The tables of a joining semi-primary are as of one version of the catalog, and the copy may be of a newer one.
@@ -369,7 +370,7 @@ TEST_F(ApplyCoreTest, ACopyOfAnUnknownVersionOfTheCatalogIsNotStored) {
   chunk.copy_is_complete = true;
   chunk.complete_t = 5;
   session_.Run({chunk});
-  EXPECT_THAT(Log(), ElementsAre("catalog", "clear clear upsert W=5 joined", "catalog"));
+  EXPECT_THAT(Log(), ElementsAre("catalog", "clear clear W=-1 upsert W=5 joined", "catalog"));
   EXPECT_EQ(LastTrouble().message, "") << "it is over";
 }
 

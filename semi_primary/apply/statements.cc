@@ -18,6 +18,7 @@ class Columns {
     Add("pg_catalog.set_config", {"'deadlock_timeout'", "'1min'", "true"});
   }
   void operator()(const ClearTable& clear) { Add(Function("apply_clear_", clear.table_id), {}); }
+  void operator()(const BeginCopy& /*statement*/) { Add("psp.begin_copy", {}); }
   void operator()(const DeleteRows& rows) {
     Add(Function("apply_delete_", rows.table_id), {Parameter(std::string(rows.keys))});
   }

@@ -23,6 +23,8 @@ struct InsistOnLocks {};
 struct ClearTable {
   std::uint32_t table_id = 0;
 };
+// A copy begins: nothing is applied yet. W may have been further, at a primary that was restored since.
+struct BeginCopy {};
 struct DeleteRows {
   std::uint32_t table_id = 0;
   std::string_view keys;  // a record of arrays
@@ -46,8 +48,8 @@ struct EndBatch {
   bool durable = false;  // the commit waits for the disk
   bool joined = false;   // the copy and what it left out are complete
 };
-using ApplyStatement =
-    std::variant<InsistOnLocks, ClearTable, DeleteRows, WriteRows, ResolveOwn, ResetSession, EndBatch>;
+using ApplyStatement = std::variant<InsistOnLocks, ClearTable, BeginCopy, DeleteRows, WriteRows, ResolveOwn,
+                                    ResetSession, EndBatch>;
 using ApplyStatements = std::vector<ApplyStatement>;
 
 // `changes` must outlive the statements.

@@ -34,6 +34,7 @@ struct ApplyStep {
   bool copy_is_complete = false;
   GlobalT complete_t = 0;  // with copy_is_complete: it is joined when W has come here
   std::int64_t rows_done = 0;
+  std::uint64_t copy_number = 0;  // of the copy that it is a part of, from 1 on
 };
 
 // The worker tells:
@@ -50,6 +51,7 @@ struct ApplyProgress {
   GlobalT durable = -1;          // <= watermark; on the disk; -1: not known yet, or nothing while joining
   std::int64_t copied_rows = 0;  // while joining
   bool joining = false;
+  std::uint64_t copy_number = 0;  // of the copy that the watermark belongs to; 0: of none
 };
 struct ApplyCatalog {
   TableCatalogPtr catalog;

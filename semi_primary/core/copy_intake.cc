@@ -19,6 +19,7 @@ void CopyIntake::OnApplyProgress(bool joining, std::int64_t rows_applied) {
 
 void CopyIntake::OnRequested() {
   if (!received_) rows_done_ = -1;
+  if (awaits_rows()) ++number_;
 }
 
 std::optional<ApplyStep> CopyIntake::TakeChunk(const proto::CopyChunk& chunk) {
@@ -41,6 +42,7 @@ std::optional<ApplyStep> CopyIntake::TakeChunk(const proto::CopyChunk& chunk) {
   step.copy_is_complete = chunk.last();
   step.complete_t = chunk.complete_t();
   step.rows_done = chunk.rows_done();
+  step.copy_number = number_;
   step.bytes = chunk.ByteSizeLong();
   return step;
 }

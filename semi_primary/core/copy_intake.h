@@ -21,6 +21,11 @@ class CopyIntake {
   // The apply worker has begun: what was received before is gone.
   void OnApplyStarted(bool joining);
   void OnApplyProgress(bool joining, std::int64_t rows_applied);
+  // Whether the database is of the copy that was requested last. A watermark of an older one means nothing: the
+  // primary may have lost transactions since.
+  bool Counts(const ApplyProgress& progress) const {
+    return !progress.joining || progress.copy_number == number_;
+  }
   // The stream was requested: the rest of an incomplete copy does not count any more.
   void OnRequested();
   // The copy is worthless: the primary no longer has the transactions that must follow it.
@@ -42,6 +47,7 @@ class CopyIntake {
 
  private:
   bool joining_;
+  std::uint64_t number_ = 0;     // of the copy that was requested last
   bool received_ = false;        // all of the table has arrived
   std::int64_t rows_done_ = -1;  // of the copy that is arriving; -1: none has begun
   GlobalT complete_t_ = 0;

@@ -103,7 +103,7 @@ void Core::SetCatalog(TableCatalogPtr catalog) {
 
 void Core::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {
   if (progress.generation != stream_.generation()) return;
-  progress_.OnApplied(progress.watermark, progress.durable);
+  progress_.OnApplied(copy_.Counts(progress) ? progress.watermark : -1, progress.durable);
   copy_.OnApplyProgress(progress.joining, progress.copied_rows);
   own_.OnApplied(progress.watermark);
   submissions_.OnApplied(progress.watermark);

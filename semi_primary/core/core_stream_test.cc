@@ -48,6 +48,24 @@ TEST_F(SemiPrimaryCoreTest, AJoiningOneAcknowledgesNothing) {
   EXPECT_THAT(Kinds(Now()), Contains(proto::ToPrimary::kAck));
 }
 
+// The primary may have been restored: it would leave out what it takes for applied.
+TEST_F(SemiPrimaryCoreTest, TheWatermarkOfAnOlderCopyIsNotTold) {
+  Enter(90, true);
+  Now();
+  const auto told_after = [this](const ApplyProgress& progress) {
+    core_.OnApplyEvent(progress, now_us_);
+    const Core::Actions actions = Now();
+    EXPECT_THAT(Kinds(actions), Contains(proto::ToPrimary::kHeartbeat));
+    GlobalT applied = 0;
+    for (const proto::ToPrimary& message : actions.messages) {
+      if (message.has_heartbeat()) applied = message.heartbeat().applied();
+    }
+    return applied;
+  };
+  EXPECT_EQ(told_after({generation_, 90, -1, 0, true, 0}), -1);
+  EXPECT_EQ(told_after({generation_, 50, -1, 1, true, 1}), 50);
+}
+
 // T (own, 5) and then a remote transaction that had T in its snapshot and wrote the same key: had it been
 // looked at first, it would have doomed T.
 TEST_F(SemiPrimaryCoreTest, OwnMarkerIsResolvedBeforeWhatFollowsInTheStream) {

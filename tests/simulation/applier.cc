@@ -37,6 +37,7 @@ class Transaction {
     if (scenario_.mutation == Mutation::kCopyIsNotCleared) return;
     std::erase_if(next.rows, [&](const auto& row) { return row.first.table_id == clear.table_id; });
   }
+  void operator()(const sp::BeginCopy& /*statement*/) { next.watermark = -1; }
   void operator()(const sp::DeleteRows& rows) {
     BeforeTheEnd();
     for (const RowKey& key : UnpackKeys(rows.table_id, rows.keys)) next.rows.erase(key);

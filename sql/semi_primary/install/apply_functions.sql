@@ -135,6 +135,13 @@ BEGIN
     RESET ALL;
 END $$;
 
+-- A copy begins. W may go back by that, if the primary was restored from a backup.
+CREATE FUNCTION psp.begin_copy() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM psp.watermarks;
+    INSERT INTO psp.watermarks VALUES (-1);
+$$;
+
 -- The end of a batch: W moves to `upto`, and the proofs of own commits above `below` that are below W now go.
 CREATE FUNCTION psp.end_batch(below bigint, upto bigint, durable boolean, joined boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

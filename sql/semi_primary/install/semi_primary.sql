@@ -38,7 +38,7 @@ CREATE TABLE psp.sequences (
 );
 
 -- W and, for own commits above W, their proof of being in. Both change in the transaction whose effects they tell.
--- W only grows, and each move is one more row, so that no snapshot has to look through the versions that other snapshots
+-- W only grows (but when a copy begins: psp.begin_copy), and each move is one more row, so that no snapshot has to look through the versions that other snapshots
 -- still need. The newest row that a snapshot sees is the first one of the index. psp.forget_watermarks removes the others.
 CREATE TABLE psp.watermarks (
     watermark bigint NOT NULL

@@ -48,3 +48,14 @@ def test_old_ones_are_forgotten(adopted: Pair) -> None:
         assert worker.execute("SELECT watermark FROM psp.watermarks").fetchall() == [(3000,)]
         worker.execute("SELECT psp.forget_watermarks()")
         assert one(worker, READ) == 3000
+
+
+def test_it_goes_back_when_a_copy_begins(adopted: Pair) -> None:
+    """The primary may have been restored, and the copy be older than what was applied."""
+    with adopted.connect(autocommit=True) as worker:
+        worker.execute("SELECT psp.end_batch(0, 135, false, false)")
+        worker.execute("SELECT psp.begin_copy()")
+        assert one(worker, READ) == -1
+        worker.execute("SELECT psp.end_batch(111, 111, false, false)")
+        worker.execute("SELECT psp.forget_watermarks()")
+        assert one(worker, READ) == 111
