@@ -36,10 +36,14 @@ SELECT p.type, p.plain, format_type(p.plain, p.modifier) AS plain_type,
                t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc AS is_array,
                t.typtype IN ('b', 'e', 'p') AND t.typsubscript <> 'pg_catalog.array_subscript_handler'::regproc AS is_leaf,
                -- Every value's binary form is accepted by every server, and gives the same value.
-               t.oid = ANY (ARRAY['int2', 'int4', 'int8', 'oid', 'float4', 'float8', 'numeric', 'money', 'bool', 'text', 'varchar',
-                                  'bpchar', 'name', '"char"', 'bytea', 'json', 'jsonb', 'uuid', 'date', 'time', 'timetz',
-                                  'timestamp', 'timestamptz', 'interval', 'inet', 'cidr', 'macaddr', 'macaddr8', 'bit', 'varbit',
-                                  'pg_lsn', 'point', 'lseg', 'box', 'tid', 'xid', 'xid8', 'cid']::regtype[]) AS is_safe
+               t.oid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'oid'::regtype, 'float4'::regtype,
+                         'float8'::regtype, 'numeric'::regtype, 'money'::regtype, 'bool'::regtype, 'text'::regtype,
+                         'varchar'::regtype, 'bpchar'::regtype, 'name'::regtype, '"char"'::regtype, 'bytea'::regtype,
+                         'json'::regtype, 'jsonb'::regtype, 'uuid'::regtype, 'date'::regtype, 'time'::regtype,
+                         'timetz'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype, 'interval'::regtype,
+                         'inet'::regtype, 'cidr'::regtype, 'macaddr'::regtype, 'macaddr8'::regtype, 'bit'::regtype,
+                         'varbit'::regtype, 'pg_lsn'::regtype, 'point'::regtype, 'lseg'::regtype, 'box'::regtype,
+                         'tid'::regtype, 'xid'::regtype, 'xid8'::regtype, 'cid'::regtype) AS is_safe
           FROM inside CROSS JOIN LATERAL (SELECT * FROM pg_catalog.pg_type t WHERE t.oid = inside.type OFFSET 0) t
     )
     SELECT bool_and(oid < 16384 AND has_array AND NOT is_array AND kind <> 'c' AND (is_safe OR NOT is_leaf)) AS is_binary,

@@ -23,6 +23,12 @@ sp::ApplyCore::Options CoreOptions() {
   return options;
 }
 
+std::set<RowKey> KeysOf(const proto::WriteSet& write_set) {
+  std::set<RowKey> keys;
+  for (const proto::Row& row : write_set.rows()) keys.insert({row.table_id(), row.key()});
+  return keys;
+}
+
 // What a transaction makes of the database, statement by statement.
 class Transaction {
  public:
@@ -44,7 +50,11 @@ class Transaction {
   }
   void operator()(const sp::WriteRows& rows) {
     BeforeTheEnd();
-    for (const auto& [key, image] : UnpackRows(rows.table_id, rows.rows)) next.Put(key, image);
+    for (const auto& [key, image] : UnpackRows(rows.table_id, rows.rows)) {
+      next.Put(key, image);
+      written_.push_back(key);
+    }
+    changes_schema_ = changes_schema_ || rows.table_id == kHistoryTable;
   }
   void operator()(const sp::ResolveOwn& /*statement*/) { sim_.Violation("views mode is not simulated"); }
   void operator()(const sp::ResetSession& /*statement*/) { is_reset_ = true; }
@@ -56,8 +66,9 @@ class Transaction {
     std::erase_if(next.applied, [&](const auto& one) { return one.first <= next.watermark; });
   }
 
-  // What COMMIT finds.
-  void Check() const {
+  // What COMMIT finds. `taken`: what the stream has brought.
+  void Check(const std::vector<sp::ApplyTransaction>& taken) const {
+    if (changes_schema_) CheckIsAlone(taken);
     if (!is_reset_) sim_.Violation("what the owners' code left in the session is there at COMMIT");
     std::set<std::int64_t> values;
     for (const auto& [key, row] : next.rows) {
@@ -72,9 +83,25 @@ class Transaction {
     if (is_reset_) sim_.Violation("rows are written after the end of their batch");
   }
 
+  // A schema change runs after all rows that are before it in the stream, and before all that come after it.
+  void CheckIsAlone(const std::vector<sp::ApplyTransaction>& taken) const {
+    for (const sp::ApplyTransaction& one : taken) {
+      if (!one.write_set) continue;
+      const std::set<RowKey> keys = KeysOf(*one.write_set);
+      const bool is_among = std::ranges::any_of(
+          written_, [&](const RowKey& key) { return key.table_id == kHistoryTable && keys.contains(key); });
+      for (const RowKey& key : written_) {
+        if (is_among && !keys.contains(key))
+          sim_.Violation(Text(key), " is applied together with schema change ", one.global_t);
+      }
+    }
+  }
+
   Simulator& sim_;
   const Scenario& scenario_;
   bool is_reset_ = false;
+  bool changes_schema_ = false;
+  std::vector<RowKey> written_;
 };
 
 }  // namespace
@@ -110,6 +137,14 @@ bool Applier::SessionIsBroken() const { return !database_.up() || session_ != da
 
 void Applier::Push(sp::ApplyStep step) {
   if (scenario_.mutation == Mutation::kJoinedBeforeTheLog) step.complete_t = 0;
+  if (scenario_.mutation == Mutation::kSchemaChangesAreRows) {
+    for (sp::ApplyTransaction& one : step.transactions) {
+      if (!one.write_set) continue;
+      auto rows = std::make_shared<proto::WriteSet>(*one.write_set);
+      rows->set_kind(proto::ENTRY_ROWS);
+      one.write_set = rows;
+    }
+  }
   queue_.push_back(std::move(step));
   if (is_asking_ && !is_taking_ && std::holds_alternative<sp::TakeSteps>(request_)) TakeFromQueue();
 }
@@ -281,7 +316,7 @@ void Applier::LockRows() {
 void Applier::Commit(const sp::ApplyStatements& statements) {
   Transaction transaction(&sim_, scenario_, *database_.state());
   for (const sp::ApplyStatement& statement : statements) std::visit(transaction, statement);
-  transaction.Check();
+  transaction.Check(taken_);
   sim_.Trace("apply: W is ", transaction.next.watermark);
   database_.Commit(std::move(transaction.next));
   if (transaction.durable && scenario_.mutation != Mutation::kAckBeforeDurable) database_.Flush();

@@ -1,5 +1,7 @@
 #include "tests/simulation/client.h"
 
+#include <algorithm>
+
 #include "tests/simulation/bad_input.h"
 #include "tests/simulation/rows.h"
 
@@ -7,6 +9,7 @@ namespace psp::simulation {
 
 constexpr std::int64_t kDeadlockTimeoutUs = 300'000;
 constexpr std::int64_t kNameValues = 6;
+constexpr int kChangesPercent = 3;
 
 Client::Client(Simulator* sim, const Scenario& scenario, SpNode* node, History* history,
                SpDatabase::LockOwner number)
@@ -36,6 +39,7 @@ void Client::Begin() {
   open_->own_before = node_.reported.size();
   const std::int64_t operations = sim_.Between(1, 3);
   for (std::int64_t i = 0; i < operations; ++i) open_->operations.push_back(Draw());
+  if (sim_.Chance(kChangesPercent)) open_->operations.push_back({Kind::kChangeSchema, 0, 0});
   Later(0, 5'000, &Client::Step);
 }
 
@@ -79,14 +83,26 @@ std::vector<RowKey> Client::RowsOf(const Operation& operation) const {
       return {NameKey(operation.id)};
     case Kind::kSwapNames:
       return {NameKey(operation.id), NameKey(operation.other)};
+    case Kind::kChangeSchema:
+      return {NextChange()};
   }
   return {};
+}
+
+// As psp.ddl counts: one more than the newest that the transaction sees.
+RowKey Client::NextChange() const {
+  const SpState& state = open_->repeatable_read ? *open_->begin : *node_.database().state();
+  std::int64_t newest = 0;
+  for (const auto& [key, row] : state.rows) {
+    if (key.table_id == kHistoryTable) newest = std::max(newest, ChangeOf(key));
+  }
+  return ChangeKey(newest + 1);
 }
 
 // The rows, and the unique index's entries of old and new values.
 std::vector<RowKey> Client::LocksOf(const Operation& operation) const {
   std::vector<RowKey> locks = RowsOf(operation);
-  if (operation.kind == Kind::kIncrement) return locks;
+  if (operation.kind == Kind::kIncrement || operation.kind == Kind::kChangeSchema) return locks;
   for (const RowKey& row : RowsOf(operation)) {
     const auto found = node_.database().state()->rows.find(row);
     if (found != node_.database().state()->rows.end())
@@ -137,6 +153,9 @@ bool Client::Execute(const Operation& operation) {
     case Kind::kDeleteName:
       if (Visible(NameKey(operation.id))) open_->writes[NameKey(operation.id)] = std::nullopt;
       return true;
+    case Kind::kChangeSchema:
+      open_->writes[NextChange()] = Image(ChangeOf(NextChange()), 0);
+      return true;
     case Kind::kSwapNames: {
       const auto one = Visible(NameKey(operation.id));
       const auto other = Visible(NameKey(operation.other));
@@ -176,6 +195,7 @@ std::shared_ptr<proto::WriteSet> Client::MakeWriteSet() const {
   for (const auto& [key, image] : open_->writes) {
     proto::Row* row = write_set->add_rows();
     row->set_table_id(key.table_id);
+    if (key.table_id == kHistoryTable) write_set->set_kind(proto::ENTRY_SCHEMA_CHANGE);
     row->set_key(key.key);
     row->set_deleted(!image.has_value());
     if (image) row->set_image(*image);

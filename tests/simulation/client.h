@@ -29,7 +29,7 @@ class Client {
   void EndIfRunning();  // the apply worker's grace is over
 
  private:
-  enum class Kind { kIncrement, kSetName, kDeleteName, kSwapNames };
+  enum class Kind { kIncrement, kSetName, kDeleteName, kSwapNames, kChangeSchema };
   struct Operation {
     Kind kind = Kind::kIncrement;
     std::int64_t id = 0;
@@ -57,6 +57,7 @@ class Client {
   void Step();
   bool Execute(const Operation& operation);
   bool SetName(std::int64_t id, std::int64_t value);
+  RowKey NextChange() const;
   std::vector<RowKey> RowsOf(const Operation& operation) const;
   std::vector<RowKey> LocksOf(const Operation& operation) const;
   std::optional<std::string> Visible(const RowKey& key) const;

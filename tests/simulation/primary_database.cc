@@ -135,6 +135,7 @@ primary::EncodedCopyChunk PrimaryDatabase::Read(Epoch epoch, const primary::Read
     if (row.deleted) continue;
     if (row.global_t > work.snapshot_t) continue;
     if (bytes_before >= work.bytes_max) break;
+    if (rows.rows_size() > 0 && rows.rows(0).table_id() == kHistoryTable) break;
     bytes_before += row.image.size();
     proto::Row* one = rows.add_rows();
     one->set_table_id(key.table_id);

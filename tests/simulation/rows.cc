@@ -1,5 +1,6 @@
 #include "tests/simulation/rows.h"
 
+#include <array>
 #include <stdexcept>
 
 #include "common/pg_binary.h"
@@ -69,7 +70,8 @@ TableCatalog MakeCatalog() {
   constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
   TableCatalog catalog;
   catalog.version = 1;
-  for (const auto& [id, name] : {std::pair{kCounters, "counters"}, std::pair{kNames, "names"}}) {
+  for (const auto& [id, name] : {std::pair{kHistoryTable, "schema_history"}, std::pair{kCounters, "counters"},
+                                 std::pair{kNames, "names"}}) {
     catalog.tables[id] = {id, "public", name, {"id"}, {kInt8, kInt8}, {kInt8}};
   }
   catalog.guards[kNamesGuard] = {kNames, "names_value"};
@@ -78,12 +80,14 @@ TableCatalog MakeCatalog() {
 
 }  // namespace
 
+RowKey ChangeKey(std::int64_t change) { return {kHistoryTable, Record({change})}; }
 RowKey CounterKey(std::int64_t id) { return {kCounters, Record({id})}; }
 RowKey NameKey(std::int64_t id) { return {kNames, Record({id})}; }
 RowKey GuardKey(std::int64_t value) { return {kNamesGuard, Record({value})}; }
 
 std::string Image(std::int64_t id, std::int64_t value) { return Record({id, value}); }
 std::int64_t ValueOf(const std::string& image) { return FieldsOf(image).at(1); }
+std::int64_t ChangeOf(const RowKey& key) { return FieldsOf(key.key).at(0); }
 
 const TableCatalog& Catalog() {
   static const TableCatalog catalog = MakeCatalog();
@@ -108,8 +112,8 @@ std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, s
 }
 
 std::string Text(const RowKey& key) {
-  const char* table = key.table_id == kCounters ? "counter " : key.table_id == kNames ? "name " : "value ";
-  return table + std::to_string(FieldsOf(key.key).at(0));
+  constexpr std::array kTables = {"schema change ", "counter ", "name ", "value "};
+  return kTables.at(key.table_id) + std::to_string(FieldsOf(key.key).at(0));
 }
 
 }  // namespace psp::simulation

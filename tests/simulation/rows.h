@@ -1,4 +1,4 @@
-// The application's tables in a simulation: counters (id, n), and names (id, value) with a unique value.
+// The tables in a simulation: counters (id, n), names (id, value) with a unique value, and the schema's history (change, 0).
 // Keys, images and arrays are PostgreSQL's bytes, so that the real code packs and unpacks them.
 #pragma once
 
@@ -9,20 +9,25 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "embedded/constants.h"
 #include "semi_primary/apply/batch.h"
 
 namespace psp::simulation {
 
+inline constexpr std::uint32_t kHistoryTable = kSchemaHistoryId;
 inline constexpr std::uint32_t kCounters = 1;
 inline constexpr std::uint32_t kNames = 2;
 inline constexpr std::uint32_t kNamesGuard = 3;
 
+RowKey ChangeKey(std::int64_t change);
 RowKey CounterKey(std::int64_t id);
 RowKey NameKey(std::int64_t id);
 RowKey GuardKey(std::int64_t value);
 
 std::string Image(std::int64_t id, std::int64_t value);
 std::int64_t ValueOf(const std::string& image);
+// Of the keys that ChangeKey makes.
+std::int64_t ChangeOf(const RowKey& key);
 
 const TableCatalog& Catalog();
 
