@@ -78,8 +78,8 @@ void Streams::SendRecent(SpId sp_id, Stream* stream, Actions* actions) {
 }
 
 const std::string& Streams::EncodedFor(SpId sp_id, const Stream& stream, const Published& transaction) const {
-  // The daemon that sent it still has the rows, unless it is another incarnation or asked for them by
-  // Recover.
+  // The daemon that sent it still has the rows, unless it is another incarnation or they are
+  // at or below the closed_t at its StreamRequest.
   const bool has_rows = transaction.sp_id == sp_id && transaction.incarnation == stream.incarnation &&
                         transaction.global_t > stream.full_upto_t;
   return has_rows ? transaction.marker : transaction.full;

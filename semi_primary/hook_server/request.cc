@@ -1,10 +1,12 @@
 #include "semi_primary/hook_server/request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string>
 
 #include "common/hex.h"
+#include "embedded/constants.h"
 #include "semi_primary/hook_server/proof.h"
 
 namespace psp::sp {
@@ -52,6 +54,18 @@ UserError WrongProof() {
           "Only psp's own functions may commit. The token stands in psp.identity of the daemon's database."};
 }
 
+// An SP applies all rows of a transaction at once, so they cannot stand before and after a statement.
+bool ChangesSchemaAndRows(const proto::WriteSet& write_set) {
+  return write_set.kind() == proto::ENTRY_SCHEMA_CHANGE &&
+         std::ranges::any_of(write_set.rows(),
+                             [](const proto::Row& row) { return row.table_id() != kSchemaHistoryId; });
+}
+
+UserError MixedChange() {
+  return {"0A000", "psp: a transaction cannot both call psp.ddl and write rows", "",
+          "Write the rows in a transaction of their own, after the schema change."};
+}
+
 struct ProvenBytes {
   std::string bytes;
   std::string answer_proof;
@@ -88,6 +102,7 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::string_vi
   if (!proven) return proven.error();
   auto assembled = AssembleWriteSet(proven->bytes);
   if (!assembled) return Malformed("the write-set: " + assembled.error());
+  if (ChangesSchemaAndRows(assembled->write_set)) return MixedChange();
   request.tx_id = *tx_id;
   request.watermark = *watermark;
   request.seen = std::move(*seen);

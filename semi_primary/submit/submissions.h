@@ -58,7 +58,7 @@ class Submissions {
   void AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us);
   void BackendGone(Ticket ticket);
 
-  // From the primary. OnTransaction: in stream order, own ones (markers or with rows) and remote ones alike.
+  // From the primary. OnOwnTransaction, OnRemoteTransaction: in stream order, own ones (markers or with rows) and remote ones alike.
   void OnConnected();     // Welcome: everything that is open is sent (again)
   void OnDisconnected();  // nothing is sent until OnConnected
   void OnDecision(const proto::Decision& decision);

@@ -1,7 +1,6 @@
 -- The psp schema of a semi-primary in native mode, after semi_primary.sql. Applied by `psp schema adopt` and `psp schema
 -- join`.
--- No application role has a right on anything here but USAGE on the schema and the functions
--- psp.outcome, psp.transaction_id, psp.snapshot and the view psp.status (see grants.sql).
+-- Application roles may do what grants.sql.j2 gives them, nothing else.
 
 -- Open transactions that have written. Unlogged: they do not survive a crash, nor must these rows.
 CREATE UNLOGGED TABLE psp.commit_intent (
@@ -11,7 +10,7 @@ CREATE UNLOGGED TABLE psp.commit_intent (
     filler  boolean NOT NULL DEFAULT false   -- see psp.clean
 ) WITH (fillfactor = 50);
 
--- Empty. The commit hook reads it, and nothing else that an application role can call: the lock that this takes tells
+-- Empty. The commit hook locks it (ACCESS SHARE), and nothing else that an application role can call: the lock that this takes tells
 -- that a transaction is in the hook, and must be neither ended nor mistaken for another.
 CREATE TABLE psp.committing (nothing boolean);
 

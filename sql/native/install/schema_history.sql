@@ -19,7 +19,9 @@ CREATE TABLE psp.schema_history (
 CREATE FUNCTION psp.names_of_settings() RETURNS SETOF text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT pg_catalog.unnest(ARRAY['search_path', 'datestyle', 'intervalstyle', 'timezone', 'standard_conforming_strings',
-                                   'check_function_bodies', 'xmloption', 'array_nulls', 'default_toast_compression'])
+                                   'check_function_bodies', 'xmloption', 'array_nulls', 'default_toast_compression',
+                                   'row_security', 'transform_null_equals', 'lc_monetary', 'lc_numeric', 'lc_time',
+                                   'bytea_output', 'extra_float_digits', 'default_text_search_config'])
 $$;
 
 -- Their values in this session.
@@ -33,11 +35,11 @@ CREATE VIEW psp.new_statement AS
 SELECT NULL::name AS role, NULL::jsonb AS settings, NULL::text AS statement WHERE false;
 ALTER VIEW psp.new_statement ALTER COLUMN role SET DEFAULT current_user;
 
--- How many objects this session has that no other session sees.
-CREATE FUNCTION psp.temporary_objects() RETURNS bigint
-LANGUAGE sql STABLE AS $$
-    SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema())
-         + (SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema())
+-- The objects that this session has and no other session sees.
+CREATE FUNCTION psp.temporary_objects() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(format('%s %s', d.classid, d.objid), ', ' ORDER BY d.classid, d.objid) FROM pg_depend d
+     WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = pg_my_temp_schema()
 $$;
 
 -- Raises why a text cannot be a schema change.
@@ -55,12 +57,15 @@ DECLARE
     x        CONSTANT xid8 := pg_current_xact_id();
     encoding CONSTANT text := pg_client_encoding();
     captured CONSTANT bigint := (SELECT count(*) FROM psp.write_set w WHERE w.xid = x AND w.table_id <> @SCHEMA_HISTORY_ID@);
-    temporary CONSTANT bigint := psp.temporary_objects();
     row      psp.schema_history;
     decided  boolean := (SELECT i.decided FROM psp.commit_intent i WHERE i.xid = x);
 BEGIN
     IF pg_trigger_depth() > 1 THEN
         PERFORM psp.refuse_statement('cannot be called by a trigger', 'Call it in a statement of its own.');
+    ELSIF NOT has_function_privilege(NEW.role, 'psp.ddl(text)', 'EXECUTE') THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: permission denied for function psp.ddl';
+    ELSIF NEW.settings IS NULL OR EXISTS (SELECT FROM psp.names_of_settings() s(name) WHERE NEW.settings ->> s.name IS NULL) THEN
+        PERFORM psp.refuse_statement('needs all settings', 'Call psp.ddl.');
     END IF;
     LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;
     SELECT count(*) + 1 INTO row.statement_n FROM psp.write_set w WHERE w.xid = x AND w.table_id = @SCHEMA_HISTORY_ID@;
@@ -83,24 +88,42 @@ BEGIN
             MESSAGE = 'psp: another schema change has arrived meanwhile',
             HINT = 'Retry the transaction.';
     END IF;
-    IF psp.temporary_objects() <> temporary THEN
-        PERFORM psp.refuse_statement('cannot make or drop temporary objects', 'Run the statement without psp.ddl: it stays in this session.');
-    ELSIF captured <> (SELECT count(*) FROM psp.write_set w WHERE w.xid = x AND w.table_id <> @SCHEMA_HISTORY_ID@) THEN
+    IF captured <> (SELECT count(*) FROM psp.write_set w WHERE w.xid = x AND w.table_id <> @SCHEMA_HISTORY_ID@) THEN
         PERFORM psp.refuse_statement('cannot write rows of captured tables',
                                      'Write them in statements of their own, in the same transaction.');
     END IF;
     RETURN NULL;
 END $$;
 
+-- The default of `role` is what counts: who may write every table could give another one. Not SECURITY DEFINER, so current_user is the
+-- role that inserts. (Triggers run in the order of their names.)
+CREATE FUNCTION psp.check_statement_role() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.role IS DISTINCT FROM current_user THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: a statement runs as the role that gives it';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER psp_check_statement_role INSTEAD OF INSERT ON psp.new_statement
+    FOR EACH ROW EXECUTE FUNCTION psp.check_statement_role();
 CREATE TRIGGER psp_write_statement INSTEAD OF INSERT ON psp.new_statement
     FOR EACH ROW EXECUTE FUNCTION psp.write_statement();
 
 -- Runs a statement here and at every other semi-primary. It has the rights and the settings of its caller: no SET clause, and
 -- not SECURITY DEFINER.
 CREATE FUNCTION psp.ddl(statement text) RETURNS void
-LANGUAGE sql AS $$
-    INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings(), statement)
-$$;
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica' THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'feature_not_supported',
+            MESSAGE = 'psp: psp.ddl does nothing with session_replication_role = replica',
+            HINT = 'SET session_replication_role = origin.';
+    END IF;
+    INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings(), ddl.statement);
+END $$;
 
 -- A copy that begins again brings statements which have run here. Their rows are kept here until then.
 CREATE TABLE psp.statements_of_older_copy (LIKE psp.schema_history, PRIMARY KEY (change, statement_n));
@@ -155,11 +178,15 @@ END $$;
 CREATE TRIGGER psp_check_statement_writer BEFORE INSERT ON psp.schema_history
     FOR EACH ROW EXECUTE FUNCTION psp.check_statement_writer();
 
--- Whether statements may run as this role. A role that can forge rows of the stream could otherwise become a superuser.
+-- Whether statements may run as this role: it is no superuser, and no member of a role by which it could become one. A role that
+-- can forge rows of the stream could otherwise do that.
 CREATE FUNCTION psp.may_change_schema(name text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT NOT (r.rolsuper OR r.rolcreaterole OR r.rolreplication OR pg_has_role(r.oid, 'pg_execute_server_program', 'MEMBER')
-                OR pg_has_role(r.oid, 'pg_write_server_files', 'MEMBER') OR pg_has_role(r.oid, 'pg_read_server_files', 'MEMBER'))
+    SELECT NOT EXISTS (SELECT FROM pg_roles s
+                        WHERE pg_has_role(r.oid, s.oid, 'MEMBER')
+                          AND (s.rolsuper OR s.rolcreaterole OR s.rolreplication
+                               OR s.rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files',
+                                                'psp_functions', 'psp_semi_primary', 'psp_primary')))
       FROM pg_roles r WHERE r.rolname = name
 $$;
 
@@ -169,13 +196,16 @@ $$;
 CREATE FUNCTION psp.run_statement() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle FROM CURRENT SET intervalstyle FROM CURRENT
 SET timezone FROM CURRENT SET standard_conforming_strings = on SET check_function_bodies = on SET xmloption FROM CURRENT
-SET array_nulls = on SET default_toast_compression FROM CURRENT AS $$
+SET array_nulls = on SET default_toast_compression FROM CURRENT SET row_security FROM CURRENT SET transform_null_equals = off
+SET lc_monetary FROM CURRENT SET lc_numeric FROM CURRENT SET lc_time FROM CURRENT SET bytea_output FROM CURRENT
+SET extra_float_digits FROM CURRENT SET default_text_search_config FROM CURRENT AS $$
 DECLARE
     older   psp.statements_of_older_copy;
     runner  CONSTANT text := format('pg_temp.%I', 'psp_' || gen_random_uuid());
     call    CONSTANT text := format('SELECT %s($1)', runner);
     removal CONSTANT text := format('DROP FUNCTION %s(text)', runner);
     setting record;
+    temporary CONSTANT text := psp.temporary_objects();
 BEGIN
     DELETE FROM psp.statements_of_older_copy o WHERE (o.change, o.statement_n) = (NEW.change, NEW.statement_n) RETURNING o.* INTO older;
     IF FOUND THEN
@@ -192,13 +222,21 @@ BEGIN
             HINT = 'SET ROLE to the role that owns the schema. What only a superuser can do is done at each server.';
     END IF;
     EXECUTE format('CREATE FUNCTION %s(statement text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $f$BEGIN EXECUTE $1; END$f$', runner);
+    EXECUTE format('REVOKE ALL ON FUNCTION %s(text) FROM PUBLIC', runner);  -- the statement may call code of others
     EXECUTE format('ALTER FUNCTION %s(text) OWNER TO %I', runner, NEW.role);
-    FOR setting IN SELECT s.name, NEW.settings ->> s.name AS value FROM psp.names_of_settings() s(name) LOOP
+    -- pg_temp last: it would be first, with what others may have left in this session.
+    FOR setting IN
+        SELECT s.name, concat(NEW.settings ->> s.name, CASE s.name WHEN 'search_path' THEN ', pg_temp' END) AS value
+          FROM psp.names_of_settings() s(name)
+    LOOP
         PERFORM pg_catalog.set_config(setting.name, setting.value, true);
     END LOOP;
     EXECUTE call USING NEW.statement;
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     EXECUTE removal;
+    IF psp.temporary_objects() IS DISTINCT FROM temporary THEN
+        PERFORM psp.refuse_statement('cannot make or drop temporary objects', 'Run the statement without psp.ddl: it stays in this session.');
+    END IF;
     RETURN NULL;
 END $$;
 

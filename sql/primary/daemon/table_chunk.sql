@@ -1,9 +1,11 @@
 -- The next rows of the copy for a joining SP after the key ($1, $2): those that are as they were at snapshot $3, as
 -- many as have $4 bytes before the last one. Guards and deleted rows have no image. A row that was changed since is
 -- left out here and comes by the log; so the copy is a part of the state at the snapshot, whenever it is read.
+-- A statement of psp.schema_history comes alone: it runs in a transaction of its own, as some must (ALTER TYPE … ADD VALUE).
 SELECT table_id, key, image
 FROM (
-    SELECT *, sum(octet_length(image)) OVER (ORDER BY table_id, key) - octet_length(image) AS bytes_before
+    SELECT *, sum(octet_length(image)) OVER by_key - octet_length(image) AS bytes_before,
+           row_number() OVER by_key AS n, first_value(table_id) OVER by_key AS first_table
     FROM (
         SELECT table_id, key, image
         FROM psp.data
@@ -11,6 +13,7 @@ FROM (
         ORDER BY table_id, key
         LIMIT 8192
     ) AS next
+    WINDOW by_key AS (ORDER BY table_id, key)
 ) AS counted
-WHERE bytes_before < $4
+WHERE bytes_before < $4 AND (n = 1 OR first_table <> @SCHEMA_HISTORY_ID@)
 ORDER BY table_id, key

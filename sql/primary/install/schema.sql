@@ -11,7 +11,7 @@ CREATE TABLE psp.cluster (
     slots          integer NOT NULL DEFAULT @SLOTS@,  -- stride of every sequence = most SPs there can ever be
     state          text NOT NULL DEFAULT 'empty' CHECK (state IN ('empty', 'adopting', 'adopted')),
     schema_ddl     text,                           -- the application's schema as plain SQL, for SPs that join
-    catalog_version integer NOT NULL DEFAULT 1     -- of psp.tables; a schema change raises it
+    catalog_version integer NOT NULL DEFAULT 1     -- of psp.tables; 1 as long as psp.ddl changes no captured table
 );
 INSERT INTO psp.cluster DEFAULT VALUES;
 

@@ -1,8 +1,8 @@
 -- Schema changes of a running cluster are refused: they would reach one SP only. `psp schema adopt` creates these
 -- event triggers last (ddl_start.sql), `psp schema release` drops them first. After each command the guard looks
 -- at what the catalog says (guarded_state.sql), not at what the command is called: captured relations and strided
--- sequences are as they were, and there is no other permanent table or sequence. What does not touch them stays
--- local and is allowed.
+-- sequences are as they were, and there is no other permanent table or sequence. What does not touch them is
+-- allowed. It stays local, unless psp.ddl runs it; what the guard refuses, psp.ddl cannot do either.
 
 -- The relation that an object of pg_event_trigger_ddl_commands() is or belongs to; null: none.
 CREATE FUNCTION psp.relation_of(class oid, object oid) RETURNS oid

@@ -1,5 +1,5 @@
 -- A transaction's life, as the client, the local workers, the garbage collector and a daemon's start move it on.
--- All functions run with the rights of psp's owner; those for clients are granted in grants.sql.
+-- docs/security.md tells as which roles the functions run; those for clients are granted in grants.sql.
 
 -- A database that is registered nowhere works, too.
 INSERT INTO psp.watermarks VALUES (0);

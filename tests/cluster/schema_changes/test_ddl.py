@@ -41,6 +41,7 @@ def shared_pair() -> Iterator[LocalCluster]:
     with adopted_pair([SCHEMA]) as cluster:
         for sp in cluster.sps:
             execute(as_admin(sp), "CREATE ROLE other")
+            allow_ddl(sp)
         yield cluster
 
 
@@ -52,6 +53,13 @@ def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
     wait_streaming(shared_pair)
     result = verify.verify(shared_pair, WAIT_S)
     assert result.consistent, result.as_dict()
+
+
+def allow_ddl(sp: SpNode) -> None:
+    """What an administrator does for the role that changes the schema."""
+    role = sql.Identifier(execute(sp, "SELECT current_user")[0][0])
+    with connect(as_admin(sp)) as connection:
+        connection.execute(sql.SQL("GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {}").format(role))
 
 
 def ddl(sp: SpNode, *statements: str) -> None:
@@ -102,14 +110,31 @@ def test_statements_run_at_every_sp(pair: LocalCluster) -> None:
         assert execute(north, query) == execute(south, query), name
 
 
-def test_a_statement_and_rows_arrive_together(pair: LocalCluster) -> None:
-    north, south = pair.sps
-    with connect(north) as connection:
-        connection.execute("INSERT INTO item VALUES (1, 'one')")
-        connection.execute("SELECT psp.ddl('CREATE VIEW with_rows AS SELECT * FROM item')")
-        connection.execute("UPDATE item SET name = 'uno' WHERE id = 1")
-    wait_for_relation(south, "with_rows")
-    assert execute(south, "SELECT name FROM with_rows WHERE id = 1") == [("uno",)]
+@pytest.mark.parametrize("rows_first", [True, False])
+def test_a_statement_and_rows_are_not_in_one_transaction(pair: LocalCluster, rows_first: bool) -> None:
+    north = pair.sps[0]
+    steps: list[LiteralString] = [
+        "INSERT INTO item VALUES (1, 'one')",
+        "SELECT psp.ddl('CREATE VIEW with_rows AS SELECT 1')",
+    ]
+    with connect(north) as connection, raises("0A000"):
+        for step in steps if rows_first else reversed(steps):
+            connection.execute(step)
+        connection.commit()
+    assert not exists(north, "with_rows")
+
+
+def test_who_has_not_been_allowed_changes_no_schema(pair: LocalCluster) -> None:
+    with connect(as_admin(pair.sps[0])) as connection:
+        for statement in (
+            "SELECT psp.ddl('SELECT 1')",
+            "INSERT INTO psp.new_statement (settings, statement) "
+            "VALUES (psp.statement_settings(), 'SELECT 1')",
+        ):
+            connection.execute("SET ROLE other")
+            with raises("42501"):
+                connection.execute(statement.encode())
+            connection.rollback()
 
 
 def test_the_history_tells_who_changed_what(pair: LocalCluster) -> None:
@@ -189,6 +214,7 @@ def test_a_snapshot_that_lacks_a_change_is_refused(pair: LocalCluster) -> None:
 
 REFUSED: list[tuple[str, str, str]] = [
     ("temporary", "CREATE TEMP TABLE here (id int)", "0A000"),
+    ("temporary-type", "CREATE TYPE pg_temp.here AS ENUM ('a')", "0A000"),
     ("rows", "INSERT INTO item VALUES (7, 'seven')", "0A000"),
     ("captured", "ALTER TABLE item ADD COLUMN x int", "0A000"),
     ("psp", "DROP SCHEMA psp CASCADE", "42501"),
@@ -239,7 +265,9 @@ def test_nothing_runs_as_a_superuser(pair: LocalCluster) -> None:
         admin,
         "CREATE ROLE creator CREATEROLE; CREATE ROLE outside; GRANT pg_execute_server_program TO outside",
     )
-    for role in ("postgres_or_so", "creator", "outside"):
+    execute(admin, "CREATE ROLE member; GRANT creator TO member")
+    execute(admin, "GRANT EXECUTE ON FUNCTION psp.ddl(text) TO creator, outside, member")
+    for role in ("postgres_or_so", "creator", "outside", "member"):
         with connect(admin) as connection, raises("0A000"):
             if role != "postgres_or_so":
                 connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
@@ -256,6 +284,12 @@ def test_who_may_write_every_table_does_not_become_a_superuser(pair: LocalCluste
                 connection.execute(
                     "INSERT INTO psp.schema_history "
                     "VALUES (1000, 1, now(), 'a', %s, psp.statement_settings(), %s)",
+                    [victim, "CREATE SCHEMA stolen"],
+                )
+            with connect(admin) as connection, raises("42501"):
+                connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+                connection.execute(
+                    "INSERT INTO psp.new_statement VALUES (%s, psp.statement_settings(), %s)",
                     [victim, "CREATE SCHEMA stolen"],
                 )
 
@@ -362,16 +396,21 @@ def test_a_server_that_joins_has_the_schema_of_today() -> None:
             connection.execute(SCHEMA.encode())
         growth.adopt(cluster)
         a = cluster.sps[0]
+        allow_ddl(a)
         ddl(a, "CREATE VIEW first AS SELECT * FROM item", "CREATE VIEW second AS SELECT * FROM first")
         execute(a, "INSERT INTO item VALUES (1, 'one')")
         ddl(a, "CREATE OR REPLACE VIEW second AS SELECT * FROM first WHERE id > 0")
+        ddl(a, "CREATE TYPE mood AS ENUM ('sad')")
+        ddl(a, "ALTER TYPE mood ADD VALUE 'glad'")
+        ddl(a, "CREATE VIEW moods AS SELECT 'glad'::mood AS mood")
         growth.join(cluster, Zone("b"))
         b = cluster.sp("b")
+        allow_ddl(b)
         wait_for_row(b, "SELECT 1 FROM item WHERE id = 1")
         assert execute(b, "SELECT pg_get_viewdef('second'::regclass)") == execute(
             a, "SELECT pg_get_viewdef('second'::regclass)"
         )
-        assert changes(a) == changes(b) == 2
+        assert changes(a) == changes(b) == 5
         ddl(b, "DROP VIEW second")
         wait_for_row(a, "SELECT 1 WHERE to_regclass('second') IS NULL")
         wait_streaming(cluster)
