@@ -90,7 +90,7 @@ BEGIN
     END IF;
     IF captured <> (SELECT count(*) FROM psp.write_set w WHERE w.xid = x AND w.table_id <> @SCHEMA_HISTORY_ID@) THEN
         PERFORM psp.refuse_statement('cannot write rows of captured tables',
-                                     'Write them in statements of their own, in the same transaction.');
+                                     'Write them in a transaction of their own, after the schema change.');
     END IF;
     RETURN NULL;
 END $$;
