@@ -211,8 +211,8 @@ RunStatements ApplyCore::CopyStatements() const {
   RunStatements run;
   if (copy_->copy_begins) {
     for (const auto& [id, table] : catalog_->tables) run.statements.emplace_back(ClearTable{id});
+    run.statements.emplace_back(BeginCopy{});
   }
-  if (copy_->copy_begins) run.statements.emplace_back(BeginCopy{});
   AppendRows(changes_, &run.statements);
   if (copy_->copy_is_complete) {
     const GlobalT upto = copy_->closed_t;
