@@ -85,6 +85,15 @@ def new_pair(server: PgServer) -> Pair:
     return Pair(name, server)
 
 
+def adopted_pair(server: PgServer, *scripts: str) -> Pair:
+    """A fresh one, adopted as the SQL scripts have made it."""
+    pair = new_pair(server)
+    for script in scripts:
+        pair.run(script)
+    pair.adopt()
+    return pair
+
+
 def one(connection: psycopg.Connection[Any], query: str, *values: Any) -> Any:
     """The first value of a query's first row."""
     row = connection.execute(query.encode(), values or None).fetchone()

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import Pair, new_pair
+from tests.sql.databases import Pair, adopted_pair
 from tests.sql.refusals import refused
 from tests.sql.write_sets import Entry, Written, entries, written
 
@@ -41,10 +41,7 @@ INSERT INTO g VALUES (1, 'A', 11, 'c', '{}');
 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
-    pair = new_pair(server)
-    pair.run(SCHEMA)
-    pair.adopt()
-    return pair
+    return adopted_pair(server, SCHEMA)
 
 
 def captured(app: Pair, *statements: str) -> list[Written]:

@@ -17,7 +17,7 @@ from psp.schema.keys import quote
 from psp.servers.pgserver import PgServer
 from psycopg.types.json import Jsonb
 
-from tests.sql.databases import APPLICATION, Pair, new_pair, one
+from tests.sql.databases import APPLICATION, Pair, adopted_pair, new_pair, one
 from tests.sql.write_sets import Entry, Written, entries, written
 
 HOSTILE = "SET standard_conforming_strings = off; SET quote_all_identifiers = on"
@@ -38,10 +38,7 @@ INSERT INTO t VALUES (1, 1, 'a', 1);
 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
-    pair = new_pair(server)
-    pair.run(SCHEMA)
-    pair.adopt()
-    return pair
+    return adopted_pair(server, SCHEMA)
 
 
 @pytest.fixture
@@ -259,9 +256,7 @@ def test_it_is_what_adoption_makes(server: PgServer) -> None:
         "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD g int GENERATED ALWAYS AS (id + 1) STORED, "
         "ADD PRIMARY KEY (g)",
     ]  # fmt: skip
-    later, before = new_pair(server), new_pair(server)
-    later.run(SCHEMA)
-    later.adopt()
+    later, before = adopted_pair(server, SCHEMA), new_pair(server)
     with later.connect() as connection:
         connection.execute(HOSTILE.encode())
         for statement in changes:

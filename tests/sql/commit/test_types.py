@@ -18,7 +18,7 @@ from psp.schema.generate import TEXT_SETTINGS
 from psp.schema.keys import quote
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import Pair, new_pair
+from tests.sql.databases import Pair, adopted_pair
 from tests.sql.write_sets import entries, fields, written
 
 INTEGERS = {"smallint": 15, "integer": 31, "bigint": 63}
@@ -130,12 +130,9 @@ CREATE DOMAIN positive AS int CHECK (value > 0); CREATE DOMAIN pairs AS pair[]; 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
     """A table with a column of each type, and for each type of a key a table of its own."""
-    pair = new_pair(server)
     columns = ", ".join(f"{quote(name)} {name}" for name in TYPES)
     tables = "".join(f"CREATE TABLE {quote('key ' + name)} (k {name} PRIMARY KEY);" for name in KEYS)
-    pair.run(f"{SETUP} CREATE TABLE everything (id int PRIMARY KEY, {columns}); {tables}")
-    pair.adopt()
-    return pair
+    return adopted_pair(server, f"{SETUP} CREATE TABLE everything (id int PRIMARY KEY, {columns}); {tables}")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from psp.schema.generate import TEXT_SETTINGS
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import Pair, new_pair, one
+from tests.sql.databases import Pair, adopted_pair, new_pair, one
 from tests.sql.vectors import VECTORS, cases, script
 from tests.sql.views.converted import begun, convert_pair
 
@@ -23,10 +23,7 @@ DOUBTFUL = [pytest.param(case, id=case["name"]) for case in cases() if "doubts" 
 
 @pytest.fixture(scope="module")
 def native(server: PgServer) -> Pair:
-    pair = new_pair(server)
-    pair.run(script())
-    pair.adopt()
-    return pair
+    return adopted_pair(server, script())
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import Pair, new_pair
+from tests.sql.databases import Pair, adopted_pair
 from tests.sql.guard.guarded import GUARDED
 
 
 @pytest.fixture(scope="package")
 def app(server: PgServer) -> Pair:
     """One database for all tests here: each rolls back, or leaves it as it was."""
-    pair = new_pair(server)
-    pair.run(GUARDED)
-    pair.adopt()
-    return pair
+    return adopted_pair(server, GUARDED)

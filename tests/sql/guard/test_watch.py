@@ -11,7 +11,7 @@ from psp.servers.pgserver import PgServer
 from psp.sql_files import read_sql
 from psycopg.sql import SQL, Identifier
 
-from tests.sql.databases import Pair, new_pair, one
+from tests.sql.databases import Pair, adopted_pair, one
 from tests.sql.guard.guarded import run_all
 from tests.sql.refusals import explained, refused
 
@@ -25,10 +25,7 @@ CREATE TABLE big (id int PRIMARY KEY DEFAULT 1); CREATE SEQUENCE big_id_seq OWNE
 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
-    pair = new_pair(server)
-    pair.run(SCHEMA)
-    pair.adopt()
-    return pair
+    return adopted_pair(server, SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +128,7 @@ def test_after_an_upgrade_of_postgresql(app: Pair) -> None:
 
 def test_an_upgrade_that_forgets_checks_of_deferrable_constraints(server: PgServer) -> None:
     """pg_upgrade makes them as PostgreSQL does; other servers' rows would not wait for them."""
-    pair = new_pair(server)
-    pair.run("CREATE TABLE t (id int PRIMARY KEY, v int UNIQUE DEFERRABLE)")
-    pair.adopt()
+    pair = adopted_pair(server, "CREATE TABLE t (id int PRIMARY KEY, v int UNIQUE DEFERRABLE)")
     with pair.connect() as connection:
         enabled = "SELECT tgenabled::text FROM pg_trigger WHERE tgfoid = 'unique_key_recheck'::regproc"
         assert one(connection, enabled) == "A"
@@ -190,9 +185,9 @@ def test_an_application_cannot_claim(app: Pair) -> None:
 
 def test_extensions_tables_are_left_out(server: PgServer) -> None:
     """A table that an extension had at adoption stays local; in its place no other may come."""
-    pair = new_pair(server)
-    pair.run("CREATE EXTENSION hstore; CREATE TABLE its (a int); ALTER EXTENSION hstore ADD TABLE its")
-    pair.adopt()
+    pair = adopted_pair(
+        server, "CREATE EXTENSION hstore; CREATE TABLE its (a int); ALTER EXTENSION hstore ADD TABLE its"
+    )
     with pair.connect() as connection:
         run_all(connection, "ALTER TABLE its ADD b int;\nCREATE VIEW public.v AS SELECT 1")
         assert problems(connection) == []

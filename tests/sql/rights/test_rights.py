@@ -11,7 +11,7 @@ from psp.servers.pgserver import PgServer
 from psycopg import errors
 from psycopg.rows import dict_row
 
-from tests.sql.databases import APPLICATION, Pair, new_pair
+from tests.sql.databases import APPLICATION, Pair, adopted_pair
 from tests.sql.refusals import not_allowed, refused
 from tests.sql.write_sets import Written, written
 
@@ -37,10 +37,7 @@ ASKABLE = ["names_of_settings", "outcome", "snapshot", "statement_settings", "tr
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
     """One database for all tests here: each rolls back."""
-    pair = new_pair(server)
-    pair.run(SCHEMA)
-    pair.adopt()
-    return pair
+    return adopted_pair(server, SCHEMA)
 
 
 def test_executable_functions(app: Pair) -> None:
@@ -210,11 +207,7 @@ CREATE TABLE evil.write_set (xid xid8, table_id int, op "char", depth smallint, 
 
 @pytest.fixture(scope="module")
 def app_with_impostors(server: PgServer) -> Pair:
-    pair = new_pair(server)
-    pair.run(IMPOSTORS)
-    pair.run(SCHEMA)
-    pair.adopt()
-    return pair
+    return adopted_pair(server, IMPOSTORS, SCHEMA)
 
 
 @pytest.mark.parametrize("path", ["evil, pg_catalog, public", "evil, public", "pg_temp, evil, pg_catalog"])

@@ -12,7 +12,7 @@ from psp.schema.release import release
 from psp.servers.pgserver import PgServer
 from psycopg import errors
 
-from tests.sql.databases import APPLICATION, Pair, new_pair
+from tests.sql.databases import APPLICATION, Pair, adopted_pair, new_pair
 from tests.sql.refusals import not_allowed, refused
 from tests.sql.write_sets import written
 
@@ -347,10 +347,7 @@ def test_hash_functions_and_collations_of_keys_need_no_right_of_the_public(pair:
 
 
 def test_release_drops_psps_roles_with_the_last_database(server: PgServer) -> None:
-    pairs = [new_pair(server), new_pair(server)]
-    for pair in pairs:
-        pair.run("CREATE TABLE t (id int PRIMARY KEY)")
-        pair.adopt()
+    pairs = [adopted_pair(server, "CREATE TABLE t (id int PRIMARY KEY)") for _ in range(2)]
 
     def users(pair: Pair) -> list[tuple[str]]:
         with pair.connect() as connection:
