@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from psp.cluster import growth, verify
+from psp.cluster import growth
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.schema.model import Mode
 from psp.servers import processes
@@ -20,7 +20,7 @@ from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
 
 from tests.cluster.sites import Sites, cluster_for
-from tests.cluster.support import SCHEMA, WAIT_S, MakeCluster, adopted_pair, wait_streaming
+from tests.cluster.support import SCHEMA, WAIT_S, MakeCluster, adopted_pair, settle
 from tests.cluster.wire import commits
 
 SHARED_ZONES = (Zone("sp1"), Zone("sp2"), Zone("sp3"))
@@ -52,10 +52,7 @@ def shared_cluster() -> Iterator[LocalCluster]:
 def cluster(shared_cluster: LocalCluster) -> Iterator[LocalCluster]:
     """Three SPs, everything running; afterwards they must be equal."""
     yield shared_cluster
-    shared_cluster.resume()
-    wait_streaming(shared_cluster)
-    result = verify.verify(shared_cluster, WAIT_S)
-    assert result.consistent, result.as_dict()
+    settle(shared_cluster)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 
 import psycopg
 from psp import paths
-from psp.cluster import daemons, growth
+from psp.cluster import daemons, growth, verify
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
 from psp.servers import processes
 from psp.servers.processes import ProcessName
@@ -101,6 +101,14 @@ def wait_streaming(cluster: LocalCluster) -> None:
     """Waits until every SP streams."""
     for sp in cluster.sps:
         wait_until(f"{sp.name} to stream", partial(is_streaming, cluster, sp.name), WAIT_S)
+
+
+def settle(cluster: LocalCluster) -> None:
+    """Brings back all that was stopped; asserts that the SPs hold the same rows as the primary."""
+    cluster.resume()
+    wait_streaming(cluster)
+    result = verify.verify(cluster, WAIT_S)
+    assert result.consistent, result.as_dict()
 
 
 def start_second(

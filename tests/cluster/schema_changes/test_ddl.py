@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 from tests.cluster.support import (
     SERIALIZATION_FAILURE,
-    WAIT_S,
     adopted_pair,
     as_admin,
     connect,
     execute,
     paused,
     raises,
+    settle,
     wait_for_row,
     wait_streaming,
 )
@@ -49,10 +49,7 @@ def shared_pair() -> Iterator[LocalCluster]:
 def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
     """Two SPs, which hold the same rows, the history of schema changes among them, after the test."""
     yield shared_pair
-    shared_pair.resume()
-    wait_streaming(shared_pair)
-    result = verify.verify(shared_pair, WAIT_S)
-    assert result.consistent, result.as_dict()
+    settle(shared_pair)
 
 
 def allow_ddl(sp: SpNode) -> None:
@@ -413,5 +410,4 @@ def test_a_server_that_joins_has_the_schema_of_today() -> None:
         assert changes(a) == changes(b) == 5
         ddl(b, "DROP VIEW second")
         wait_for_row(a, "SELECT 1 WHERE to_regclass('second') IS NULL")
-        wait_streaming(cluster)
-        assert verify.verify(cluster, WAIT_S).consistent
+        settle(cluster)
