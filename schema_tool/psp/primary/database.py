@@ -26,7 +26,6 @@ class Cluster:
     state: str  # empty, adopting, adopted
     mode: Mode
     schema_ddl: str | None
-    catalog_version: int
 
 
 def schema_version() -> int:
@@ -97,7 +96,7 @@ def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> 
                 "another psp command is changing the cluster", "try again when it is done"
             ) from error
     found = connection.execute(
-        "SELECT cluster_id::text, slots, state, mode, schema_ddl, catalog_version FROM psp.cluster"
+        "SELECT cluster_id::text, slots, state, mode, schema_ddl FROM psp.cluster"
     ).fetchone()
     assert found is not None
     return Cluster(*found)
@@ -147,8 +146,8 @@ def begin_again(connection: psycopg.Connection[Any]) -> str:
 def wipe(connection: psycopg.Connection[Any]) -> None:
     """Forgets an adoption: one that was not finished, or one that has no semi-primary any more."""
     connection.execute(
-        "TRUNCATE psp.semi_primaries, psp.tables, psp.sequences, psp.data, psp.tx_log, psp.replication_log, "
-        "psp.decided RESTART IDENTITY"
+        "TRUNCATE psp.semi_primaries, psp.tables, psp.table_versions, psp.catalog_versions, psp.sequences, psp.data, "
+        "psp.tx_log, psp.replication_log, psp.decided RESTART IDENTITY"
     )
     connection.execute("UPDATE psp.log_start SET truncated_t = 0, settled_t = 0, collected_t = 0")
 

@@ -27,7 +27,6 @@ class Identity:
     slots: int
     joining: bool
     mode: str = "native"
-    catalog_version: int = 1
 
     @property
     def watermark(self) -> int:
@@ -43,11 +42,11 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
     """Who the semi-primary is, where its stream begins, and the sequences' strides."""
     connection.execute(
         "INSERT INTO psp.identity "
-        "(cluster_id, sp_id, name, mode, token, hook_conninfo, catalog_version, joining) "
+        "(cluster_id, sp_id, name, mode, token, hook_conninfo, slots, joining) "
         "VALUES (%s, %s, %s, %s, %s, '', %s, %s)",
         (
             identity.cluster_id, identity.sp_id, identity.name, identity.mode, secrets.token_hex(16),
-            identity.catalog_version, identity.joining,
+            identity.slots, identity.joining,
         ),
     )  # fmt: skip
     connection.execute("DELETE FROM psp.watermarks")

@@ -42,10 +42,7 @@ def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> in
         database = read_database(connection)
         begin(connection, cluster.mode)
         tables = _define_as_at_primary(connection, primary_connection, database)
-        identity = Identity(
-            cluster.cluster_id, sp_id, name, cluster.slots,
-            joining=True, mode=cluster.mode, catalog_version=cluster.catalog_version,
-        )  # fmt: skip
+        identity = Identity(cluster.cluster_id, sp_id, name, cluster.slots, joining=True, mode=cluster.mode)
         install(connection, cluster.mode, identity, tables, primary.read_strides(primary_connection))
         primary_connection.commit()
         try:

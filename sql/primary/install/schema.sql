@@ -11,7 +11,7 @@ CREATE TABLE psp.cluster (
     slots          integer NOT NULL DEFAULT @SLOTS@,  -- stride of every sequence = most SPs there can ever be
     state          text NOT NULL DEFAULT 'empty' CHECK (state IN ('empty', 'adopting', 'adopted')),
     schema_ddl     text,                           -- the application's schema as plain SQL, for SPs that join
-    catalog_version integer NOT NULL DEFAULT 1     -- of psp.tables; 1 as long as psp.ddl changes no captured table
+    catalog_version integer NOT NULL DEFAULT 1     -- 1 as adopted; each schema change makes the next one
 );
 INSERT INTO psp.cluster DEFAULT VALUES;
 
@@ -40,7 +40,8 @@ CREATE TABLE psp.semi_primaries (
 );
 CREATE UNIQUE INDEX semi_primaries_name ON psp.semi_primaries (name) WHERE released_at IS NULL;
 
--- The catalog of captured tables, the same at every SP: writeset/FORMAT.md describes the columns.
+-- The captured tables as they were adopted, with schema_ddl what an SP that joins begins with; then it runs the schema changes.
+-- writeset/FORMAT.md describes the columns.
 CREATE TABLE psp.tables (
     table_id    integer PRIMARY KEY,
     schema_name text NOT NULL,
@@ -49,6 +50,19 @@ CREATE TABLE psp.tables (
     key_columns jsonb NOT NULL,
     guards      jsonb NOT NULL DEFAULT '[]',
     UNIQUE (schema_name, table_name)
+);
+
+-- The numbers of tables and guards that schema changes have changed, given or dropped. All others are as adopted.
+CREATE TABLE psp.table_versions (
+    table_id   integer PRIMARY KEY,                -- of a table or a guard
+    changed_in integer NOT NULL,                   -- the catalog version that its last change has made
+    dropped    boolean NOT NULL
+);
+
+-- From which number on each catalog version holds; the first one from the beginning.
+CREATE TABLE psp.catalog_versions (
+    version  integer PRIMARY KEY,
+    global_t bigint NOT NULL UNIQUE
 );
 
 -- Where each sequence stood at adoption; SP s draws base + increment * (s + slots * n).

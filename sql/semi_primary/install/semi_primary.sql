@@ -10,7 +10,8 @@ CREATE TABLE psp.identity (
     token           text NOT NULL,      -- what requests of the commit hook and their answers are proved with; never sent
     hook_conninfo   text NOT NULL,      -- native: where the daemon's commit hook server listens (libpq conninfo)
     client_endpoint text,               -- views: where the daemon takes clients' requests (ZeroMQ); null: not known yet
-    catalog_version integer NOT NULL DEFAULT 1,  -- of psp.tables, in the cluster; 1 as long as psp.ddl changes no captured table
+    slots           integer NOT NULL,   -- most semi-primaries that the cluster can have: sequences have this stride
+    catalog_version integer NOT NULL DEFAULT 1,  -- of psp.tables, in the cluster: 1 as adopted, each schema change makes the next one
     joining         boolean NOT NULL DEFAULT false  -- true until the copy from the primary is complete
 );
 
