@@ -18,6 +18,15 @@ add_library(psp::pq ALIAS PkgConfig::psp_pq)
 add_library(psp::zmq ALIAS PkgConfig::psp_zmq)
 add_library(psp::yaml_cpp ALIAS PkgConfig::psp_yaml_cpp)
 
+# PostgreSQL's parser as a library. Its results' messages are protobuf-c's; it contains what reads them.
+find_path(PSP_PG_QUERY_INCLUDE pg_query/pg_query.pb-c.h REQUIRED)
+find_path(PSP_PROTOBUF_C_INCLUDE protobuf-c/protobuf-c.h REQUIRED)
+find_library(PSP_PG_QUERY_LIBRARY pg_query REQUIRED)
+add_library(psp_pg_query INTERFACE)
+target_include_directories(psp_pg_query SYSTEM INTERFACE ${PSP_PG_QUERY_INCLUDE} ${PSP_PROTOBUF_C_INCLUDE})
+target_link_libraries(psp_pg_query INTERFACE ${PSP_PG_QUERY_LIBRARY})
+add_library(psp::pg_query ALIAS psp_pg_query)
+
 # Header-only: asio without Boost, and moodycamel's queue.
 find_path(PSP_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(psp_asio INTERFACE)

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <pqxx/pqxx>
 
+#include "common/hex.h"
+#include "semi_primary/hook_server/message_statements.h"
 #include "semi_primary/hook_server/proof.h"
 
 namespace psp::sp {
@@ -69,6 +71,24 @@ TEST_F(HookServerTest, LibpqCommits) {
   EXPECT_EQ(Ask(connection, "ping"), "ok");
   pqxx::nontransaction(connection).exec0(Commit());
   EXPECT_EQ(Ask(connection, Outcome()), "committed");
+}
+
+TEST_F(HookServerTest, LibpqAsksForTheStatementsOfAMessage) {
+  options_.write_set_bytes_max = 4 << 20;
+  Start();
+  pqxx::connection connection(Conninfo());
+  const auto ask = [&](const std::string& message) {
+    const std::string proof = Proof("secret", "statements " + Sha256(message));
+    return Ask(connection, "statements " + proof + " " + EncodeHex(message));
+  };
+  EXPECT_TRUE(ask("SELECT 1; DROP TABLE t").ends_with(" other 0 8\nddl 10 12"));
+  try {
+    ask(std::string(kMessageBytesMax + 1, ' '));
+    FAIL();
+  } catch (const pqxx::sql_error& error) {
+    EXPECT_EQ(error.sqlstate(), "54000");
+  }
+  EXPECT_EQ(Ask(connection, "ping"), "ok");
 }
 
 TEST_F(HookServerTest, ErrorsReachLibpq) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/pg_binary.h"
+#include "semi_primary/hook_server/message_statements.h"
 #include "semi_primary/hook_server/proof.h"
 #include "semi_primary/hook_server/wire.h"
 
@@ -157,6 +158,7 @@ void HookProtocol::Query(std::string_view body) {
   if (const auto* rows = std::get_if<RowsRequest>(&*request)) return Rows(*rows);
   doubtful_.reset();
   if (auto* commit = std::get_if<CommitRequest>(&*request)) return Commit(std::move(*commit));
+  if (const auto* statements = std::get_if<StatementsRequest>(&*request)) return Statements(*statements);
   if (std::holds_alternative<HookOutcomeRequest>(*request)) return Wait(std::move(*request));
   if (std::holds_alternative<PingRequest>(*request)) {
     wire::AppendOneText(&output_, "ping", "ok");
@@ -199,6 +201,18 @@ void HookProtocol::Rows(const RowsRequest& request) {
     return Ready();
   }
   Wait(std::move(*commit));
+}
+
+void HookProtocol::Statements(const StatementsRequest& request) {
+  const auto statements = StatementsOf(request.message);
+  if (statements) {
+    const std::string lines = DescribeStatements(*statements);
+    const std::string proof = Proof(options_.token, "statements " + lines + " " + Sha256(request.message));
+    wire::AppendOneText(&output_, "statements", proof + " " + lines);
+  } else {
+    wire::AppendError(&output_, "ERROR", statements.error());
+  }
+  Ready();
 }
 
 void HookProtocol::BeginDiscard(std::size_t message_bytes) {

@@ -54,6 +54,10 @@ class HookProtocolTest : public ::testing::Test {
     const std::string request = std::string("outcome ") + kTx;
     return Message('Q', request + " " + Proof("secret", request));
   }
+  static std::string Statements(const std::string& message) {
+    return Message(
+        'Q', "statements " + Proof("secret", "statements " + Sha256(message)) + " " + EncodeHex(message));
+  }
   // The captures of a transaction that captured key `a` of table 7 as often as `times` says.
   static std::string Chunks(int times) {
     std::string id;
@@ -174,6 +178,22 @@ TEST_F(HookProtocolTest, AnotherRequestDropsTheOneInDoubt) {
   Send(Message('Q', "ping"));
   EXPECT_THAT(Send(Rows("")), HasSubstr("08P01"));
   EXPECT_FALSE(protocol_.TakeRequest().has_value());
+}
+
+TEST_F(HookProtocolTest, StatementsAreAnsweredWithAProofOfMessageAndAnswer) {
+  LogIn();
+  const std::string message = "BEGIN; CREATE TABLE t (i int)";
+  const std::string lines = "transaction 0 5\nddl 7 22";
+  const std::string answer = Send(Statements(message));
+  EXPECT_EQ(Types(answer), "TDCZ");
+  EXPECT_THAT(answer,
+              HasSubstr(Proof("secret", "statements " + lines + " " + Sha256(message)) + " " + lines));
+}
+
+TEST_F(HookProtocolTest, AMessageThatCannotBeSplitGetsAnErrorAndTheConnectionGoesOn) {
+  LogIn();
+  EXPECT_THAT(Send(Statements("SELECT 'x")), HasSubstr("C42601"));
+  EXPECT_EQ(Types(Send(Message('Q', "ping"))), "TDCZ");
 }
 
 TEST_F(HookProtocolTest, ReplyWithoutARequestIsIgnored) {

@@ -123,6 +123,14 @@ Result<HookRequest, UserError> ParseRows(std::string_view rest, std::string_view
   return HookRequest(RowsRequest{*tx_id, std::move(found->bytes)});
 }
 
+Result<HookRequest, UserError> ParseStatements(std::string_view rest, std::string_view token,
+                                               std::size_t write_set_bytes_max) {
+  auto message = TakeProvenBytes(rest, token, "statements ", write_set_bytes_max);
+  if (!message) return message.error();
+  if (message->bytes.find('\0') != std::string::npos) return Malformed("a message with a zero byte");
+  return HookRequest(StatementsRequest{std::move(message->bytes)});
+}
+
 Result<HookRequest, UserError> ParseOutcome(std::string_view rest, std::string_view token) {
   const std::string_view id = TakeWord(&rest);
   const auto tx_id = TxId::FromText(id);
@@ -151,6 +159,7 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
   if (IsSet(name)) return HookRequest(SetRequest{});
   if (name == "commit") return ParseCommit(line, token, write_set_bytes_max);
   if (name == "rows") return ParseRows(line, token, write_set_bytes_max);
+  if (name == "statements") return ParseStatements(line, token, write_set_bytes_max);
   if (name == "outcome") return ParseOutcome(line, token);
   if (name == "ping" && line.empty()) return HookRequest(PingRequest{});
   if (name == "doubts") {
@@ -158,7 +167,7 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
     return tx_id ? Result<HookRequest, UserError>(DoubtsRequest{*tx_id}) : Malformed("the tx id is no uuid");
   }
   return UserError{"0A000", "this is the psp commit hook's server, not a database",
-                   "It knows the requests commit, doubts, rows, outcome and ping.", ""};
+                   "It knows the requests commit, doubts, rows, statements, outcome and ping.", ""};
 }
 
 }  // namespace psp::sp

@@ -4,11 +4,12 @@
 //                                             SEEN: comma list of global_t, or -
 //   doubts TX_ID                              what the commit request of just now leaves in doubt
 //   rows TX_ID PROOF HEX                      the rows that settle the doubts; now it is submitted
+//   statements PROOF HEX                      the statements of a client's message
 //   outcome TX_ID PROOF
 //   ping
 //
 // PROOF (proof.h) is of `TX_ID CATALOG_VERSION WATERMARK SEEN` and the hash of HEX's bytes; of `rows TX_ID ` and that hash;
-// of `outcome TX_ID`.
+// of `statements ` and that hash; of `outcome TX_ID`.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,10 @@ struct RowsRequest {
   std::string found;  // as SettleDoubts takes it
 };
 
+struct StatementsRequest {
+  std::string message;
+};
+
 struct HookOutcomeRequest {
   TxId tx_id;
 };
@@ -52,8 +57,8 @@ struct SetRequest {};  // SET …, which libpq sends by itself; answered, withou
 
 struct EmptyRequest {};
 
-using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, HookOutcomeRequest, PingRequest,
-                                 SetRequest, EmptyRequest>;
+using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, StatementsRequest,
+                                 HookOutcomeRequest, PingRequest, SetRequest, EmptyRequest>;
 
 // Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 0A000 no such request. Bad input never throws.
 Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_view token,

@@ -67,6 +67,20 @@ TEST(ParseRequestTest, Rows) {
   EXPECT_EQ(Sqlstate(Proven("rows", "nonsense", "found")), "08P01");
 }
 
+std::string Statements(const std::string& message) {
+  return "statements " + Proof("secret", "statements " + Sha256(message)) + " " + EncodeHex(message);
+}
+
+TEST(ParseRequestTest, Statements) {
+  const auto request = ParseRequest(Statements("SELECT 'ä'"), "secret", 1000);
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_EQ(std::get<StatementsRequest>(*request).message, "SELECT 'ä'");
+  EXPECT_EQ(Sqlstate(Statements("")), "ok");
+  EXPECT_EQ(Sqlstate(Statements(std::string("SELECT\0 1", 9))), "08P01");
+  EXPECT_EQ(Sqlstate(Statements("SELECT 1") + "00"), "28P01");
+  EXPECT_EQ(Sqlstate("statements"), "28P01");
+}
+
 TEST(ParseRequestTest, OtherRequests) {
   EXPECT_EQ(Sqlstate(std::string("outcome ") + kTx + " " + Proof("secret", std::string("outcome ") + kTx)),
             "ok");

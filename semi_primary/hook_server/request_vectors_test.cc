@@ -15,7 +15,7 @@ using vectors::Vectors;
 
 TEST(RequestVectorsTest, AreParsed) {
   const YAML::Node requests = Vectors()["requests"];
-  ASSERT_EQ(requests["lines"].size(), 4U);
+  ASSERT_EQ(requests["lines"].size(), 5U);
   const auto parsed = [&](std::size_t i) {
     auto request = ParseRequest(Text(requests["lines"][i]["line"]), Text(requests["token"]), 1000);
     EXPECT_TRUE(request.ok()) << request.error().message;
@@ -30,6 +30,7 @@ TEST(RequestVectorsTest, AreParsed) {
   EXPECT_TRUE(std::get<CommitRequest>(parsed(1)).seen.empty());
   EXPECT_EQ(std::get<RowsRequest>(parsed(2)).found, Bytes(requests["lines"][2]["bytes"]));
   EXPECT_EQ(std::get<HookOutcomeRequest>(parsed(3)).tx_id, commit.tx_id);
+  EXPECT_EQ(std::get<StatementsRequest>(parsed(4)).message, "SELECT 1; DROP TABLE t");
 }
 
 }  // namespace

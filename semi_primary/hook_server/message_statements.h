@@ -1,0 +1,45 @@
+// The statements of a message that a client has sent: where each one stands, and what kind it is. PostgreSQL's event
+// triggers do not tell the text of a statement, and current_query() is the whole message.
+//
+// libpg_query (PostgreSQL's own parser) finds the statements. Its tree of a statement is not used: writing the tree down
+// recurses, and a long expression would end the process. Its parser and its scanner do not recurse.
+//
+// It reads a message with standard_conforming_strings = on. It keeps memory for each thread that calls it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+#include "common/user_error.h"
+
+namespace psp::sp {
+
+enum class StatementKind {
+  kDdl,          // PostgreSQL fires the event trigger ddl_command_end after it, once
+  kTransaction,  // BEGIN, COMMIT, SAVEPOINT and the like
+  kRollback,  // ROLLBACK, also TO a savepoint, and PREPARE TRANSACTION: the session loses what it has written
+  kOther,
+};
+
+// One statement, without semicolon, and without white space and comments at its ends.
+struct MessageStatement {
+  StatementKind kind = StatementKind::kOther;
+  std::size_t begin = 0;  // bytes of the message
+  std::size_t bytes = 0;
+
+  bool operator==(const MessageStatement&) const = default;
+};
+
+// Parsing a message takes up to a hundred times its memory, and about a second in the worst case.
+inline constexpr std::size_t kMessageBytesMax = 1 << 20;
+
+// `message` is UTF-8. Errors: 42601 it cannot be parsed, 54000 longer than kMessageBytesMax.
+Result<std::vector<MessageStatement>, UserError> StatementsOf(std::string_view message);
+
+// A line for each, of its kind's name, `begin` and `bytes`: "ddl 0 24".
+std::string DescribeStatements(const std::vector<MessageStatement>& statements);
+
+}  // namespace psp::sp

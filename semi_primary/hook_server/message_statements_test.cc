@@ -1,0 +1,90 @@
+#include "semi_primary/hook_server/message_statements.h"
+
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <string>
+
+namespace psp::sp {
+namespace {
+
+// The statements' texts; the error's SQLSTATE.
+std::vector<std::string> TextsOf(const std::string& message) {
+  const auto statements = StatementsOf(message);
+  if (!statements) return {statements.error().sqlstate};
+  std::vector<std::string> texts;
+  for (const MessageStatement& statement : *statements) {
+    texts.push_back(message.substr(statement.begin, statement.bytes));
+  }
+  return texts;
+}
+
+std::string Repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(MessageStatementsTest, EachWithoutWhatIsAroundIt) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(TextsOf(" CREATE TABLE t (i int) "), Texts{"CREATE TABLE t (i int)"});
+  EXPECT_EQ(TextsOf("SELECT 1;SELECT 2"), (Texts{"SELECT 1", "SELECT 2"}));
+  EXPECT_EQ(
+      TextsOf("-- one; two\n SELECT 1 /* three; /* four */ */ ; -- five\n;;\n\tSELECT /* six */ 2 -- seven"),
+      (Texts{"SELECT 1", "SELECT /* six */ 2"}));
+  EXPECT_EQ(TextsOf("SELECT ';--';SELECT $a$;$$;$a$;SELECT \"/*;\"; SELECT E'\\';'"),
+            (Texts{"SELECT ';--'", "SELECT $a$;$$;$a$", "SELECT \"/*;\"", "SELECT E'\\';'"}));
+  EXPECT_EQ(TextsOf("CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2);SELECT 3"),
+            (Texts{"CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2)", "SELECT 3"}));
+  EXPECT_EQ(TextsOf("CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; END; SELECT 3"),
+            (Texts{"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; END", "SELECT 3"}));
+  EXPECT_EQ(TextsOf("SELECT 'ä€😀'; COMMENT ON TABLE ö IS 'ß' -- ü"),
+            (Texts{"SELECT 'ä€😀'", "COMMENT ON TABLE ö IS 'ß'"}));
+  EXPECT_EQ(TextsOf(""), Texts{});
+  EXPECT_EQ(TextsOf(" ; -- nothing\n;"), Texts{});
+}
+
+TEST(MessageStatementsTest, KindsAreThoseOfPostgres) {
+  // tests/sql/guard/test_statement_kinds.py compares them with a server.
+  const YAML::Node kinds = YAML::LoadFile(PSP_STATEMENT_KINDS_FILE);  // JSON is YAML
+  for (const char* list : {"run", "not_run"}) {
+    for (const YAML::Node& sample : kinds[list]) {
+      const auto statement = sample["statement"].as<std::string>();
+      const auto found = StatementsOf("/* a */ " + statement + " ;");
+      ASSERT_TRUE(found.ok()) << statement << ": " << found.error().message;
+      ASSERT_EQ(found->size(), 1U) << statement;
+      EXPECT_EQ(DescribeStatements(*found),
+                sample["kind"].as<std::string>() + " 8 " + std::to_string(statement.size()));
+    }
+  }
+}
+
+TEST(MessageStatementsTest, WhatCannotBeParsed) {
+  for (const char* message :
+       {"SELECT 'x", "CREATE", "SELECT 1; FOO", "/*", "SELECT 1)", "CREATE TABLE t (\xff\xfe 'x)"}) {
+    EXPECT_EQ(TextsOf(message), std::vector<std::string>{"42601"}) << message;
+  }
+  EXPECT_EQ(StatementsOf("SELECT 1; FOO").error().message,
+            "psp: the message cannot be split into statements: syntax error at or near \"FOO\"");
+}
+
+TEST(MessageStatementsTest, LongMessages) {
+  const std::string comment = "/*" + std::string(kMessageBytesMax - 12, 'x') + "*/";
+  EXPECT_EQ(TextsOf(comment + "SELECT 1"), std::vector<std::string>{"SELECT 1"});
+  EXPECT_EQ(TextsOf(comment + "SELECT 1;"), std::vector<std::string>{"54000"});
+  EXPECT_EQ(TextsOf(Repeated("END;", 10000)).size(), 10000U);
+  // What nests deeply must not end the process.
+  EXPECT_EQ(TextsOf("SELECT 1" + Repeated("+1", 300000)).size(), 1U);
+  EXPECT_EQ(TextsOf("SELECT 1" + Repeated(" UNION SELECT 1", 60000)).size(), 1U);
+  EXPECT_EQ(TextsOf("SELECT " + Repeated("(", 300000)), std::vector<std::string>{"42601"});
+  EXPECT_EQ(TextsOf("SELECT " + Repeated("NOT ", 200000) + "true"), std::vector<std::string>{"42601"});
+}
+
+TEST(MessageStatementsTest, Lines) {
+  const auto statements = StatementsOf("BEGIN; CREATE TABLE t (i int); ROLLBACK; SELECT 1");
+  ASSERT_TRUE(statements.ok());
+  EXPECT_EQ(DescribeStatements(*statements), "transaction 0 5\nddl 7 22\nrollback 31 8\nother 41 8");
+}
+
+}  // namespace
+}  // namespace psp::sp
