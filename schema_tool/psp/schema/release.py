@@ -102,10 +102,13 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
     if converted:
         plain_tables(connection, force)
         database = read_database(connection)
+    else:
+        connection.execute(
+            "SELECT psp.enable_unique_checks(ARRAY(SELECT relation FROM psp.captured_relations), '')"
+        )
     for sequence in database.sequences:
         _unstride(connection, database, sequence)
     forget_part(connection)
-    connection.execute(read_sql("semi_primary/command/unique_checks_plain.sql"))
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
     connection.execute(read_sql("semi_primary/command/drop_roles.sql"))
     if drop_keys:

@@ -19,8 +19,7 @@ SELECT t.table_id, f.name::name AS name, p.function
 -- PostgreSQL checks a deferrable unique constraint by a trigger of its own, at the end of the statement or at COMMIT. The check
 -- waits for other transactions that have taken the same value and are not committed yet. ALWAYS: the apply worker, which
 -- is in the replica role, must wait for them, too. Otherwise a local transaction could pass its own check before the other
--- server's row arrives, and tell the primary afterwards that it has seen that row. Release takes it back
--- (unique_checks_plain.sql).
+-- server's row arrives, and tell the primary afterwards that it has seen that row. Release takes it back.
 CREATE FUNCTION psp.enable_unique_checks(relations oid[], how text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
