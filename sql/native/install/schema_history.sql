@@ -49,16 +49,14 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'psp: psp.ddl ' || what, HINT = hint;
 END $$;
 
--- A statement that psp.ddl hands over: gives it its number, captures it and lets it run. The lock lets one schema change after the
--- other run at this semi-primary; one of another semi-primary is met at COMMIT, or here if the snapshot lacks it.
+-- A statement that psp.ddl hands over: gives it its number, and inserts it. The triggers run and capture it. The lock lets one schema
+-- change after the other run at this semi-primary; one of another semi-primary is met at COMMIT, or here if the snapshot lacks it.
 CREATE FUNCTION psp.write_statement() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     x        CONSTANT xid8 := pg_current_xact_id();
-    encoding CONSTANT text := pg_client_encoding();
     captured CONSTANT bigint := (SELECT count(*) FROM psp.write_set w WHERE w.xid = x AND w.table_id <> @SCHEMA_HISTORY_ID@);
     row      psp.schema_history;
-    decided  boolean := (SELECT i.decided FROM psp.commit_intent i WHERE i.xid = x);
 BEGIN
     IF pg_trigger_depth() > 1 THEN
         PERFORM psp.refuse_statement('cannot be called by a trigger', 'Call it in a statement of its own.');
@@ -72,15 +70,6 @@ BEGIN
     SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
     SELECT clock_timestamp(), i.name, NEW.role, NEW.settings, NEW.statement
       INTO row.executed_at, row.sp_name, row.role, row.settings, row.statement FROM psp.identity i;
-    IF decided IS NOT FALSE THEN
-        PERFORM psp.begin_intent(x, decided);
-    END IF;
-    PERFORM set_config('client_encoding', 'UTF8', true);  -- binary text is in it
-    INSERT INTO psp.write_set (xid, table_id, op, payload)
-    VALUES (x, @SCHEMA_HISTORY_ID@, 'u', record_send(ROW(
-        record_send(ROW(row.change, row.statement_n)),
-        record_send(ROW(row.change, row.statement_n, row.executed_at, row.sp_name, row.role, row.settings, row.statement)))));
-    PERFORM set_config('client_encoding', encoding, true);
     INSERT INTO psp.schema_history VALUES (row.*) ON CONFLICT (change, statement_n) DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING
@@ -162,21 +151,21 @@ CREATE TRIGGER psp_on_joined AFTER UPDATE OF joining ON psp.identity
     FOR EACH ROW WHEN (OLD.joining AND NOT NEW.joining) EXECUTE FUNCTION psp.on_joined();
 ALTER TABLE psp.identity ENABLE ALWAYS TRIGGER psp_on_joined;
 
--- Statements come from psp.ddl and from the stream only, by functions of psp_functions: roles with pg_write_all_data, and the
--- daemon's, may insert into any table. Not SECURITY DEFINER, so current_user is the role that inserts.
+-- Statements come from psp.ddl and from the stream only, by functions of psp_functions, and stay as they are: roles with
+-- pg_write_all_data, and the daemon's, may write any table. Not SECURITY DEFINER, so current_user is the role that writes.
 CREATE FUNCTION psp.check_statement_writer() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF current_user <> 'psp_functions' THEN
         RAISE EXCEPTION USING
             ERRCODE = 'insufficient_privilege',
-            MESSAGE = 'psp: a statement is given to psp.ddl, not to psp.schema_history';
+            MESSAGE = 'psp: only psp.ddl writes psp.schema_history';
     END IF;
-    RETURN NEW;
+    RETURN NULL;
 END $$;
 
-CREATE TRIGGER psp_check_statement_writer BEFORE INSERT ON psp.schema_history
-    FOR EACH ROW EXECUTE FUNCTION psp.check_statement_writer();
+CREATE TRIGGER psp_check_statement_writer BEFORE INSERT OR UPDATE OR DELETE ON psp.schema_history
+    FOR EACH STATEMENT EXECUTE FUNCTION psp.check_statement_writer();
 
 -- Whether statements may run as this role: it is no superuser, and no member of a role by which it could become one. A role that
 -- can forge rows of the stream could otherwise do that.
@@ -245,18 +234,7 @@ CREATE TRIGGER psp_run_statement AFTER INSERT ON psp.schema_history
 ALTER TABLE psp.schema_history ENABLE ALWAYS TRIGGER psp_check_statement_writer, ENABLE ALWAYS TRIGGER psp_keep_statement,
     ENABLE ALWAYS TRIGGER psp_run_statement;
 
--- It is one of the captured tables, here and at the primary. What writes rows of other servers belongs to the table's owner.
-INSERT INTO psp.tables (table_id, schema_name, table_name, columns, key_columns)
-VALUES (@SCHEMA_HISTORY_ID@, 'psp', 'schema_history',
-        '[{"name": "change", "type": "integer", "encoding": "binary"},
-          {"name": "statement_n", "type": "integer", "encoding": "binary"},
-          {"name": "executed_at", "type": "timestamp with time zone", "encoding": "binary"},
-          {"name": "sp_name", "type": "text", "encoding": "binary"},
-          {"name": "role", "type": "text", "encoding": "binary"},
-          {"name": "settings", "type": "jsonb", "encoding": "binary"},
-          {"name": "statement", "type": "text", "encoding": "binary"}]',
-        '[{"name": "change", "type": "integer", "normalise": "none"},
-          {"name": "statement_n", "type": "integer", "normalise": "none"}]');
-
+-- Captured like the application's tables. The owner never logs in, and has no search_path of its own.
 ALTER TABLE psp.schema_history OWNER TO psp_functions;
-SELECT psp.create_apply_functions(@SCHEMA_HISTORY_ID@, 'pg_catalog, pg_temp');
+SELECT psp.install_capture(psp.define_table('psp.schema_history', @SCHEMA_HISTORY_ID@, '{}')
+                           || '{"search_path": "pg_catalog, pg_temp"}');

@@ -10,6 +10,7 @@ from psp.cli import app
 from psp.cluster import growth, verify
 from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.schema.history import read_history
+from psp.sql_files import read_sql
 from psycopg import sql
 from typer.testing import CliRunner
 
@@ -291,6 +292,15 @@ def test_who_may_write_every_table_does_not_become_a_superuser(pair: LocalCluste
                 )
 
 
+def test_what_was_changed_stays_in_the_history(pair: LocalCluster) -> None:
+    admin = as_admin(pair.sps[0])
+    for write in ("UPDATE psp.schema_history SET statement = ''", "DELETE FROM psp.schema_history"):
+        with raises("42501"):
+            execute(admin, write)
+    with raises("0A000"):
+        execute(admin, "TRUNCATE psp.schema_history")
+
+
 def test_nobody_chooses_another_role_or_setting(pair: LocalCluster) -> None:
     north, south = pair.sps
     with raises("42501"):
@@ -369,8 +379,9 @@ def test_a_copy_that_begins_again_runs_no_statement_twice(pair: LocalCluster) ->
 
     def begin_again(connection: psycopg.Connection[Any]) -> None:
         connection.rollback()
+        connection.execute(read_sql("semi_primary/daemon/apply_claim.sql"))
         connection.execute("SET session_replication_role = replica")
-        connection.execute("DELETE FROM psp.schema_history; UPDATE psp.identity SET joining = true")
+        connection.execute("SELECT psp.apply_clear_0(); UPDATE psp.identity SET joining = true")
 
     with connect(as_admin(south)) as connection:
         begin_again(connection)
