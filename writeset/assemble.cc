@@ -53,6 +53,21 @@ Problem DecodeChunk(std::string_view* input, std::vector<RecordField>* fields, C
   return "";
 }
 
+// What op 'c' says of a table.
+Problem DecodeTableChange(const Chunk& chunk, proto::TableChange* change) {
+  std::string_view rest = chunk.payload;
+  const bool shape = rest.size() % 4 == 1 && (rest[0] == 0 || (rest[0] == 1 && rest.size() == 1));
+  if (!shape) return "a changed table is neither (0, guards) nor (1)";
+  change->set_table_id(chunk.table_id);
+  change->set_dropped(rest[0] == 1);
+  for (rest.remove_prefix(1); !rest.empty(); rest.remove_prefix(4)) {
+    const auto guard_id = ReadInt32(rest.substr(0, 4));
+    if (!guard_id || *guard_id <= 0) return "a changed table has an impossible guard";
+    change->add_guard_ids(static_cast<std::uint32_t>(*guard_id));
+  }
+  return "";
+}
+
 // The next entry of ops 'u' (two columns: key and image), 'd' and 'g' (one: the key).
 Problem DecodeEntry(std::string_view* rest, std::size_t columns, std::vector<RecordField>* fields) {
   if (Problem problem = DecodeRecord(rest, fields); !problem.empty()) return problem;
@@ -75,6 +90,8 @@ class Assembler {
         return AddEntries(chunk, Kind::kDelete);
       case 'g':
         return AddEntries(chunk, Kind::kGuard);
+      case 'c':
+        return AddTableChange(chunk);
       default:
         return "a chunk has an unknown operation";
     }
@@ -82,6 +99,7 @@ class Assembler {
 
   AssembledWriteSet Finish() const {
     AssembledWriteSet result;
+    *result.write_set.mutable_table_changes() = {table_changes_.begin(), table_changes_.end()};
     result.write_set.mutable_rows()->Reserve(static_cast<int>(rows_.size()));
     for (const Captured& captured : rows_) {
       proto::Row* row = result.write_set.add_rows();
@@ -136,6 +154,15 @@ class Assembler {
     return "";
   }
 
+  // The last one of a table counts.
+  Problem AddTableChange(const Chunk& chunk) {
+    proto::TableChange change;
+    if (Problem problem = DecodeTableChange(chunk, &change); !problem.empty()) return problem;
+    const auto known = std::ranges::find(table_changes_, chunk.table_id, &proto::TableChange::table_id);
+    (known == table_changes_.end() ? table_changes_.emplace_back() : *known) = std::move(change);
+    return "";
+  }
+
   void AddEntry(const Captured& entry) {
     const auto [known, is_new] = by_key_.try_emplace(entry.key, rows_.size());
     if (is_new) {
@@ -149,6 +176,7 @@ class Assembler {
   std::vector<Captured> rows_;
   std::vector<RecordField> fields_;
   std::deque<std::string> keys_;  // made from images; rows_ points into them
+  std::vector<proto::TableChange> table_changes_;
 };
 
 }  // namespace

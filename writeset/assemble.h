@@ -5,7 +5,8 @@
 // (writeset/FORMAT.md).
 //
 // Invariants of the result: each (table_id, key) occurs once, in the order of its first capture; a row that
-// is not deleted has an image; a guard has neither an image nor `deleted`; a doubt has none of them yet.
+// is not deleted has an image; a guard has neither an image nor `deleted`; a doubt has none of them yet; each
+// table of table_changes occurs once, in the order of its first change.
 #pragma once
 
 #include <string>

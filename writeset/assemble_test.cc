@@ -102,6 +102,40 @@ TEST(AssembleWriteSetTest, GuardsHaveNeitherImageNorDeleted) {
             "a=1, x guard9, y guard9");
 }
 
+// "7[8 9]" with its guards, or "7 dropped".
+std::string ShowTables(const std::string& chunks) {
+  const auto assembled = AssembleWriteSet(chunks);
+  if (!assembled) return "malformed";
+  std::string text;
+  for (const proto::TableChange& change : assembled->write_set.table_changes()) {
+    text += (text.empty() ? "" : ", ") + std::to_string(change.table_id());
+    if (change.dropped()) text += " dropped";
+    for (const std::uint32_t guard_id : change.guard_ids()) text += " guard" + std::to_string(guard_id);
+  }
+  return text;
+}
+
+TEST(AssembleWriteSetTest, TheLastChangeOfATableCounts) {
+  const std::string_view no_guards("\0", 1);
+  const std::string_view two_guards("\0\0\0\0\x9\0\0\1\0", 9);
+  EXPECT_EQ(ShowTables(Chunk(7, 'c', two_guards) + Upsert("a", "1") + Chunk(5, 'c', "\1")),
+            "7 guard9 guard256, 5 dropped");
+  EXPECT_EQ(ShowTables(Chunk(7, 'c', two_guards, 4) + Chunk(5, 'c', no_guards, 3) +
+                       Chunk(7, 'c', no_guards, 2) + Chunk(5, 'c', "\1", 5)),
+            "7 guard9 guard256, 5 dropped");
+  EXPECT_EQ(ShowTables(Chunk(7, 'c', two_guards) + Chunk(7, 'c', no_guards)), "7");
+  EXPECT_EQ(ShowTables(Upsert("a", "1")), "");
+}
+
+TEST(AssembleWriteSetTest, AMalformedChangeOfATableIsRefused) {
+  for (const std::string_view payload :
+       {std::string_view(), std::string_view("\2"), std::string_view("\0\0\0\1", 4),
+        std::string_view("\0\0\0\0\0", 5), std::string_view("\0\xff\0\0\1", 5),
+        std::string_view("\1\0\0\0\1", 5)}) {
+    EXPECT_EQ(ShowTables(Chunk(7, 'c', payload)), "malformed") << payload.size();
+  }
+}
+
 TEST(SettleDoubtsTest, FoundRowsHaveTheirImageAndTheOthersAreGone) {
   auto assembled = AssembleWriteSet(Upsert("a", "1") + Delete("b") + Upsert("b", "2") + Upsert("c", "3") +
                                     Delete("c") + Chunk(8, 'd', Entry("b") + Entry("b")));

@@ -2,9 +2,11 @@
 // same bytes: tests/sql/commit/test_vectors.py.
 #include "writeset/testing/vectors.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "common/hex.h"
 #include "common/pg_binary.h"
@@ -63,6 +65,24 @@ TEST(VectorsTest, WhatIsCapturedBecomesTheWriteSet) {
     for (std::size_t i = 0; i < expected.size(); ++i) {
       ExpectRow(expected[i], assembled->write_set.rows(static_cast<int>(i)));
     }
+  }
+}
+
+TEST(VectorsTest, WhatASchemaChangeTellsOfItsTables) {
+  std::string chunks;
+  std::int32_t command = 0;
+  for (const YAML::Node& captured : Vectors()["table_changes"]["captured"])
+    chunks += Chunk(command++, captured);
+  const auto assembled = AssembleWriteSet(chunks);
+  ASSERT_TRUE(assembled.ok()) << assembled.error();
+  const YAML::Node expected = Vectors()["table_changes"]["table_changes"];
+  ASSERT_EQ(static_cast<std::size_t>(assembled->write_set.table_changes_size()), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const proto::TableChange& change = assembled->write_set.table_changes(static_cast<int>(i));
+    EXPECT_EQ(change.table_id(), expected[i]["table_id"].as<std::uint32_t>());
+    EXPECT_THAT(change.guard_ids(),
+                testing::ElementsAreArray(expected[i]["guard_ids"].as<std::vector<std::uint32_t>>()));
+    EXPECT_EQ(change.dropped(), expected[i]["dropped"].as<bool>());
   }
 }
 
