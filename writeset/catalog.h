@@ -1,7 +1,9 @@
 // The catalog of captured tables, as each daemon knows it (writeset/FORMAT.md, "Tables"). Values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +26,13 @@ struct ArrayType {
   std::uint32_t element_oid = 0;
 };
 
+// From where a column of today's image comes if the row was written under an older catalog.
+struct OlderField {
+  std::optional<std::size_t> place;  // in the older image; nothing: the column is newer
+  std::optional<std::string> value;  // of a newer column: what older rows have there; nothing: NULL
+};
+using OlderImage = std::vector<OlderField>;  // for each column of today's image
+
 struct CapturedTable {
   std::uint32_t table_id = 0;
   std::string schema_name;
@@ -33,6 +42,8 @@ struct CapturedTable {
   std::vector<ArrayType> key;      // in key order
   bool always_replace = false;     // delete and insert, never ON CONFLICT
   bool versioned = false;          // views mode: the last array, here too, is the rows' global_t
+  // By the version up to which images were written so, those of the next smaller one excepted.
+  std::map<std::uint32_t, OlderImage> older_images{};
 };
 
 struct GuardOf {

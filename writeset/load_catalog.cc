@@ -1,5 +1,6 @@
 #include "writeset/load_catalog.h"
 
+#include "common/pg_binary.h"
 #include "embedded/catalog_sql.h"
 #include "embedded/known_tables_sql.h"
 
@@ -46,6 +47,18 @@ CapturedTable TableOf(const pqxx::row& row) {
   return table;
 }
 
+// Of a table that has been dropped since there may be some, too.
+void LoadOlderImages(pqxx::transaction_base& tx, TableCatalog* catalog) {
+  for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogOlderImages))) {
+    const auto table = catalog->tables.find(row["table_id"].as<std::uint32_t>());
+    if (table == catalog->tables.end()) continue;
+    OlderImage& image = table->second.older_images[row["until_version"].as<std::uint32_t>()];
+    OlderField& field = image.emplace_back();
+    if (!row["place"].is_null()) field.place = row["place"].as<std::size_t>();
+    if (!row["value"].is_null()) field.value = DecodeByteaText(row["value"].c_str());
+  }
+}
+
 // The tables of a joining semi-primary are there before their rows, those of psp_mrv.columns among them.
 void LoadMrvs(pqxx::transaction_base& tx, TableCatalog* catalog) {
   if (!tx.exec1("SELECT to_regclass('psp_mrv.columns') IS NOT NULL")[0].as<bool>()) return;
@@ -73,6 +86,7 @@ PgResult<TableCatalogPtr> LoadCatalog(PgSession& session) {
     for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogGuards))) {
       catalog->guards[row[1].as<std::uint32_t>()] = {row[0].as<std::uint32_t>(), row[2].as<std::string>()};
     }
+    LoadOlderImages(tx, catalog.get());
     LoadMrvs(tx, catalog.get());
     return TableCatalogPtr(std::move(catalog));
   });

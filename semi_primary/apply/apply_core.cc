@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "embedded/constants.h"
 #include "semi_primary/apply/reaction.h"
 
 namespace psp::sp {
@@ -9,11 +10,16 @@ namespace {
 
 constexpr std::int64_t kLookAliveUs = 1'000'000;
 
+// A part of a copy is of this kind with any rows.
+bool ChangesSchema(const std::shared_ptr<const proto::WriteSet>& write_set) {
+  return write_set && write_set->kind() == proto::ENTRY_SCHEMA_CHANGE &&
+         std::ranges::any_of(write_set->rows(),
+                             [](const proto::Row& row) { return row.table_id() == kSchemaHistoryId; });
+}
+
 std::vector<bool> SchemaChangesIn(const std::vector<ApplyTransaction>& transactions) {
   std::vector<bool> result;
-  for (const ApplyTransaction& one : transactions) {
-    result.push_back(one.write_set && one.write_set->kind() == proto::ENTRY_SCHEMA_CHANGE);
-  }
+  for (const ApplyTransaction& one : transactions) result.push_back(ChangesSchema(one.write_set));
   return result;
 }
 
@@ -125,7 +131,7 @@ void ApplyCore::OnSteps(std::vector<ApplyStep> steps, std::int64_t now_us) {
   catalog_was_read_ = false;
   if (steps[0].copied_rows) {
     copy_ = std::move(steps[0]);
-    parts_.emplace(std::vector<bool>(1));
+    parts_.emplace(std::vector<bool>{ChangesSchema(copy_->copied_rows)});
     return Build();
   }
   closed_t_ = steps.back().closed_t;
@@ -133,6 +139,8 @@ void ApplyCore::OnSteps(std::vector<ApplyStep> steps, std::int64_t now_us) {
   for (ApplyStep& step : steps) {
     std::ranges::move(step.transactions, std::back_inserter(transactions));
   }
+  own_change_ = std::ranges::any_of(
+      transactions, [](const ApplyTransaction& one) { return one.own && ChangesSchema(one.write_set); });
   own_.emplace(std::move(transactions), options_.views_mode);
   state_ = State::kProofs;
   NextProof();
@@ -146,7 +154,11 @@ void ApplyCore::NextProof() {
   own_.reset();
   wanting_since_us_ = 0;
   parts_.emplace(SchemaChangesIn(transactions_));
-  Build();
+  if (own_change_) {
+    state_ = State::kCatalog;  // it is in
+  } else {
+    Build();
+  }
 }
 
 void ApplyCore::OnMissingProofs(const PgResult<std::vector<GlobalT>>& missing) {
@@ -258,9 +270,14 @@ void ApplyCore::AfterCopy() {
 
 void ApplyCore::AfterBatch() {
   catalog_was_read_ = false;
-  if (parts_->NextPart()) return Build();
-  GoIdle();
-  if (catalog_is_early_ && !joining_) state_ = State::kCatalog;
+  const bool has_changed = parts_->is_schema_change();
+  const bool has_more = parts_->NextPart();
+  if (!has_more) GoIdle();
+  if (has_changed || (!has_more && catalog_is_early_ && !joining_)) {
+    state_ = State::kCatalog;
+  } else if (has_more) {
+    Build();
+  }
 }
 
 void ApplyCore::GoIdle() {
@@ -318,10 +335,21 @@ void ApplyCore::OnError(const PgError& error) {
 
 void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& message) {
   wanting_since_us_ = 0;
-  if (!parts_->TrySmaller()) return Stopped(watermark_, sqlstate, message);
+  if (!parts_->TrySmaller()) {
+    if (joining_ && !copy_ && parts_->is_schema_change()) return CopyAgain(sqlstate, message);
+    return Stopped(watermark_, sqlstate, message);
+  }
   notes_.push_back(
       {Note::Level::kWarning, "apply: " + sqlstate + " " + message + "; trying in smaller parts"});
   Build();
+}
+
+// The copy is not a whole state yet: it lacks rows that have changed since its snapshot, so a foreign key may
+// not hold here that holds everywhere else. In a copy of a later snapshot the statement comes before all rows.
+void ApplyCore::CopyAgain(const std::string& sqlstate, const std::string& message) {
+  notes_.push_back({Note::Level::kWarning, "apply: a schema change cannot run on an incomplete copy: " +
+                                               sqlstate + " " + message + "; the copy begins again"});
+  BeginAgain(trouble_.NextPauseMs());
 }
 
 // In a new session: the cause may have been a setting of the database or a right.

@@ -15,6 +15,7 @@
 //   with the next generation. Steps of older generations are dropped.
 // - It claims the database (psp.apply_session) after it has told where the database stands. So a COMMIT that
 //   the claim lets pass comes after ApplyStarted to the main loop, which then knows what a crash has taken.
+// - After a schema change the catalog is read again before anything is built.
 // - No error of PostgreSQL is final (reaction.h). After an error that may pass, the same is tried again. Any
 //   other error is reported, and the worker begins again in a new session, from the database's position.
 #pragma once
@@ -85,6 +86,7 @@ class ApplyCore {
   void FailedByItself(const std::string& sqlstate, const std::string& message);
   // Somebody must remove the cause; `blocked_at`: see Trouble::Stops.
   void Stopped(GlobalT blocked_at, const std::string& sqlstate, const std::string& message);
+  void CopyAgain(const std::string& sqlstate, const std::string& message);
   void BeginAgain(std::int64_t pause_ms);
 
   const Options options_;
@@ -111,6 +113,7 @@ class ApplyCore {
   // The batch, or the part of the copy:
   std::optional<OwnCommits> own_;
   std::vector<ApplyTransaction> transactions_;
+  bool own_change_ = false;  // an own transaction among them has changed the schema
   GlobalT closed_t_ = 0;
   std::optional<ApplyStep> copy_;
   std::optional<BatchParts> parts_;

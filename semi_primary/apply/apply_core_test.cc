@@ -168,12 +168,10 @@ class ApplyCoreTest : public ::testing::Test {
   static ApplyTransaction ChangesSchema(GlobalT global_t) {
     auto rows = std::make_shared<proto::WriteSet>();
     rows->set_kind(proto::ENTRY_SCHEMA_CHANGE);
-    for (const int table_id : {1, kSchemaHistoryId}) {
-      proto::Row* row = rows->add_rows();
-      row->set_table_id(static_cast<std::uint32_t>(table_id));
-      row->set_key(Key(global_t));
-      row->set_image(Key(global_t));
-    }
+    proto::Row* row = rows->add_rows();
+    row->set_table_id(kSchemaHistoryId);
+    row->set_key(Key(global_t));
+    row->set_image(Key(global_t));
     return {global_t, TxId(), false, rows};
   }
   static ApplyTransaction Marker(GlobalT global_t) { return {global_t, TxId(), true, nullptr}; }
@@ -277,8 +275,22 @@ TEST_F(ApplyCoreTest, ABatchThatFailsByItselfIsAppliedOneByOneAndThenWithoutOnCo
 TEST_F(ApplyCoreTest, ASchemaChangeIsAppliedBetweenTheTransactionsBeforeAndAfterIt) {
   Log();
   session_.Run({Step({Writes(1), Writes(2), ChangesSchema(3), ChangesSchema(4), Writes(5), Writes(6)})});
-  EXPECT_THAT(Log(),
-              ElementsAre("upsert W=2 durable", "upsert upsert W=3", "upsert upsert W=4", "upsert W=6"));
+  EXPECT_THAT(Log(), ElementsAre("upsert W=2 durable", "upsert W=3", "catalog", "upsert W=4", "catalog",
+                                 "upsert W=6"));
+  session_.Run({Step({ChangesSchema(7)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=7", "catalog"));
+  EXPECT_TRUE(std::holds_alternative<ApplyCatalog>(events_.back())) << "messages name today's tables";
+}
+
+TEST_F(ApplyCoreTest, AnOwnSchemaChangeHasChangedTheCatalogBeforeAnythingIsBuilt) {
+  Log();
+  ApplyTransaction own = ChangesSchema(2);
+  own.own = true;
+  session_.proofs = {2};
+  session_.Run({Step({Writes(1), own, Writes(3)})});
+  EXPECT_THAT(Log(), ElementsAre("proofs", "catalog", "upsert W=3 durable"));
+  session_.Run({Step({Writes(4)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=4"));
 }
 
 TEST_F(ApplyCoreTest, WhatCannotBeAppliedStopsWithItsReasonAndSkipsNothing) {
@@ -346,6 +358,48 @@ TEST_F(ApplyCoreTest, ACopyIsJoinedWhenTheLogHasBroughtWhatItLeftOut) {
   EXPECT_FALSE(Progress().joining);
   EXPECT_THAT(Log(), ElementsAre("clear clear W=-1 upsert reset", "upsert W=5", "upsert W=6",
                                  "upsert W=7 joined", "catalog"));
+}
+
+TEST_F(ApplyCoreTest, ASchemaChangeThatFailsOnAnIncompleteCopyMakesTheCopyBeginAgain) {
+  session_.joining = true;
+  session_.results = {kLost};
+  session_.Run({Step({Writes(1)})});  // begins again, and joins now
+  ApplyStep copy = Step({Writes(5)}, 2);
+  copy.copied_rows = copy.transactions[0].write_set;
+  copy.copy_begins = true;
+  copy.copy_is_complete = true;
+  copy.complete_t = 7;
+  session_.Run({copy});
+  Log();
+  session_.results = {Done{}, kPicky, kPicky};
+  session_.Run({Step({Writes(6), ChangesSchema(7)}, 2)});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=6", "upsert W=7 joined FAILS", "delete insert W=7 joined FAILS",
+                                 "disconnect", "connect", "position", "claim"));
+  const auto* started = std::get_if<ApplyStarted>(&events_.back());
+  ASSERT_NE(started, nullptr);
+  EXPECT_TRUE(started->joining) << "so the copy is asked for";
+  EXPECT_EQ(LastTrouble().message, "") << "nobody has to do anything";
+}
+
+TEST_F(ApplyCoreTest, AStatementOfACopyHasRunBeforeTheRowsThatNeedItsTables) {
+  session_.joining = true;
+  session_.watermark = -1;
+  session_.results = {kLost};
+  session_.Run({Step({Writes(1)})});  // begins again, and joins now
+  Log();
+  ApplyStep statement = Step({ChangesSchema(5)}, 2);
+  auto its_row = std::make_shared<proto::WriteSet>(*statement.transactions[0].write_set);
+  its_row->set_catalog_version(2);
+  statement.copied_rows = its_row;
+  statement.copy_begins = true;
+  session_.catalog_version = 2;  // it makes this one
+  ApplyStep rows = Step({Writes(5)}, 2);
+  auto its_rows = std::make_shared<proto::WriteSet>(*rows.transactions[0].write_set);
+  its_rows->set_catalog_version(2);
+  rows.copied_rows = its_rows;
+  session_.Run({statement});
+  session_.Run({rows});
+  EXPECT_THAT(Log(), ElementsAre("clear clear W=-1 upsert reset", "catalog", "upsert reset"));
 }
 
 // The tables of a joining semi-primary are as of one version of the catalog, and the copy may be of a newer one.

@@ -6,6 +6,7 @@
 
 #include "common/ids.h"
 #include "common/pg_binary.h"
+#include "embedded/constants.h"
 #include "writeset/check.h"
 
 namespace psp::sp {
@@ -49,11 +50,17 @@ BatchProblem Malformed(const CapturedTable& table, const std::string& what) {
   return {false, "a row of " + table.schema_name + "." + table.table_name + " " + what};
 }
 
+// Not a schema change: that has the version which it makes.
+bool NeedsItsVersion(const proto::WriteSet& write_set) {
+  return std::ranges::any_of(write_set.rows(),
+                             [](const proto::Row& row) { return row.table_id() != kSchemaHistoryId; });
+}
+
 // What must not be applied, because this semi-primary does not understand it.
 std::optional<BatchProblem> Refuse(const TableCatalog& catalog, const WrittenRows& written) {
   const std::string number = "global_t " + std::to_string(written.global_t) + ": ";
   const std::uint32_t version = written.write_set->catalog_version();
-  if (version > catalog.version) {
+  if (version > catalog.version && NeedsItsVersion(*written.write_set)) {
     return BatchProblem{true, number + "written under version " + std::to_string(version) +
                                   " of the catalog, this semi-primary has version " +
                                   std::to_string(catalog.version)};
@@ -93,6 +100,13 @@ std::optional<BatchProblem> Gather(const TableCatalog& catalog, const WrittenRow
   return std::nullopt;
 }
 
+// Nothing: the image has today's columns.
+const OlderImage* OlderImageOf(const CapturedTable& table, const proto::Row& row) {
+  if (row.catalog_version() == 0) return nullptr;
+  const auto older = table.older_images.lower_bound(row.catalog_version());
+  return older == table.older_images.end() ? nullptr : &older->second;
+}
+
 // One array for each column of the records, and one of their global_t if the table is versioned.
 class Arrays {
  public:
@@ -101,10 +115,11 @@ class Arrays {
     for (const ArrayType& type : types) writers_.emplace_back(type.element_oid);
   }
 
-  // False when the record is malformed or has another number of columns.
-  bool Add(std::string_view record, GlobalT global_t) {
-    if (!DecodeRecord(&record, &fields_).empty() || !record.empty() || fields_.size() != columns_)
-      return false;
+  // False when the record is malformed or has another number of columns. `older`: it is an older image.
+  bool Add(std::string_view record, GlobalT global_t, const OlderImage* older = nullptr) {
+    if (!DecodeRecord(&record, &fields_).empty() || !record.empty()) return false;
+    if (older != nullptr && !BringUpToDate(*older)) return false;
+    if (fields_.size() != columns_) return false;
     for (std::size_t i = 0; i < columns_; ++i) writers_[i].Add(fields_[i].value);
     if (writers_.size() > columns_) writers_.back().AddInt8(global_t);
     return true;
@@ -123,6 +138,16 @@ class Arrays {
   }
 
  private:
+  bool BringUpToDate(const OlderImage& older) {
+    std::vector<RecordField> fields;
+    for (const OlderField& field : older) {
+      if (field.place && *field.place >= fields_.size()) return false;
+      fields.push_back(field.place ? fields_[*field.place] : RecordField{0, field.value});
+    }
+    fields_ = std::move(fields);
+    return true;
+  }
+
   const std::vector<ArrayType>& types_;
   const std::size_t columns_;
   std::vector<ArrayWriter> writers_;
@@ -150,7 +175,7 @@ Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& ca
     for (const auto& [row, global_t] : entry.rows) {
       if ((row->deleted() || change.replace) && !keys.Add(row->key(), global_t))
         return Malformed(*entry.table, "has a malformed key");
-      if (!row->deleted() && !values.Add(row->image(), global_t))
+      if (!row->deleted() && !values.Add(row->image(), global_t, OlderImageOf(*entry.table, *row)))
         return Malformed(*entry.table, "has a malformed image");
     }
     change.delete_keys = keys.Finish();

@@ -11,13 +11,15 @@ namespace psp::sp {
 
 class BatchParts {
  public:
-  // For each transaction, whether it is to be applied alone.
-  explicit BatchParts(std::vector<bool> alone) : alone_(std::move(alone)), end_(LargestEnd()) {}
+  // For each transaction, whether it is a schema change.
+  explicit BatchParts(std::vector<bool> schema_changes)
+      : schema_changes_(std::move(schema_changes)), end_(LargestEnd()) {}
 
   // The part to apply now: [begin, end).
   std::size_t begin() const { return begin_; }
   std::size_t end() const { return end_; }
-  bool is_last() const { return end_ == alone_.size(); }
+  bool is_schema_change() const { return begin_ < end_ && schema_changes_[begin_]; }
+  bool is_last() const { return end_ == schema_changes_.size(); }
   bool replace_all() const { return replace_all_; }
 
   // The part has failed. False: nothing is left to try.
@@ -41,13 +43,13 @@ class BatchParts {
 
  private:
   std::size_t LargestEnd() const {
-    if (begin_ == alone_.size()) return begin_;
+    if (begin_ == schema_changes_.size()) return begin_;
     std::size_t end = begin_ + 1;
-    while (!alone_[begin_] && end < alone_.size() && !alone_[end]) ++end;
+    while (!schema_changes_[begin_] && end < schema_changes_.size() && !schema_changes_[end]) ++end;
     return end;
   }
 
-  const std::vector<bool> alone_;
+  const std::vector<bool> schema_changes_;
   std::size_t begin_ = 0;
   std::size_t end_;
   bool one_by_one_ = false;  // the rest of the batch, too

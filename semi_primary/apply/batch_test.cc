@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/pg_binary.h"
+#include "embedded/constants.h"
 
 namespace psp::sp {
 namespace {
@@ -191,6 +192,76 @@ TEST_F(BatchTest, ANewerCatalogIsReadBeforeItsRowsAreWritten) {
   EXPECT_TRUE(built.error().catalog_may_be_old);
   EXPECT_EQ(built.error().message,
             "global_t 15: written under version 3 of the catalog, this semi-primary has version 2");
+}
+
+// It has the version which it makes.
+TEST_F(BatchTest, ASchemaChangeIsNotComparedWithTheCatalog) {
+  catalog_.tables[kSchemaHistoryId] = {kSchemaHistoryId, "psp", "schema_history", {"n"}, {kText}, {kText}};
+  Upsert(&first_, kSchemaHistoryId, "1", {"1"});
+  first_.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  first_.set_catalog_version(3);
+  EXPECT_TRUE(BuildBatch(catalog_, {{15, &first_}}, false).ok());
+}
+
+class OlderImageTest : public BatchTest {
+ protected:
+  // Up to version 2 the table had v, k and a column that is gone; up to version 4 k only.
+  OlderImageTest() {
+    catalog_.version = 9;
+    catalog_.tables[1].columns.push_back(kText);
+    catalog_.tables[1].older_images = {
+        {2, {{1, std::nullopt}, {0, std::nullopt}, {std::nullopt, "new"}}},
+        {4, {{0, std::nullopt}, {std::nullopt, std::nullopt}, {std::nullopt, ""}}}};
+  }
+  void Written(std::uint32_t version, const std::vector<std::string>& image) {
+    first_.Clear();
+    Upsert(&first_, 1, "k", image);
+    first_.mutable_rows(0)->set_catalog_version(version);
+  }
+  // Of the only row, "-" for NULL.
+  std::vector<std::string> Values() {
+    const auto built = BuildBatch(catalog_, {{1, &first_}}, false);
+    if (!built) return {built.error().message};
+    std::string_view record = (*built)[0].upsert_values;
+    std::vector<RecordField> arrays;
+    EXPECT_EQ(DecodeRecord(&record, &arrays), "");
+    std::vector<std::string> values;
+    for (const RecordField& array : arrays) {
+      for (const std::string value : {"k", "v", "new", ""}) {
+        if (*array.value == Array({value})) values.push_back(value);
+      }
+      ArrayWriter null(kOidText);
+      null.Add(std::nullopt);
+      if (*array.value == null.Finish()) values.emplace_back("-");
+    }
+    return values;
+  }
+};
+
+TEST_F(OlderImageTest, BecomesARowOfToday) {
+  using Strings = std::vector<std::string>;
+  for (const std::uint32_t version : {1U, 2U}) {
+    Written(version, {"v", "k", "gone"});
+    EXPECT_EQ(Values(), (Strings{"k", "v", "new"})) << version;
+  }
+  for (const std::uint32_t version : {3U, 4U}) {
+    Written(version, {"k"});
+    EXPECT_EQ(Values(), (Strings{"k", "-", ""})) << version;
+  }
+  for (const std::uint32_t version : {5U, 9U, 0U}) {  // 0: not of a copy
+    Written(version, {"k", "v", "new"});
+    EXPECT_EQ(Values(), (Strings{"k", "v", "new"})) << version;
+  }
+}
+
+TEST_F(OlderImageTest, APlaceOutOfRangeIsMalformed) {
+  Written(2, {"v"});
+  EXPECT_EQ(Values(), std::vector<std::string>{"a row of public.t has a malformed image"});
+  Written(5, {"v", "k"});
+  EXPECT_EQ(Values(), std::vector<std::string>{"a row of public.t has a malformed image"});
+  catalog_.tables[1].older_images[2].pop_back();  // not so many columns as the table has
+  Written(2, {"v", "k", "gone"});
+  EXPECT_EQ(Values(), std::vector<std::string>{"a row of public.t has a malformed image"});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // What keeps the apply worker from going on, in a real PostgreSQL: nothing is final, and nothing is skipped.
+// And what it does with tables that have changed.
 #include <functional>
 #include <thread>
 
@@ -45,6 +46,25 @@ class ApplyTroubleTest : public SemiPrimaryTest {
         "IF n = 30 THEN RAISE EXCEPTION 'no thirty' USING ERRCODE = '" +
         sqlstate + "'; END IF; RETURN n; END $$");
     SqlUnguarded("CREATE INDEX picky ON public.item (public.picky(stock))");
+  }
+  // The table as a schema change leaves it: with one column more, in the second version of the catalog.
+  void AddColor() {
+    const std::string id = std::to_string(table_id_);
+    SqlUnguarded(
+        "ALTER TABLE item ADD color text DEFAULT 'none'; "
+        "SELECT psp.create_capture('item', " +
+        id + ", jsonb_build_object('item_name_key', " + std::to_string(guard_id_) +
+        ")); UPDATE psp.identity SET catalog_version = 2; INSERT INTO psp.older_images VALUES (" + id +
+        R"(, 1, '[{"place": 0}, {"place": 1}, {"place": 2}, {"value": "6f6c64"}]'))");
+  }
+  // A row of that version.
+  void Paint(proto::Row* row, int id) {
+    row->set_table_id(table_id_);
+    row->set_key(Key(id));
+    row->set_image(Record(std::to_string(id) + ", 7, NULL::text, 'red'::text"));
+  }
+  std::string Color(int id) {
+    return Sql("SELECT color FROM item WHERE id = " + std::to_string(id))[0][0].as<std::string>("");
   }
   std::string LastError() { return Sql("SELECT last_error FROM psp.status")[0][0].as<std::string>(""); }
   void ExpectOver() {
@@ -127,6 +147,68 @@ TEST_F(ApplyTroubleTest, AJoiningOneStoresNoCopyOfACatalogThatItDoesNotKnow) {
   AwaitState("failed");
   EXPECT_THAT(LastError(), HasSubstr("version 2 of the catalog, this semi-primary has version 1"));
   EXPECT_EQ(Sql("SELECT FROM item").size(), 5U) << "the copy has not begun";
+}
+
+// psp.apply_rows_N is another type then, also in the statement that the worker's session has parsed.
+TEST_F(ApplyTroubleTest, RowsOfATableThatHasChangedAreWrittenAsItIsNow) {
+  const GlobalT next = primary_.closed_t() + 1;
+  primary_.Publish({Remote(next, 3, 30)});
+  primary_.AwaitAck(next);
+  primary_.Publish({Remote(next + 1, 4, 40)});
+  primary_.AwaitAck(next + 1);
+  AddColor();
+  proto::Transaction newer = Remote(next + 2, 3, 0);
+  proto::WriteSet rows;
+  rows.set_catalog_version(2);
+  Paint(rows.add_rows(), 3);
+  newer.set_write_set(rows.SerializeAsString());
+  primary_.Publish({newer});
+  primary_.AwaitAck(next + 2);
+  EXPECT_EQ(Color(3), "red");
+  EXPECT_EQ(Color(4), "none");
+  EXPECT_EQ(LastError(), "");
+}
+
+TEST_F(ApplyTroubleTest, AJoiningOneBringsOlderImagesUpToDate) {
+  AddColor();
+  Sql("UPDATE psp.identity SET joining = true; UPDATE psp.watermarks SET watermark = -1");
+  Stop();
+  Start({});
+  primary_.AwaitHello();
+  primary_.SendWelcome();
+  proto::ToSemiPrimary first;
+  proto::CopyChunk* chunk = first.mutable_copy_chunk();
+  chunk->set_snapshot_t(9);
+  chunk->set_complete_t(9);
+  chunk->set_catalog_version(2);
+  proto::WriteSet older;
+  older.ParseFromString(Remote(1, 3, 30).write_set());
+  *chunk->mutable_rows() = older.rows();
+  chunk->mutable_rows(0)->set_catalog_version(1);
+  chunk->set_rows_done(1);
+  proto::ToSemiPrimary last = first;
+  chunk = last.mutable_copy_chunk();
+  chunk->clear_rows();
+  Paint(chunk->add_rows(), 4);
+  chunk->mutable_rows(0)->set_catalog_version(2);
+  chunk->set_rows_done(2);
+  chunk->set_last(true);
+  for (int copy = 1; copy <= 2; ++copy) {
+    EXPECT_TRUE(primary_.Await(FakePrimary::Kind::kStreamRequest).stream_request().with_copy());
+    primary_.Send(first);
+    Await("the older image is stored",
+          [&] { return Sql("SELECT FROM item WHERE color = 'old'").size() == 1; });
+    if (copy == 1) {
+      Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'psp apply "
+          "worker'");
+    }
+  }
+  primary_.Send(last);
+  primary_.AwaitAck(9);
+  EXPECT_EQ(Sql("SELECT FROM item").size(), 2U);
+  EXPECT_EQ(Stock(3), 30);
+  EXPECT_EQ(Color(3), "old");
+  EXPECT_EQ(Color(4), "red");
 }
 
 // Any role can take the advisory lock by which the commit hook tells that it is at work.

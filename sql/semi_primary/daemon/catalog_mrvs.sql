@@ -10,7 +10,7 @@ WITH RECURSIVE base(oid, base) AS (  -- a domain's base type, any other type its
       FROM psp_mrv.columns c
      CROSS JOIN LATERAL unnest(c.key_columns) WITH ORDINALITY k (name, n)
       JOIN LATERAL unnest(c.key_types) WITH ORDINALITY t (type_name, n) USING (n)
-      JOIN pg_attribute a ON a.attrelid = format('%I.%I', c.schema_name, c.base_table)::regclass AND a.attname = k.name
+      JOIN pg_attribute a ON a.attrelid = to_regclass(format('%I.%I', c.schema_name, c.base_table)) AND a.attname = k.name
       JOIN base b ON b.oid = a.atttypid
       JOIN pg_type e ON e.oid = b.base
 ), key_texts AS (

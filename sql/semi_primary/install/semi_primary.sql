@@ -27,6 +27,15 @@ CREATE TABLE psp.tables (
     UNIQUE (schema_name, table_name)
 );
 
+-- How images that were written under an older catalog become rows of today; only a copy has such images. writeset/FORMAT.md
+-- describes the columns.
+CREATE TABLE psp.older_images (
+    table_id      integer,
+    until_version integer,
+    fields        jsonb NOT NULL,
+    PRIMARY KEY (table_id, until_version)
+);
+
 -- The strides of sequences: this SP draws base + increment * (sp_id + slots * n), stride = increment * slots.
 CREATE TABLE psp.sequences (
     schema_name   text NOT NULL,
