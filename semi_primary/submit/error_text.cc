@@ -195,6 +195,13 @@ UserError OlderCatalogError(const std::string& detail) {
           "Retry the transaction."};
 }
 
+UserError LostSchemaChangeError(const std::string& detail) {
+  return {
+      "40001",
+      "psp: another schema change, or rows of a table that this one changes, were committed since it began",
+      detail, "Retry the transaction."};
+}
+
 UserError TooLongKeyError(const std::string& detail) {
   return {
       "54000", "psp: a key of the transaction is too long for the primary", detail,

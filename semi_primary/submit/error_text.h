@@ -31,6 +31,7 @@ UserError NotConnectedError();
 UserError LacksOwnError();
 // 40001: `detail` is the primary's.
 UserError OlderCatalogError(const std::string& detail);
+UserError LostSchemaChangeError(const std::string& detail);
 // 54000: `detail` is the primary's, of a limit of its PostgreSQL.
 UserError TooLongKeyError(const std::string& detail);
 // 08007: sent, and no answer.

@@ -86,7 +86,9 @@ void Submissions::OnDecision(const proto::Decision& decision) {
       Answer(found->second, Lost(*found->second.submission.write_set, ToConflict(decision.conflict())));
     }
   } else if (decision.older_catalog()) {
-    Answer(found->second, OlderCatalogError(decision.error()));
+    const bool is_rows = found->second.submission.write_set->kind() == proto::ENTRY_ROWS;
+    Answer(found->second,
+           is_rows ? OlderCatalogError(decision.error()) : LostSchemaChangeError(decision.error()));
   } else if (decision.sqlstate().starts_with("54")) {
     Answer(found->second, TooLongKeyError(decision.error()));
   } else {

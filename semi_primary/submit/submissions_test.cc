@@ -139,6 +139,23 @@ TEST_F(SubmissionsTest, RefusalsTellWhetherTheTransactionMayRunAgain) {
   EXPECT_EQ(Replies(), "4:40000");
 }
 
+TEST_F(SubmissionsTest, ASchemaChangeThatHasLostIsToldWhy) {
+  submissions_.OnConnected();
+  const auto answer = [this](char name, proto::EntryKind kind) {
+    auto write_set = std::make_shared<proto::WriteSet>(*Row("k"));
+    write_set->set_kind(kind);
+    submissions_.Submit({Ticket{1}, Tx(name), {10, {}}, write_set, 100}, 0);
+    Refuse(name, true);
+    return std::get<UserError>(submissions_.TakeReplies().at(0).answer);
+  };
+  const UserError rows = answer('a', proto::ENTRY_ROWS);
+  const UserError change = answer('b', proto::ENTRY_SCHEMA_CHANGE);
+  EXPECT_EQ(rows.sqlstate, "40001");
+  EXPECT_EQ(change.sqlstate, "40001");
+  EXPECT_NE(change.message, rows.message);
+  EXPECT_EQ(change.detail, "why");
+}
+
 TEST_F(SubmissionsTest, AbortIsForgotten) {
   submissions_.OnConnected();
   Submit('a', 1, "k");

@@ -15,6 +15,8 @@ constexpr const char* kWorkerWaits =
     "SELECT FROM pg_stat_activity WHERE application_name = 'psp apply worker' AND wait_event_type = 'Lock'";
 constexpr const char* kCancelWorker =
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'psp apply worker'";
+constexpr const char* kEndWorkersSession =
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'psp apply worker'";
 
 class ApplyTroubleTest : public SemiPrimaryTest {
  protected:
@@ -62,6 +64,34 @@ class ApplyTroubleTest : public SemiPrimaryTest {
     row->set_table_id(table_id_);
     row->set_key(Key(id));
     row->set_image(Record(std::to_string(id) + ", 7, NULL::text, 'red'::text"));
+  }
+  // Up to its row `rows_done`, and it is complete when the stream has come to 9.
+  proto::ToSemiPrimary Copy(GlobalT snapshot_t, const proto::WriteSet& rows, std::int64_t rows_done,
+                            bool last) {
+    proto::ToSemiPrimary message;
+    proto::CopyChunk* chunk = message.mutable_copy_chunk();
+    chunk->set_snapshot_t(snapshot_t);
+    *chunk->mutable_rows() = rows.rows();
+    chunk->set_catalog_version(rows.catalog_version());
+    chunk->set_rows_done(rows_done);
+    chunk->set_last(last);
+    if (last) chunk->set_complete_t(9);
+    return message;
+  }
+  proto::WriteSet Item(int id) {
+    proto::WriteSet rows;
+    rows.ParseFromString(Remote(1, id, 10 * id).write_set());
+    return rows;
+  }
+  void BeginToJoin() {
+    Sql("UPDATE psp.identity SET joining = true; UPDATE psp.watermarks SET watermark = -1");
+    Stop();
+    Start({});
+    primary_.AwaitHello();
+    primary_.SendWelcome();
+  }
+  void AwaitRequestOfTheCopy() {
+    EXPECT_TRUE(primary_.Await(FakePrimary::Kind::kStreamRequest).stream_request().with_copy());
   }
   std::string Color(int id) {
     return Sql("SELECT color FROM item WHERE id = " + std::to_string(id))[0][0].as<std::string>("");
@@ -131,19 +161,11 @@ TEST_F(ApplyTroubleTest, WhatStopsTheStreamGoesOnWhenItIsRemoved) {
 }
 
 TEST_F(ApplyTroubleTest, AJoiningOneStoresNoCopyOfACatalogThatItDoesNotKnow) {
-  Sql("UPDATE psp.identity SET joining = true; UPDATE psp.watermarks SET watermark = -1");
-  Stop();
-  Start({});
-  primary_.AwaitHello();
-  primary_.SendWelcome();
-  proto::ToSemiPrimary chunk;
-  proto::WriteSet rows;
-  rows.ParseFromString(Remote(1, 3, 30).write_set());
-  *chunk.mutable_copy_chunk()->mutable_rows() = rows.rows();
-  chunk.mutable_copy_chunk()->set_rows_done(1);
-  chunk.mutable_copy_chunk()->set_catalog_version(2);
-  EXPECT_TRUE(primary_.Await(FakePrimary::Kind::kStreamRequest).stream_request().with_copy());
-  primary_.Send(chunk);
+  BeginToJoin();
+  proto::WriteSet rows = Item(3);
+  rows.set_catalog_version(2);
+  AwaitRequestOfTheCopy();
+  primary_.Send(Copy(9, rows, 1, false));
   AwaitState("failed");
   EXPECT_THAT(LastError(), HasSubstr("version 2 of the catalog, this semi-primary has version 1"));
   EXPECT_EQ(Sql("SELECT FROM item").size(), 5U) << "the copy has not begun";
@@ -171,44 +193,54 @@ TEST_F(ApplyTroubleTest, RowsOfATableThatHasChangedAreWrittenAsItIsNow) {
 
 TEST_F(ApplyTroubleTest, AJoiningOneBringsOlderImagesUpToDate) {
   AddColor();
-  Sql("UPDATE psp.identity SET joining = true; UPDATE psp.watermarks SET watermark = -1");
-  Stop();
-  Start({});
-  primary_.AwaitHello();
-  primary_.SendWelcome();
-  proto::ToSemiPrimary first;
-  proto::CopyChunk* chunk = first.mutable_copy_chunk();
-  chunk->set_snapshot_t(9);
-  chunk->set_complete_t(9);
-  chunk->set_catalog_version(2);
-  proto::WriteSet older;
-  older.ParseFromString(Remote(1, 3, 30).write_set());
-  *chunk->mutable_rows() = older.rows();
-  chunk->mutable_rows(0)->set_catalog_version(1);
-  chunk->set_rows_done(1);
-  proto::ToSemiPrimary last = first;
-  chunk = last.mutable_copy_chunk();
-  chunk->clear_rows();
-  Paint(chunk->add_rows(), 4);
-  chunk->mutable_rows(0)->set_catalog_version(2);
-  chunk->set_rows_done(2);
-  chunk->set_last(true);
-  for (int copy = 1; copy <= 2; ++copy) {
-    EXPECT_TRUE(primary_.Await(FakePrimary::Kind::kStreamRequest).stream_request().with_copy());
-    primary_.Send(first);
-    Await("the older image is stored",
-          [&] { return Sql("SELECT FROM item WHERE color = 'old'").size() == 1; });
-    if (copy == 1) {
-      Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'psp apply "
-          "worker'");
-    }
+  BeginToJoin();
+  proto::WriteSet older = Item(3);
+  older.mutable_rows(0)->set_catalog_version(1);
+  older.set_catalog_version(2);
+  proto::WriteSet newer;
+  Paint(newer.add_rows(), 4);
+  newer.mutable_rows(0)->set_catalog_version(2);
+  newer.set_catalog_version(2);
+  for (const bool is_interrupted : {true, false}) {
+    AwaitRequestOfTheCopy();
+    primary_.Send(Copy(9, older, 1, false));
+    Await("it is stored", [&] { return Sql("SELECT FROM item WHERE color = 'old'").size() == 1; });
+    if (is_interrupted) Sql(kEndWorkersSession);
   }
-  primary_.Send(last);
+  primary_.Send(Copy(9, newer, 2, true));
   primary_.AwaitAck(9);
   EXPECT_EQ(Sql("SELECT FROM item").size(), 2U);
   EXPECT_EQ(Stock(3), 30);
   EXPECT_EQ(Color(3), "old");
   EXPECT_EQ(Color(4), "red");
+}
+
+// As ADD FOREIGN KEY does while the rows that are referenced are still to come.
+TEST_F(ApplyTroubleTest, ASchemaChangeThatNeedsRowsWhichAreStillToComeMakesTheCopyBeginAgain) {
+  Sql("CREATE ROLE migrator; GRANT SELECT ON item TO migrator");
+  proto::WriteSet statement;
+  statement.set_catalog_version(2);
+  statement.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  statement.add_rows()->set_table_id(kSchemaHistoryId);
+  statement.mutable_rows(0)->set_key(Record("1, 1"));
+  statement.mutable_rows(0)->set_image(
+      Record("1, 1, now(), 'two'::text, 'migrator'::text, psp.statement_settings(), $t$DO $$ BEGIN "
+             "IF EXISTS (SELECT FROM public.item) AND NOT EXISTS (SELECT FROM public.item WHERE id = 4) THEN "
+             "RAISE 'item 4 is missing'; END IF; END $$$t$"));
+  BeginToJoin();
+  AwaitRequestOfTheCopy();
+  primary_.Send(Copy(7, Item(3), 1, true));
+  proto::Transaction change = Remote(8, 1, 0);
+  change.set_write_set(statement.SerializeAsString());
+  primary_.PublishAt(7, {change, Remote(9, 4, 40)});
+  AwaitRequestOfTheCopy();
+  EXPECT_EQ(LastError(), "") << "nobody has to do anything";
+  primary_.Send(Copy(9, statement, 1, false));
+  primary_.Send(Copy(9, Item(3), 2, false));
+  primary_.Send(Copy(9, Item(4), 3, true));
+  primary_.AwaitAck(9);
+  EXPECT_EQ(Sql("SELECT FROM psp.schema_history").size(), 1U);
+  EXPECT_EQ(Sql("SELECT FROM item").size(), 2U);
 }
 
 // Any role can take the advisory lock by which the commit hook tells that it is at work.
@@ -237,7 +269,7 @@ TEST_F(ApplyTroubleTest, WhoTakesTheLockOfACommitHoldsUpNothing) {
 // The stream comes from before that transaction each time, in a new session.
 TEST_F(ApplyTroubleTest, ARightThatIsMissingForAWhile) {
   SqlUnguarded("ALTER TABLE psp.applied RENAME TO lost");
-  Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'psp apply worker'");
+  Sql(kEndWorkersSession);
   AwaitState("failed");
   EXPECT_THAT(LastError(), HasSubstr("42P01"));
   SqlUnguarded("ALTER TABLE psp.lost RENAME TO applied");
