@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <unordered_set>
+#include <vector>
 
 #include "embedded/constants.h"
 
@@ -10,10 +12,12 @@ namespace {
 
 constexpr std::uint32_t kTableIdMax = std::numeric_limits<std::int32_t>::max();
 
-std::string ProblemOf(const proto::Row& row, bool may_change_schema) {
+std::string ProblemOf(const proto::Row& row, bool is_schema_change) {
   if (row.table_id() > kTableIdMax) return "malformed write-set: impossible table_id";
+  if (is_schema_change && row.table_id() != kSchemaHistoryId)
+    return "malformed write-set: rows in a schema change";
   if (row.table_id() == kSchemaHistoryId) {
-    if (!may_change_schema) return "malformed write-set: a schema change among rows";
+    if (!is_schema_change) return "malformed write-set: a schema change among rows";
     if (row.access() != proto::ACCESS_WRITE || row.deleted() || !row.has_image())
       return "malformed write-set: a schema change without its statement";
   }
@@ -29,14 +33,32 @@ std::string ProblemOf(const proto::Row& row, bool may_change_schema) {
   }
 }
 
+std::string ProblemOfChanges(const proto::WriteSet& write_set) {
+  if (write_set.table_changes().empty()) return "";
+  if (write_set.kind() != proto::ENTRY_SCHEMA_CHANGE)
+    return "malformed write-set: tables are changed among rows";
+  std::unordered_set<std::uint32_t> numbers;  // of tables and guards
+  for (const proto::TableChange& change : write_set.table_changes()) {
+    std::vector<std::uint32_t> some(change.guard_ids().begin(), change.guard_ids().end());
+    some.push_back(change.table_id());
+    for (const std::uint32_t number : some) {
+      if (number == kSchemaHistoryId || number > kTableIdMax)
+        return "malformed write-set: impossible changed table";
+      if (!numbers.insert(number).second) return "malformed write-set: a changed table is named twice";
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string ProblemOf(const proto::WriteSet& write_set) {
   if (!proto::EntryKind_IsValid(write_set.kind()))
     return "unknown kind " + std::to_string(write_set.kind()) + " of an entry";
-  const bool may_change_schema = write_set.kind() == proto::ENTRY_SCHEMA_CHANGE;
+  if (std::string problem = ProblemOfChanges(write_set); !problem.empty()) return problem;
+  const bool is_schema_change = write_set.kind() == proto::ENTRY_SCHEMA_CHANGE;
   for (const proto::Row& row : write_set.rows()) {
-    if (std::string problem = ProblemOf(row, may_change_schema); !problem.empty()) return problem;
+    if (std::string problem = ProblemOf(row, is_schema_change); !problem.empty()) return problem;
   }
   return "";
 }

@@ -57,6 +57,41 @@ TEST(ProblemOfTest, AStatementNeedsASchemaChange) {
   EXPECT_EQ(ProblemOf(write_set), "malformed write-set: a schema change without its statement");
 }
 
+proto::WriteSet OneStatement() {
+  proto::WriteSet write_set = OneRow();
+  write_set.mutable_rows(0)->set_table_id(kSchemaHistoryId);
+  write_set.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  return write_set;
+}
+
+TEST(ProblemOfTest, ASchemaChangeHasNoRows) {
+  proto::WriteSet write_set = OneStatement();
+  write_set.MergeFrom(OneRow());
+  EXPECT_EQ(ProblemOf(write_set), "malformed write-set: rows in a schema change");
+}
+
+TEST(ProblemOfTest, ASchemaChangeNamesWhatItChangesOnce) {
+  proto::WriteSet write_set = OneStatement();
+  proto::TableChange* one = write_set.add_table_changes();
+  one->set_table_id(1);
+  one->add_guard_ids(2);
+  proto::TableChange* other = write_set.add_table_changes();
+  other->set_table_id(3);
+  EXPECT_EQ(ProblemOf(write_set), "");
+  other->set_dropped(true);
+  EXPECT_EQ(ProblemOf(write_set), "");
+  other->add_guard_ids(1);
+  EXPECT_EQ(ProblemOf(write_set), "malformed write-set: a changed table is named twice");
+  other->clear_guard_ids();
+  for (const std::uint32_t table_id : {0U, 0x80000000U}) {
+    other->set_table_id(table_id);
+    EXPECT_EQ(ProblemOf(write_set), "malformed write-set: impossible changed table") << table_id;
+  }
+  other->set_table_id(3);
+  write_set.set_kind(proto::ENTRY_ROWS);
+  EXPECT_EQ(ProblemOf(write_set), "malformed write-set: tables are changed among rows");
+}
+
 TEST(ProblemOfTest, MalformedRowsAreRefused) {
   proto::WriteSet write_set = OneRow();
   write_set.mutable_rows(0)->set_access(proto::ACCESS_GUARD);

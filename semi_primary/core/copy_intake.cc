@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "embedded/constants.h"
+
 namespace psp::sp {
 
 void CopyIntake::OnApplyStarted(bool joining) {
@@ -34,7 +36,10 @@ std::optional<ApplyStep> CopyIntake::TakeChunk(const proto::CopyChunk& chunk) {
   auto rows = std::make_shared<proto::WriteSet>();
   *rows->mutable_rows() = chunk.rows();
   rows->set_catalog_version(chunk.catalog_version());
-  rows->set_kind(proto::ENTRY_SCHEMA_CHANGE);  // it may have any row
+  // A statement comes alone (sql/primary/daemon/table_chunk.sql).
+  if (!rows->rows().empty() && rows->rows(0).table_id() == kSchemaHistoryId) {
+    rows->set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  }
   ApplyStep step;
   step.closed_t = chunk.snapshot_t();
   step.copied_rows = std::move(rows);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "embedded/constants.h"
+
 namespace psp::sp {
 namespace {
 
@@ -23,6 +25,7 @@ TEST(CopyIntake, IsTakenFromItsFirstRowToItsLast) {
   EXPECT_TRUE(first->copy_begins);
   EXPECT_EQ(first->copied_rows->rows_size(), 2);
   EXPECT_EQ(first->copied_rows->catalog_version(), 4U);
+  EXPECT_EQ(first->copied_rows->kind(), proto::ENTRY_ROWS);
   const auto second = copy.TakeChunk(Chunk(1, 3));
   ASSERT_TRUE(second);
   EXPECT_FALSE(second->copy_begins);
@@ -31,6 +34,13 @@ TEST(CopyIntake, IsTakenFromItsFirstRowToItsLast) {
   ASSERT_TRUE(last);
   EXPECT_TRUE(last->copy_is_complete);
   EXPECT_FALSE(copy.awaits_rows());
+}
+
+TEST(CopyIntake, AStatementIsASchemaChange) {
+  CopyIntake copy(true);
+  proto::CopyChunk chunk = Chunk(1, 1);
+  chunk.mutable_rows(0)->set_table_id(kSchemaHistoryId);
+  EXPECT_EQ(copy.TakeChunk(chunk)->copied_rows->kind(), proto::ENTRY_SCHEMA_CHANGE);
 }
 
 TEST(CopyIntake, TheRestOfAnOlderCopyIsDropped) {

@@ -39,7 +39,7 @@ void Client::Begin() {
   open_->own_before = node_.reported.size();
   const std::int64_t operations = sim_.Between(1, 3);
   for (std::int64_t i = 0; i < operations; ++i) open_->operations.push_back(Draw());
-  if (sim_.Chance(kChangesPercent)) open_->operations.push_back({Kind::kChangeSchema, 0, 0});
+  if (sim_.Chance(kChangesPercent)) open_->operations = {{Kind::kChangeSchema, 0, 0}};
   Later(0, 5'000, &Client::Step);
 }
 
