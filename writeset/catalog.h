@@ -8,15 +8,18 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace psp {
 
 // What the primary knows: it compares keys as bytes and never reads an image.
+struct KnownTable {
+  std::uint32_t changed_in = 1;  // the catalog version that its last change has made; 1: as adopted
+  bool dropped = false;
+};
 struct KnownTables {
-  std::uint32_t version = 0;              // from 1 on
-  std::unordered_set<std::uint32_t> ids;  // tables and guards
+  std::uint32_t version = 0;                              // from 1 on
+  std::unordered_map<std::uint32_t, KnownTable> numbers;  // tables and guards
 };
 
 // The types of an array in a record of arrays, which the table's functions take

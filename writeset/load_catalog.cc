@@ -96,7 +96,8 @@ KnownTables LoadKnownTables(pqxx::transaction_base& tx) {
   KnownTables tables;
   for (const pqxx::row& row : tx.exec(std::string(sql::kKnownTables))) {
     tables.version = row[0].as<std::uint32_t>();
-    if (!row[1].is_null()) tables.ids.insert(row[1].as<std::uint32_t>());
+    if (row[1].is_null()) continue;
+    tables.numbers[row[1].as<std::uint32_t>()] = {row[2].as<std::uint32_t>(), row[3].as<bool>()};
   }
   return tables;
 }

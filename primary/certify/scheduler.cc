@@ -25,13 +25,13 @@ void Scheduler::Certify(CertifyRequest request) {
     in_flight->second->asked_to_certify = true;
     return;
   }
-  if (request.refusal.empty() && NamesAKeyTwice(request.rows)) {
-    request.refusal = "malformed write-set: a key is named twice";
+  if (request.refusal.reason.empty() && NamesAKeyTwice(request.rows)) {
+    request.refusal = {"malformed write-set: a key is named twice"};
   }
   Entry* entry = AddEntry(std::move(request));
   entry->asked_to_certify = true;
-  entry->abort_reason = entry->request->refusal;
-  if (entry->abort_reason.empty()) TakeKeys(entry);
+  entry->refusal = entry->request->refusal;
+  if (entry->refusal.reason.empty()) TakeKeys(entry);
   if (entry->keys_waited_for == 0) ready_.push_back(entry);
 }
 
@@ -46,7 +46,7 @@ void Scheduler::RequestOutcome(const TxId& tx_id, SpId sp_id) {
   nothing.sp_id = sp_id;
   Entry* entry = AddEntry(std::move(nothing));
   entry->asked_for_outcome = true;
-  entry->abort_reason = "its outcome was asked for before it was certified";
+  entry->refusal.reason = "its outcome was asked for before it was certified";
   ready_.push_back(entry);
 }
 
@@ -86,7 +86,7 @@ void Scheduler::LeaveKeys(Entry* entry) {
     } else {
       queue.holder = queue.waiting.front();
       queue.waiting.erase(queue.waiting.begin());
-      const bool has_lost = !queue.holder->abort_reason.empty();
+      const bool has_lost = !queue.holder->refusal.reason.empty();
       if (--queue.holder->keys_waited_for == 0 && !has_lost) ready_.push_back(queue.holder);
     }
   }
@@ -97,8 +97,8 @@ std::vector<Scheduler::Entry*> Scheduler::LosersAgainst(Entry* winner) {
   for (const proto::Row& row : winner->request->rows.rows()) {
     const auto found = keys_.find(RowKeyView(row.table_id(), row.key()));
     for (Entry* waiting : found->second.waiting) {
-      if (!waiting->abort_reason.empty()) continue;
-      waiting->abort_reason = "conflict with a transaction that was certified while it waited";
+      if (!waiting->refusal.reason.empty()) continue;
+      waiting->refusal.reason = "conflict with a transaction that was certified while it waited";
       waiting->lost_on = found->first;
       losers.push_back(waiting);
     }
@@ -107,7 +107,7 @@ std::vector<Scheduler::Entry*> Scheduler::LosersAgainst(Entry* winner) {
 }
 
 void Scheduler::Release(Entry* entry, bool committed_now) {
-  if (entry->request->refusal.empty() && entry->abort_reason.empty()) {
+  if (entry->refusal.reason.empty()) {
     // Those that waited arrived before this decision existed, so it cannot have seen it: if this one
     // committed, the others have lost. They need no keys for that, but still go through a batch, since the
     // same tx id may have been decided long ago (a repeated request).
@@ -121,21 +121,52 @@ void Scheduler::Release(Entry* entry, bool committed_now) {
   entries_.erase(tx_id);
 }
 
+void Scheduler::Refuse(const std::function<Refusal(const CertifyRequest&)>& refusal_of) {
+  std::vector<Entry*> refused;
+  std::vector<Entry*> waiting;  // of these
+  for (const auto& [tx_id, entry] : entries_) {
+    if (!entry->refusal.reason.empty()) continue;
+    entry->refusal = refusal_of(*entry->request);
+    if (entry->refusal.reason.empty()) continue;
+    refused.push_back(entry.get());
+    if (entry->keys_waited_for > 0) waiting.push_back(entry.get());
+  }
+  for (Entry* entry : refused) LeaveKeys(entry);
+  for (Entry* entry : waiting) ready_.push_back(entry);
+}
+
+bool Scheduler::IsSchemaChange(const Entry& entry) {
+  return entry.refusal.reason.empty() && entry.request->rows.kind() == proto::ENTRY_SCHEMA_CHANGE;
+}
+
+// It is its turn: everything before it is decided.
+void Scheduler::BeginSchemaChange(Entry* entry) {
+  entry->refusal = writers_.Missing(*entry->request);
+  changing_schema_ = IsSchemaChange(*entry);
+  if (!changing_schema_) LeaveKeys(entry);
+}
+
 std::optional<Batch> Scheduler::NextBatch() {
-  if (ready_.empty()) return std::nullopt;
-  Batch batch{++last_batch_id_, {}, {}};
+  Batch batch{last_batch_id_ + 1, {}, {}};
   std::size_t batch_bytes = 0;
-  while (!ready_.empty() && batch.items.size() < limits_.batch_transactions_max) {
+  while (!changing_schema_ && !ready_.empty() && batch.items.size() < limits_.batch_transactions_max) {
     Entry* entry = ready_.front();
-    const std::size_t entry_bytes = entry->abort_reason.empty() ? entry->request->write_set.size() : 0;
+    if (IsSchemaChange(*entry)) {
+      if (!batch.items.empty() || !open_batches_.empty()) break;
+      BeginSchemaChange(entry);
+    }
+    const bool may_commit = entry->refusal.reason.empty();
+    const std::size_t entry_bytes = may_commit ? entry->request->write_set.size() : 0;
     if (!batch.items.empty() && batch_bytes + entry_bytes > limits_.batch_bytes_max) break;
     batch_bytes += entry_bytes;
     ready_.pop_front();
-    const GlobalT global_t = entry->abort_reason.empty() ? ++last_t_ : 0;
+    const GlobalT global_t = may_commit ? ++last_t_ : 0;
     if (global_t > 0)
       batch.numbers = {batch.numbers.first_t > 0 ? batch.numbers.first_t : global_t, global_t};
-    batch.items.push_back({entry->request, global_t, entry->abort_reason, entry->lost_on});
+    batch.items.push_back({entry->request, global_t, entry->refusal.reason, entry->lost_on});
   }
+  if (batch.items.empty()) return std::nullopt;
+  last_batch_id_ = batch.batch_id;
   open_batches_.push_back({batch.batch_id, false, batch.items, {}});
   return batch;
 }
@@ -144,9 +175,12 @@ Scheduler::Decided Scheduler::Conclude(const BatchItem& item, const Verdict& ver
   Entry* entry = entries_.at(item.request->tx_id).get();
   // Its number is not one of this batch's: an earlier request was decided, and published then.
   const bool committed_now = item.global_t > 0 && verdict.global_t == item.global_t;
-  if (committed_now) batch->committed.push_back({item.global_t, item.request});
-  Decided decided{item.request->tx_id,      item.request->sp_id,         entry->asked_to_certify,
-                  entry->asked_for_outcome, item.request->older_catalog, verdict};
+  if (committed_now) {
+    batch->committed.push_back({item.global_t, item.request});
+    writers_.Note(*item.request, item.global_t);
+  }
+  Decided decided{item.request->tx_id,      item.request->sp_id,          entry->asked_to_certify,
+                  entry->asked_for_outcome, entry->refusal.older_catalog, verdict};
   Release(entry, committed_now);
   return decided;
 }
@@ -160,6 +194,7 @@ Scheduler::Finished Scheduler::Finish(const BatchResult& result) {
     finished.decided.push_back(Conclude(batch->items[i], result.verdicts[i], &*batch));
   }
   batch->finished = true;
+  changing_schema_ = false;  // if it was true, this was the schema change
   while (!open_batches_.empty() && open_batches_.front().finished) {
     auto& committed = open_batches_.front().committed;
     std::move(committed.begin(), committed.end(), std::back_inserter(finished.committed));

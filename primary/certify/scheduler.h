@@ -3,16 +3,20 @@
 // A transaction holds all its keys from the moment it arrives until its decision is durable; a transaction
 // that comes later for one of them waits in order of arrival. So transactions in flight never share a key,
 // batches may run side by side, and psp.data is up to date for every key of a batch that is dispatched.
+// A schema change is decided alone, after all that became ready before it and before all that becomes ready
+// after it.
 #pragma once
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "primary/certify/table_writers.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -47,7 +51,7 @@ class Scheduler {
   };
 
   // Numbers are given from last_t + 1 on.
-  Scheduler(Limits limits, GlobalT last_t) : limits_(limits), last_t_(last_t) {}
+  Scheduler(Limits limits, GlobalT last_t) : limits_(limits), last_t_(last_t), writers_(last_t) {}
 
   // Takes the request. A request whose tx id is in flight already is dropped: the first one's answer is for
   // both. A write-set that names a key twice becomes a refusal.
@@ -63,6 +67,9 @@ class Scheduler {
   // Takes the decisions of a dispatched batch.
   Finished Finish(const BatchResult& result);
 
+  // After a schema change: asks about each transaction that waits, and aborts those with a reason.
+  void Refuse(const std::function<Refusal(const CertifyRequest&)>& refusal_of);
+
   // Nothing waits and nothing is in flight.
   bool idle() const { return entries_.empty(); }
   std::size_t transactions() const { return entries_.size(); }
@@ -74,7 +81,7 @@ class Scheduler {
     bool asked_to_certify = false;
     bool asked_for_outcome = false;
     std::size_t keys_waited_for = 0;
-    std::string abort_reason;
+    Refusal refusal{};  // with a reason: it holds no keys, and waits for none
     std::optional<RowKey> lost_on;
   };
   struct KeyQueue {
@@ -94,10 +101,14 @@ class Scheduler {
   void LeaveKeys(Entry* entry);
   std::vector<Entry*> LosersAgainst(Entry* winner);
   void Release(Entry* entry, bool committed_now);
+  static bool IsSchemaChange(const Entry& entry);
+  void BeginSchemaChange(Entry* entry);
   Decided Conclude(const BatchItem& item, const Verdict& verdict, OpenBatch* batch);
 
   const Limits limits_;
   GlobalT last_t_;
+  TableWriters writers_;
+  bool changing_schema_ = false;  // a schema change is in flight, and nothing else
   std::uint64_t last_batch_id_ = 0;
   std::size_t bytes_ = 0;
   std::unordered_map<TxId, std::unique_ptr<Entry>> entries_;

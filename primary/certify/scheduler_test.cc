@@ -216,7 +216,7 @@ TEST(Scheduler, RefusedAndMalformedRequestsAreRecordedWithoutKeys) {
   Scheduler scheduler({}, 0);
   scheduler.Certify(Request(1, {"a"}));
   CertifyRequest refused = Request(2, {"a"});
-  refused.refusal = "too large";
+  refused.refusal = {"too large"};
   scheduler.Certify(std::move(refused));
   scheduler.Certify(Request(3, {"b", "b"}));
   const auto batch = scheduler.NextBatch();
@@ -224,6 +224,126 @@ TEST(Scheduler, RefusedAndMalformedRequestsAreRecordedWithoutKeys) {
   EXPECT_EQ(batch->items[1].abort_reason, "too large");
   EXPECT_EQ(batch->items[2].abort_reason, "malformed write-set: a key is named twice");
   EXPECT_EQ(scheduler.Finish(Success(*batch)).committed.size(), 1U);
+  EXPECT_TRUE(scheduler.idle());
+}
+
+// A schema change of table 1; `key`: of its statement.
+CertifyRequest Change(int number, SpId sp_id, GlobalT watermark, const std::string& key = "1") {
+  CertifyRequest request = Request(number, {key});
+  request.sp_id = sp_id;
+  request.watermark = watermark;
+  request.rows.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  request.rows.mutable_rows(0)->set_table_id(0);
+  request.rows.add_table_changes()->set_table_id(1);
+  return request;
+}
+
+TEST(Scheduler, ASchemaChangeIsDecidedAlone) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  const auto in_flight = scheduler.NextBatch();
+  scheduler.Certify(Request(2, {"b"}));
+  scheduler.Certify(Change(3, 1, 0));
+  scheduler.Certify(Request(4, {"c"}));
+  const auto before = scheduler.NextBatch();
+  EXPECT_THAT(Ids(before), ElementsAre(Id(2)));
+  EXPECT_FALSE(scheduler.NextBatch());
+  scheduler.Finish(Success(*before));
+  EXPECT_FALSE(scheduler.NextBatch()) << "the first batch is in flight";
+  scheduler.Finish(Success(*in_flight));
+  const auto change = scheduler.NextBatch();
+  EXPECT_THAT(Ids(change), ElementsAre(Id(3)));
+  EXPECT_EQ(change->numbers, (NumberRange{3, 3}));
+  EXPECT_FALSE(scheduler.NextBatch()) << "it is not decided";
+  EXPECT_THAT(Numbers(scheduler.Finish(Success(*change)).committed), ElementsAre(3));
+  EXPECT_THAT(Ids(scheduler.NextBatch()), ElementsAre(Id(4)));
+}
+
+TEST(Scheduler, ASchemaChangeThatHasLostHoldsNobodyUp) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Change(1, 1, 0));
+  scheduler.Certify(Change(2, 2, 0));  // waits for the same number
+  scheduler.Certify(Request(3, {"a"}));
+  const auto first = scheduler.NextBatch();
+  scheduler.Finish(Success(*first));
+  const auto next = scheduler.NextBatch();
+  EXPECT_THAT(Ids(next), testing::UnorderedElementsAre(Id(2), Id(3)));
+  EXPECT_EQ(scheduler.Finish(Success(*next)).committed.size(), 1U);
+  EXPECT_TRUE(scheduler.idle());
+}
+
+// Of its own it has all: the statements lock the tables.
+TEST(Scheduler, ASchemaChangeMustHaveTheRowsOfOthers) {
+  Scheduler scheduler({}, 0);
+  CertifyRequest rows = Request(1, {"a"});
+  rows.sp_id = 2;
+  scheduler.Certify(rows);
+  scheduler.Certify(Change(2, 1, 0));
+  scheduler.Certify(Request(3, {"b"}));
+  scheduler.Finish(Success(*scheduler.NextBatch()));
+  const auto lost = scheduler.NextBatch();
+  EXPECT_THAT(Ids(lost), ElementsAre(Id(2), Id(3))) << "it is no schema change any more";
+  EXPECT_EQ(lost->items[0].abort_reason,
+            "SP 2 has written rows of table_id 1 that the schema change has not seen (global_t 1)");
+  const auto finished = scheduler.Finish(Success(*lost));
+  EXPECT_TRUE(finished.decided[0].older_catalog);
+  scheduler.Certify(Change(4, 2, 0));
+  const auto lacks_the_other = scheduler.NextBatch();
+  EXPECT_EQ(lacks_the_other->items[0].global_t, 0) << "Id(3) is of SP 1";
+  scheduler.Finish(Success(*lacks_the_other));
+  scheduler.Certify(Change(5, 1, 1));
+  EXPECT_GT(scheduler.NextBatch()->items[0].global_t, 0) << "the other rows are its own";
+}
+
+TEST(Scheduler, ASchemaChangeOfOtherTablesNeedNotHaveThem) {
+  Scheduler scheduler({}, 0);
+  CertifyRequest rows = Request(1, {"a"});
+  rows.sp_id = 2;
+  scheduler.Certify(rows);
+  scheduler.Finish(Success(*scheduler.NextBatch()));
+  CertifyRequest change = Change(2, 1, 0);
+  change.rows.mutable_table_changes(0)->set_table_id(7);
+  scheduler.Certify(change);
+  EXPECT_GT(scheduler.NextBatch()->items[0].global_t, 0);
+}
+
+TEST(Scheduler, AfterAStartASchemaChangeMustHaveAllThatWasBefore) {
+  Scheduler scheduler({}, 50);
+  scheduler.Certify(Change(1, 1, 49));
+  const auto lost = scheduler.NextBatch();
+  EXPECT_EQ(lost->items[0].global_t, 0);
+  EXPECT_TRUE(scheduler.Finish(Success(*lost)).decided[0].older_catalog);
+  CertifyRequest changes_no_table = Change(2, 1, 49);
+  changes_no_table.rows.clear_table_changes();
+  scheduler.Certify(changes_no_table);
+  const auto batch = scheduler.NextBatch();
+  EXPECT_GT(batch->items[0].global_t, 0);
+  scheduler.Finish(AllLose(*batch));
+  scheduler.Certify(Change(3, 1, 50));
+  EXPECT_GT(scheduler.NextBatch()->items[0].global_t, 0);
+}
+
+TEST(Scheduler, WhatWaitsCanBeRefused) {
+  Scheduler scheduler({.batch_transactions_max = 1}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.Certify(Request(2, {"a", "b"}));  // waits for 1
+  scheduler.Certify(Request(3, {"b"}));       // waits for 2
+  scheduler.Certify(Request(4, {"c"}));
+  scheduler.Certify(Request(5, {"c"}));  // waits for 4
+  scheduler.Refuse([](const CertifyRequest& request) {
+    const bool is_refused = request.tx_id == Id(2) || request.tx_id == Id(4);
+    return is_refused ? Refusal{"older", true} : Refusal{};
+  });
+  std::vector<TxId> refused;
+  std::vector<TxId> committed;
+  while (const auto batch = scheduler.NextBatch()) {
+    for (const Scheduler::Decided& one : scheduler.Finish(Success(*batch)).decided) {
+      (one.verdict.global_t > 0 ? committed : refused).push_back(one.tx_id);
+      EXPECT_EQ(one.older_catalog, one.verdict.global_t == 0);
+    }
+  }
+  EXPECT_THAT(refused, testing::UnorderedElementsAre(Id(2), Id(4)));
+  EXPECT_THAT(committed, testing::UnorderedElementsAre(Id(1), Id(3), Id(5)));
   EXPECT_TRUE(scheduler.idle());
 }
 

@@ -15,17 +15,22 @@
 
 namespace psp::primary {
 
-// One transaction that asks to commit, or (with `refusal`) one that must be recorded as aborted.
+// Why a transaction cannot commit; the reason is empty if it can.
+struct Refusal {
+  std::string reason;
+  bool older_catalog = false;  // the cluster's catalog is newer: the transaction may run again
+};
+
+// One transaction that asks to commit, or (with a refusal) one that must be recorded as aborted.
 struct CertifyRequest {
   TxId tx_id;
   SpId sp_id = 0;
   std::uint64_t incarnation = 0;  // of the SP's daemon that sent it
   GlobalT watermark = 0;
   std::vector<GlobalT> seen;
-  std::string write_set;       // serialised, as received
-  proto::WriteSet rows;        // the same, parsed
-  std::string refusal;         // not empty: abort for this reason; the rows do not matter
-  bool older_catalog = false;  // the reason is that the cluster's catalog is newer
+  std::string write_set;  // serialised, as received
+  proto::WriteSet rows;   // the same, parsed
+  Refusal refusal{};      // with a reason: abort for it; the rows do not matter
 };
 
 // A decision, durable. Committed when global_t > 0; otherwise `conflict` or `reason` tells why not.

@@ -48,6 +48,17 @@ void Core::OnUnreachable(const Send& send) {
   if (route != nullptr && *route == send.route) Forget(send.sp_id, "cannot be reached");
 }
 
+// Before the next batch: what waits was let in under the older catalog.
+Scheduler::Finished Core::Finish(const BatchResult& result) {
+  Scheduler::Finished finished = scheduler_.Finish(result);
+  for (const Scheduler::Committed& one : finished.committed) {
+    if (one.request->rows.kind() != proto::ENTRY_SCHEMA_CHANGE) continue;
+    intake_.Change(one.request->rows);
+    scheduler_.Refuse([this](const CertifyRequest& request) { return intake_.OlderCatalog(request); });
+  }
+  return finished;
+}
+
 void Core::AnnounceDecisions(const Scheduler::Finished& finished) {
   for (const Scheduler::Decided& decided : finished.decided) SendDecision(decided);
   Publish(finished.committed);

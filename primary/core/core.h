@@ -83,7 +83,7 @@ class Core {
   // For the executors: the next batch when one of them is free. Its result is taken in two steps, so that the
   // next batch can start in between: PostgreSQL works while the messages are written.
   std::optional<Batch> NextBatch() { return scheduler_.NextBatch(); }
-  Scheduler::Finished Finish(const BatchResult& result) { return scheduler_.Finish(result); }
+  Scheduler::Finished Finish(const BatchResult& result);
   void AnnounceDecisions(const Scheduler::Finished& finished);
 
   // Results of log_reads and copy_reads; exactly one for each.

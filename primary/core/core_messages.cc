@@ -94,11 +94,11 @@ void Core::OnCertify(SpId sp_id, proto::Certify* message) {
     return AddNote(Note::Level::kWarning, NameOf(sp_id) + " sent a request without a tx id", true);
   }
   if (scheduler_.bytes() + waiting_bytes_ + request.write_set.size() > options_.inflight_bytes_max) {
-    request.refusal = "the primary is overloaded (inflight_bytes_max)";
+    request.refusal = {"the primary is overloaded (inflight_bytes_max)"};
     request.rows.Clear();
     request.write_set.clear();
   }
-  if (request.refusal.empty() && !intake_.KnowsTables(request)) {
+  if (request.refusal.reason.empty() && !intake_.KnowsTables(request)) {
     waiting_bytes_ += request.write_set.size();
     waiting_requests_.Add(AskHousekeeper(false, false), std::move(request));
     return;
@@ -150,9 +150,9 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
 }
 
 void Core::Admit(CertifyRequest request) {
-  if (!request.refusal.empty()) {
+  if (!request.refusal.reason.empty()) {
     AddNote(Note::Level::kWarning,
-            "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal, true);
+            "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal.reason, true);
   }
   scheduler_.Certify(std::move(request));
 }

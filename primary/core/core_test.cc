@@ -14,6 +14,12 @@ constexpr Epoch kEpoch = 7;
 constexpr std::uint32_t kCatalogVersion = 3;
 const std::string kCluster(16, 'c');
 
+KnownTables Tables(const std::vector<std::uint32_t>& numbers, std::uint32_t version = kCatalogVersion) {
+  KnownTables tables{version, {}};
+  for (const std::uint32_t number : numbers) tables.numbers[number] = {};
+  return tables;
+}
+
 TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number)); }
 
 class PrimaryCoreTest : public testing::Test {
@@ -47,6 +53,7 @@ class PrimaryCoreTest : public testing::Test {
   void Certify(const std::string& route, char id, const proto::WriteSet& rows) {
     proto::ToPrimary message;
     message.mutable_certify()->set_tx_id(Id(id).ToBytes());
+    message.mutable_certify()->mutable_snapshot()->set_watermark(10);
     message.mutable_certify()->set_write_set(rows.SerializeAsString());
     Hear(route, message);
   }
@@ -57,6 +64,16 @@ class PrimaryCoreTest : public testing::Test {
     rows.mutable_rows(0)->set_key(key);
     rows.mutable_rows(0)->set_image("image");
     return rows;
+  }
+  static proto::WriteSet OneChange(std::uint32_t version, std::uint32_t table_id,
+                                   const std::vector<std::uint32_t>& guard_ids, bool dropped = false) {
+    proto::WriteSet change = OneRow(std::to_string(version), 0);
+    change.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+    change.set_catalog_version(version);
+    change.add_table_changes()->set_table_id(table_id);
+    change.mutable_table_changes(0)->set_dropped(dropped);
+    for (const std::uint32_t guard_id : guard_ids) change.mutable_table_changes(0)->add_guard_ids(guard_id);
+    return change;
   }
   // Everything that is ready wins.
   void Decide() {
@@ -92,7 +109,7 @@ class PrimaryCoreTest : public testing::Test {
 
   std::int64_t now_us_ = 1'000'000;
   Core core_{Options(),
-             {kCluster, kEpoch, 10, 0, Registry(), {kCatalogVersion, {1}}, {{"older", 1}, {"now", 11}}}};
+             {kCluster, kEpoch, 10, 0, Registry(), Tables({0, 1, 2}), {{"older", 1}, {"now", 11}}}};
 };
 
 TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithStreamRequest) {
@@ -156,9 +173,9 @@ TEST_F(PrimaryCoreTest, NewNumberIsLookedUpBeforeItIsRefused) {
   auto actions = Now();
   EXPECT_THAT(actions.sends, IsEmpty());
   ASSERT_THAT(actions.house_works, SizeIs(1));
-  core_.OnHouseReport({actions.house_works[0].number - 1, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
+  core_.OnHouseReport({actions.house_works[0].number - 1, Registry(), Tables({1}), 0}, now_us_);
   EXPECT_THAT(Now().sends, IsEmpty()) << "that was read before it came";
-  core_.OnHouseReport({actions.house_works[0].number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
+  core_.OnHouseReport({actions.house_works[0].number, Registry(), Tables({1}), 0}, now_us_);
   actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(1));
   EXPECT_EQ(Parsed(actions.sends[0]).refused().reason(), proto::Refused::UNKNOWN_SP);
@@ -171,7 +188,7 @@ TEST_F(PrimaryCoreTest, NewTableIsLookedUpBeforeItsTransactionIsRefused) {
   Certify("x", 'b', "k", 6);
   const auto works = Now().house_works;
   ASSERT_THAT(works, SizeIs(2));
-  core_.OnHouseReport({works[1].number, Registry(), {kCatalogVersion, {1, 5}}, 0}, now_us_);
+  core_.OnHouseReport({works[1].number, Registry(), Tables({1, 5}), 0}, now_us_);
   Decide();
   const auto actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(2));
@@ -179,18 +196,68 @@ TEST_F(PrimaryCoreTest, NewTableIsLookedUpBeforeItsTransactionIsRefused) {
   EXPECT_THAT(Parsed(actions.sends[1]).decision().error(), testing::HasSubstr("table_id 6"));
 }
 
-TEST_F(PrimaryCoreTest, ATransactionThatFoundAnOlderCatalogMayRunAgain) {
+TEST_F(PrimaryCoreTest, RowsOfATableThatHasChangedMayBeWrittenAgain) {
+  KnownTables tables = Tables({1, 2, 5}, 4);
+  tables.numbers[2].changed_in = 3;
+  tables.numbers[5] = {4, true};
+  core_.OnHouseReport({0, Registry(), tables, 0}, now_us_);
   Hello("x", 1, "a", 10);
   Now();
-  proto::WriteSet rows = OneRow("k");
-  rows.set_catalog_version(kCatalogVersion - 1);
-  Certify("x", 'a', rows);
+  for (const auto& [id, table_id] : {std::pair{'a', 1U}, std::pair{'b', 2U}, std::pair{'c', 5U}}) {
+    proto::WriteSet rows = OneRow("k", table_id);
+    rows.set_catalog_version(2);
+    Certify("x", id, rows);
+  }
   Decide();
   const auto actions = Now();
-  ASSERT_THAT(actions.sends, SizeIs(1));
-  const proto::Decision decision = Parsed(actions.sends[0]).decision();
-  EXPECT_EQ(decision.error(), "the transaction found version 2 of the catalog, the cluster has version 3");
-  EXPECT_TRUE(decision.older_catalog());
+  ASSERT_THAT(actions.sends, SizeIs(3));
+  EXPECT_EQ(Parsed(actions.sends[0]).decision().global_t(), 11) << "table 1 is as it was";
+  const proto::Decision changed = Parsed(actions.sends[1]).decision();
+  EXPECT_EQ(changed.error(),
+            "table_id 2 was changed in version 3 of the catalog, the transaction found version 2");
+  EXPECT_TRUE(changed.older_catalog());
+  const proto::Decision dropped = Parsed(actions.sends[2]).decision();
+  EXPECT_EQ(dropped.error(),
+            "table_id 5 was dropped in version 4 of the catalog, the transaction found version 2");
+  EXPECT_TRUE(dropped.older_catalog());
+}
+
+TEST_F(PrimaryCoreTest, WhatWaitsBehindASchemaChangeIsCheckedAgain) {
+  Hello("x", 1, "a", 10);
+  Now();
+  Certify("x", 'a', OneChange(kCatalogVersion + 1, 1, {8}));
+  Certify("x", 'b', "k");
+  Certify("x", 'c', "l", 2);
+  const auto change = core_.NextBatch();
+  ASSERT_TRUE(change.has_value());
+  ASSERT_THAT(change->items, SizeIs(1));
+  core_.AnnounceDecisions(core_.Finish({change->batch_id, {{11, std::nullopt, ""}}}));
+  Decide();
+  const auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(3));
+  EXPECT_EQ(Parsed(actions.sends[0]).decision().global_t(), 11);
+  EXPECT_TRUE(Parsed(actions.sends[1]).decision().older_catalog());
+  EXPECT_EQ(Parsed(actions.sends[2]).decision().global_t(), 12) << "its table has not changed";
+}
+
+TEST_F(PrimaryCoreTest, TheCatalogNeverGoesBack) {
+  Hello("x", 1, "a", 10);
+  Now();
+  Certify("x", 'a', OneChange(kCatalogVersion + 1, 1, {8}));
+  Decide();
+  core_.OnHouseReport({0, Registry(), Tables({1, 2}), 0}, now_us_);  // read before the change
+  Certify("x", 'b', "k");
+  proto::WriteSet rows = OneRow("k");
+  rows.set_catalog_version(kCatalogVersion + 1);
+  Certify("x", 'c', rows);
+  rows.mutable_rows(0)->set_table_id(8);
+  Certify("x", 'd', rows);
+  Decide();
+  const auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(4));
+  EXPECT_TRUE(Parsed(actions.sends[1]).decision().older_catalog());
+  EXPECT_EQ(Parsed(actions.sends[2]).decision().global_t(), 12);
+  EXPECT_EQ(Parsed(actions.sends[3]).decision().global_t(), 13) << "its new guard is known";
 }
 
 TEST_F(PrimaryCoreTest, ANewerCatalogIsLookedUpBeforeItsTransactionIsRefused) {
@@ -204,7 +271,7 @@ TEST_F(PrimaryCoreTest, ANewerCatalogIsLookedUpBeforeItsTransactionIsRefused) {
   Certify("x", 'c', "k", 5);
   const auto works = Now().house_works;
   ASSERT_THAT(works, SizeIs(3));
-  core_.OnHouseReport({works[2].number, Registry(), {kCatalogVersion + 1, {1, 5}}, 0}, now_us_);
+  core_.OnHouseReport({works[2].number, Registry(), Tables({1, 5}, kCatalogVersion + 1), 0}, now_us_);
   Decide();
   const auto actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(3));
@@ -212,7 +279,7 @@ TEST_F(PrimaryCoreTest, ANewerCatalogIsLookedUpBeforeItsTransactionIsRefused) {
   EXPECT_EQ(Parsed(actions.sends[1]).decision().error(),
             "the primary does not know version 5 of the catalog");
   EXPECT_FALSE(Parsed(actions.sends[1]).decision().older_catalog());
-  EXPECT_TRUE(Parsed(actions.sends[2]).decision().older_catalog()) << "it was newest when it came";
+  EXPECT_EQ(Parsed(actions.sends[2]).decision().global_t(), 12);
 }
 
 TEST_F(PrimaryCoreTest, UnknownKindsAreRefusedAndLoggedOnce) {
@@ -240,7 +307,7 @@ TEST_F(PrimaryCoreTest, UnknownKindsAreRefusedAndLoggedOnce) {
 }
 
 TEST_F(PrimaryCoreTest, WhoStandsAheadOrBeforeTheLogIsRefused) {
-  core_.OnHouseReport({0, Registry(), {kCatalogVersion, {1}}, 5}, now_us_);
+  core_.OnHouseReport({0, Registry(), Tables({1}), 5}, now_us_);
   Hello("x", 1, "a", 10);
   Now();
   RequestStream("x", 11);
@@ -280,13 +347,13 @@ TEST_F(PrimaryCoreTest, CopyBeginsWhenItIsWrittenDownFromWhereTheLogIsNeeded) {
   ASSERT_THAT(actions.house_works, SizeIs(1));
   EXPECT_THAT(actions.house_works[0].joins, ElementsAre(testing::Pair(3, 10)));
   core_.OnHouseWorkRefused(actions.house_works[0]);
-  core_.OnHouseReport({actions.house_works[0].number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
+  core_.OnHouseReport({actions.house_works[0].number, Registry(), Tables({1}), 0}, now_us_);
   EXPECT_THAT(Now().copy_reads, IsEmpty()) << "it was not written down";
   core_.OnTime(now_us_);
   actions = Now();
   ASSERT_THAT(actions.house_works, SizeIs(1));
   EXPECT_THAT(actions.house_works[0].joins, ElementsAre(testing::Pair(3, 10)));
-  core_.OnHouseReport({actions.house_works[0].number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
+  core_.OnHouseReport({actions.house_works[0].number, Registry(), Tables({1}), 0}, now_us_);
   actions = Now();
   ASSERT_THAT(actions.copy_reads, SizeIs(1));
   EXPECT_EQ(actions.copy_reads[0].snapshot_t, 10);
@@ -297,7 +364,7 @@ TEST_F(PrimaryCoreTest, CopyDoesNotBeginForWhoHasSaidHelloAgain) {
   RequestStream("x", 0, true);
   const auto works = Now().house_works;
   Hello("x", 3, "c", 0);
-  core_.OnHouseReport({works.at(0).number, Registry(), {kCatalogVersion, {1}}, 0}, now_us_);
+  core_.OnHouseReport({works.at(0).number, Registry(), Tables({1}), 0}, now_us_);
   EXPECT_THAT(Now().copy_reads, IsEmpty());
 }
 
@@ -307,7 +374,7 @@ TEST_F(PrimaryCoreTest, WhatIsLeftToRemoveIsAskedForSoon) {
   auto works = Now().house_works;
   ASSERT_THAT(works, SizeIs(1));
   EXPECT_TRUE(works[0].sweep);
-  core_.OnHouseReport({works[0].number, Registry(), {kCatalogVersion, {1}}, 0, false, true}, now_us_);
+  core_.OnHouseReport({works[0].number, Registry(), Tables({1}), 0, false, true}, now_us_);
   core_.OnTime(now_us_ += 50'000);
   EXPECT_THAT(Now().house_works, IsEmpty()) << "batches come in between";
   core_.OnTime(now_us_ += 50'000);
@@ -315,13 +382,13 @@ TEST_F(PrimaryCoreTest, WhatIsLeftToRemoveIsAskedForSoon) {
   ASSERT_THAT(works, SizeIs(1));
   EXPECT_TRUE(works[0].sweep);
   EXPECT_FALSE(works[0].truncate_log);
-  core_.OnHouseReport({works[0].number, Registry(), {kCatalogVersion, {1}}, 0, true, false}, now_us_);
+  core_.OnHouseReport({works[0].number, Registry(), Tables({1}), 0, true, false}, now_us_);
   core_.OnTime(now_us_ += 100'000);
   works = Now().house_works;
   ASSERT_THAT(works, SizeIs(1));
   EXPECT_FALSE(works[0].sweep);
   EXPECT_TRUE(works[0].truncate_log);
-  core_.OnHouseReport({works[0].number, Registry(), {kCatalogVersion, {1}}, 0, false, false}, now_us_);
+  core_.OnHouseReport({works[0].number, Registry(), Tables({1}), 0, false, false}, now_us_);
   core_.OnTime(now_us_ += 100'000);
   EXPECT_THAT(Now().house_works, IsEmpty());
 }

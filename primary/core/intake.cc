@@ -1,8 +1,19 @@
 #include "primary/core/intake.h"
 
+#include <utility>
+
 #include "writeset/check.h"
 
 namespace psp::primary {
+namespace {
+
+std::string Version(std::uint32_t version) {
+  return "version " + std::to_string(version) + " of the catalog";
+}
+
+std::string Table(std::uint32_t table_id) { return "table_id " + std::to_string(table_id); }
+
+}  // namespace
 
 bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* message,
                    CertifyRequest* request) const {
@@ -11,51 +22,76 @@ bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* messag
   request->tx_id = *tx_id;
   request->sp_id = sp_id;
   request->incarnation = incarnation;
+  std::string& reason = request->refusal.reason;
   if (message->write_set().size() > write_set_bytes_max_) {
-    request->refusal = "write-set of " + std::to_string(message->write_set().size()) +
-                       " bytes is larger than write_set_bytes_max = " + std::to_string(write_set_bytes_max_);
+    reason = "write-set of " + std::to_string(message->write_set().size()) +
+             " bytes is larger than write_set_bytes_max = " + std::to_string(write_set_bytes_max_);
     return true;
   }
   if (!request->rows.ParseFromString(message->write_set())) {
-    request->refusal = "malformed write-set";
+    reason = "malformed write-set";
     return true;
   }
-  request->refusal = ProblemOf(request->rows);
-  if (request->refusal.empty()) CheckCatalog(request);
+  reason = ProblemOf(request->rows);
+  if (reason.empty() && request->rows.catalog_version() == 0) {
+    reason = "malformed write-set: no catalog version";
+  }
+  if (reason.empty()) request->refusal = OlderCatalog(*request);
   request->watermark = message->snapshot().watermark();
   request->seen.assign(message->snapshot().seen().begin(), message->snapshot().seen().end());
   request->write_set = std::move(*message->mutable_write_set());
   return true;
 }
 
-void Intake::CheckCatalog(CertifyRequest* request) const {
-  const std::uint32_t version = request->rows.catalog_version();
-  if (version == 0) {
-    request->refusal = "malformed write-set: no catalog version";
-  } else if (version < tables_.version) {
-    request->older_catalog = true;
-    request->refusal = "the transaction found version " + std::to_string(version) +
-                       " of the catalog, the cluster has version " + std::to_string(tables_.version);
+Refusal Intake::OlderCatalog(const CertifyRequest& request) const {
+  const std::uint32_t version = request.rows.catalog_version();
+  if (version >= tables_.version) return {};
+  for (const proto::Row& row : request.rows.rows()) {
+    const auto table = tables_.numbers.find(row.table_id());
+    if (table == tables_.numbers.end() || table->second.changed_in <= version) continue;
+    return {Table(row.table_id()) + (table->second.dropped ? " was dropped in " : " was changed in ") +
+                Version(table->second.changed_in) + ", the transaction found version " +
+                std::to_string(version),
+            true};
   }
+  return {};
 }
 
-bool Intake::KnowsTables(const CertifyRequest& request) const { return UnknownIn(request).empty(); }
-
 void Intake::RefuseUnknown(CertifyRequest* request) const {
+  request->refusal = OlderCatalog(*request);  // it may have become newer meanwhile
+  if (!request->refusal.reason.empty()) return;
   if (const std::string unknown = UnknownIn(*request); !unknown.empty()) {
-    request->refusal = "the primary does not know " + unknown;
-  } else {
-    CheckCatalog(request);  // which may have become newer meanwhile
+    request->refusal.reason = "the primary does not know " + unknown;
   }
 }
 
 std::string Intake::UnknownIn(const CertifyRequest& request) const {
   const std::uint32_t version = request.rows.catalog_version();
-  if (version > tables_.version) return "version " + std::to_string(version) + " of the catalog";
+  const bool is_schema_change = request.rows.kind() == proto::ENTRY_SCHEMA_CHANGE;
+  if (version > tables_.version + (is_schema_change ? 1 : 0)) return Version(version);
   for (const proto::Row& row : request.rows.rows()) {
-    if (!tables_.ids.contains(row.table_id())) return "table_id " + std::to_string(row.table_id());
+    const auto table = tables_.numbers.find(row.table_id());
+    if (table == tables_.numbers.end() || table->second.dropped) return Table(row.table_id());
+  }
+  for (const proto::TableChange& change : request.rows.table_changes()) {
+    const auto table = tables_.numbers.find(change.table_id());
+    if (table != tables_.numbers.end() && table->second.dropped) return Table(change.table_id());
   }
   return {};
+}
+
+void Intake::SetTables(KnownTables tables) {
+  if (tables.version >= tables_.version) tables_ = std::move(tables);
+}
+
+void Intake::Change(const proto::WriteSet& schema_change) {
+  const std::uint32_t version = schema_change.catalog_version();
+  if (version <= tables_.version) return;  // it was read from the database before the decision came
+  tables_.version = version;
+  for (const proto::TableChange& change : schema_change.table_changes()) {
+    tables_.numbers[change.table_id()] = {version, change.dropped()};
+    for (const std::uint32_t guard_id : change.guard_ids()) tables_.numbers[guard_id] = {version, false};
+  }
 }
 
 }  // namespace psp::primary

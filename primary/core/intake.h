@@ -1,5 +1,5 @@
-// Makes a request for the scheduler of a Certify message. Everything that comes from outside is checked here.
-// Pure; one thread.
+// Makes a request for the scheduler of a Certify message. Everything that comes from outside is checked here,
+// also whether the transaction fits the catalog: docs/decisions/31. Pure; one thread.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,20 @@ class Intake {
   bool Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* message, CertifyRequest* request) const;
 
   // Whether the catalog here has all tables and guards of the request, and is not older than the request's.
-  bool KnowsTables(const CertifyRequest& request) const;
+  bool KnowsTables(const CertifyRequest& request) const { return UnknownIn(request).empty(); }
 
   // Refuses a request whose tables are not known here. To be called when the catalog has been read again.
   void RefuseUnknown(CertifyRequest* request) const;
 
-  void SetTables(KnownTables tables) { tables_ = std::move(tables); }
+  // Whether the request, which has been let in, fits the catalog still.
+  Refusal OlderCatalog(const CertifyRequest& request) const;
+
+  // As it was read from the database, unless more is known here already.
+  void SetTables(KnownTables tables);
+  // A schema change has committed.
+  void Change(const proto::WriteSet& schema_change);
 
  private:
-  void CheckCatalog(CertifyRequest* request) const;
   // What the catalog here does not have; empty: it has all.
   std::string UnknownIn(const CertifyRequest& request) const;
 

@@ -9,6 +9,7 @@ namespace psp::simulation {
 namespace {
 
 constexpr std::uint32_t kUnknownTable = 99;
+constexpr std::uint32_t kUnknownVersion = 1'000'000;
 
 }  // namespace
 
@@ -28,7 +29,7 @@ bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set) {
       write_set->set_kind(static_cast<proto::EntryKind>(proto::EntryKind_MAX + 1));
       break;
     case 3:
-      write_set->set_catalog_version(Catalog().version + 1);
+      write_set->set_catalog_version(kUnknownVersion);
       break;
     case 4:
       write_set->clear_catalog_version();

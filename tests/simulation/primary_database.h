@@ -46,7 +46,7 @@ class PrimaryDatabase {
   GlobalT unbroken_t() const { return UnbrokenUpTo(settled_t_, decided_); }
   GlobalT truncated_t() const { return truncated_t_; }
   std::vector<primary::RegistryRow> Registry() const;
-  KnownTables Tables() const { return {1, {0, 1, 2, 3}}; }
+  KnownTables Tables() const { return {1, {{0, {}}, {1, {}}, {2, {}}, {3, {}}}}; }
   primary::LogChunk Read(const primary::ReadLog& work) const;
   primary::EncodedCopyChunk Read(Epoch epoch, const primary::ReadCopy& work) const;
   primary::HouseReport Keep(const primary::HouseWork& work);
