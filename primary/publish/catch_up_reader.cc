@@ -91,9 +91,12 @@ PgResult<CatchUpChunk> CatchUpReader::Do(const ReadCopy& work) {
       one->set_table_id(row[0].as<std::uint32_t>());
       one->set_key(Bytes(row[1]));
       one->set_image(Bytes(row[2]));
+      one->set_catalog_version(row[3].as<std::uint32_t>());
     }
-    // Read afterwards: it only grows. So no row was written under a newer version.
-    copy.set_catalog_version(tx.exec1("SELECT catalog_version FROM psp.cluster")[0].as<std::uint32_t>());
+    copy.set_catalog_version(
+        tx.exec_params1("SELECT coalesce(max(version), 1) FROM psp.catalog_versions WHERE global_t <= $1",
+                        work.snapshot_t)[0]
+            .as<std::uint32_t>());
     const auto estimate = tx.exec1(std::string(sql::kRowsTotal))[0].as<std::int64_t>();
     const auto newest_t = tx.exec1(std::string(sql::kNewest))[0].as<GlobalT>();
     return EncodeCopyChunk(epoch_, work, std::move(copy), estimate, newest_t);

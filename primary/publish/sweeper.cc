@@ -15,7 +15,8 @@ constexpr std::int64_t kPieceKeys = 5000;
 bool Sweeper::Sweep(pqxx::transaction_base& tx) {
   const bool more_decisions = PurgeDecisions(tx);
   const bool more_keys = CollectDeleted(tx);
-  return more_decisions || more_keys;
+  const auto dropped = tx.exec_params1(std::string(sql::kCollectDropped), kPieceKeys)[0].as<std::int64_t>();
+  return more_decisions || more_keys || dropped == kPieceKeys;
 }
 
 bool Sweeper::PurgeDecisions(pqxx::transaction_base& tx) {

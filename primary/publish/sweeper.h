@@ -1,5 +1,5 @@
 // Removes what has become old, a piece at a time: old decisions (psp.tx_log), deleted rows and guards that no
-// snapshot lacks (psp.data). A value: it knows how far it has come, and is copied before a transaction that
+// snapshot lacks, and rows of dropped tables (psp.data). A value: it knows how far it has come, and is copied before a transaction that
 // may fail.
 #pragma once
 

@@ -63,6 +63,16 @@ TEST_F(SweepingTest, DeletedRowsAndGuardsGoWhenEverybodyHasThem) {
   EXPECT_EQ(Count("psp.data"), 1);
 }
 
+TEST_F(SweepingTest, RowsOfDroppedTablesGoInPieces) {
+  Stop();  // it sweeps by itself
+  Sql("INSERT INTO psp.data SELECT t, int8send(g), 1, 1, g = 1, 'x'"
+      "  FROM generate_series(5, 8) t, generate_series(1, 4000) g;"
+      "INSERT INTO psp.table_versions VALUES (5, 2, true), (6, 2, false), (7, 3, true), (8, 3, true)");
+  EXPECT_EQ(Sweep(), 3);
+  EXPECT_EQ(Count("psp.data"), 4000);
+  EXPECT_EQ(Count("psp.data WHERE table_id = 6"), 4000);
+}
+
 TEST_F(SweepingTest, WhatLongTransactionsMayLackStaysForAWhile) {
   FakeSp a = Sp(1);
   Enter(a, 0);
