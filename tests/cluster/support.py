@@ -134,16 +134,16 @@ def tx_id_of(error: psycopg.Error) -> uuid.UUID:
 
 
 @contextmanager
-def raises(sqlstate: str) -> Iterator[list[psycopg.Error]]:
-    """Like pytest.raises, for a SQLSTATE; the error is the list's only entry afterwards."""
+def raises(*sqlstates: str) -> Iterator[list[psycopg.Error]]:
+    """Like pytest.raises, for one of some SQLSTATEs; the error is the list's only entry afterwards."""
     caught: list[psycopg.Error] = []
     try:
         yield caught
     except psycopg.Error as error:
-        assert error.sqlstate == sqlstate, f"{error.sqlstate} instead of {sqlstate}: {error}"
+        assert error.sqlstate in sqlstates, f"{error.sqlstate} instead of {sqlstates}: {error}"
         caught.append(error)
         return
-    raise AssertionError(f"no error {sqlstate}")
+    raise AssertionError(f"no error {sqlstates}")
 
 
 def forge(admin: psycopg.Connection[Any], statement: LiteralString) -> None:

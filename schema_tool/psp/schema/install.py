@@ -42,8 +42,10 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
     """Who the semi-primary is, where its stream begins, and the sequences' strides."""
     connection.execute(
         "INSERT INTO psp.identity "
-        "(cluster_id, sp_id, name, mode, token, hook_conninfo, slots, joining) "
-        "VALUES (%s, %s, %s, %s, %s, '', %s, %s)",
+        "(cluster_id, sp_id, name, mode, token, hook_conninfo, slots, joining, last_number) "
+        "SELECT %s, %s, %s, %s, %s, '', %s, %s, coalesce(max(n), 0) FROM psp.tables "
+        "CROSS JOIN LATERAL (SELECT table_id UNION ALL "
+        "SELECT (g ->> 'guard_id')::int4 FROM jsonb_array_elements(guards) g) numbers(n)",
         (
             identity.cluster_id, identity.sp_id, identity.name, identity.mode, secrets.token_hex(16),
             identity.slots, identity.joining,
@@ -52,7 +54,7 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
     connection.execute("DELETE FROM psp.watermarks")
     connection.execute("INSERT INTO psp.watermarks VALUES (%s)", (identity.watermark,))
     for stride in strides:
-        _stride(connection, stride, identity)
+        _stride(connection, stride)
 
 
 def copy_tables(source: psycopg.Connection[Any], target: psycopg.Connection[Any]) -> None:
@@ -71,17 +73,8 @@ def strides_of(sequences: Iterable[Sequence]) -> list[Stride]:
     return [Stride(s.schema, s.name, s.base, s.increment) for s in sequences]
 
 
-def _stride(connection: psycopg.Connection[Any], stride: Stride, identity: Identity) -> None:
-    step = stride.increment * identity.slots
+def _stride(connection: psycopg.Connection[Any], stride: Stride) -> None:
+    name = sql.Identifier(stride.schema, stride.name).as_string(connection)
     connection.execute(
-        sql.SQL("ALTER SEQUENCE {} INCREMENT BY {} RESTART WITH {}").format(
-            sql.Identifier(stride.schema, stride.name),
-            sql.Literal(step),
-            sql.Literal(stride.base + stride.increment * identity.sp_id),
-        )
-    )
-    connection.execute(
-        "INSERT INTO psp.sequences (schema_name, sequence_name, base, increment, stride) "
-        "VALUES (%s, %s, %s, %s, %s)",
-        (stride.schema, stride.name, stride.base, stride.increment, step),
+        "SELECT psp.stride_sequence(%s::regclass, %s, %s)", (name, stride.base, stride.increment)
     )

@@ -49,13 +49,20 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'psp: psp.ddl ' || what, HINT = hint;
 END $$;
 
+-- How many pieces of captured rows this transaction has.
+CREATE FUNCTION psp.captured_rows() RETURNS bigint
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT count(*) FROM psp.write_set w
+     WHERE w.xid = pg_current_xact_id() AND w.table_id <> @SCHEMA_HISTORY_ID@ AND w.op <> 'c'
+$$;
+
 -- A statement that psp.ddl hands over: gives it its number, and inserts it. The triggers run and capture it. The lock lets one schema
 -- change after the other run at this semi-primary; one of another semi-primary is met at COMMIT, or here if the snapshot lacks it.
 CREATE FUNCTION psp.write_statement() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     x        CONSTANT xid8 := pg_current_xact_id();
-    captured CONSTANT bigint := (SELECT count(*) FROM psp.write_set w WHERE w.xid = x AND w.table_id <> @SCHEMA_HISTORY_ID@);
+    captured CONSTANT bigint := psp.captured_rows();
     row      psp.schema_history;
 BEGIN
     IF pg_trigger_depth() > 1 THEN
@@ -77,7 +84,7 @@ BEGIN
             MESSAGE = 'psp: another schema change has arrived meanwhile',
             HINT = 'Retry the transaction.';
     END IF;
-    IF captured <> (SELECT count(*) FROM psp.write_set w WHERE w.xid = x AND w.table_id <> @SCHEMA_HISTORY_ID@) THEN
+    IF captured <> psp.captured_rows() THEN
         PERFORM psp.refuse_statement('cannot write rows of captured tables',
                                      'Write them in a transaction of their own, after the schema change.');
     END IF;
@@ -195,6 +202,7 @@ DECLARE
     removal CONSTANT text := format('DROP FUNCTION %s(text)', runner);
     setting record;
     temporary CONSTANT text := psp.temporary_objects();
+    here      CONSTANT boolean := current_setting('session_replication_role') <> 'replica';  -- it runs here first
 BEGIN
     DELETE FROM psp.statements_of_older_copy o WHERE (o.change, o.statement_n) = (NEW.change, NEW.statement_n) RETURNING o.* INTO older;
     IF FOUND THEN
@@ -220,12 +228,19 @@ BEGIN
     LOOP
         PERFORM pg_catalog.set_config(setting.name, setting.value, true);
     END LOOP;
+    PERFORM psp.prepare_tables(NEW.statement, NEW.role);
+    PERFORM psp.begin_own_commands(true);
     EXECUTE call USING NEW.statement;
+    IF here THEN
+        PERFORM psp.refuse_rewrites();
+    END IF;
+    PERFORM psp.end_own_commands();
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     EXECUTE removal;
     IF psp.temporary_objects() IS DISTINCT FROM temporary THEN
         PERFORM psp.refuse_statement('cannot make or drop temporary objects', 'Run the statement without psp.ddl: it stays in this session.');
     END IF;
+    PERFORM psp.follow_changes(NEW.change + 1, here);
     RETURN NULL;
 END $$;
 

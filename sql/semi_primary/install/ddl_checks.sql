@@ -1,13 +1,16 @@
 -- The single checks of the guard against schema changes (ddl_guard.sql). Each raises 0A000 with what is wrong.
 
--- The transaction in which psp itself changes something (sql/native/install/create_capture.sql), while it does.
+-- The transaction in which psp itself changes something (sql/native/install/create_capture.sql), or runs a statement of a schema
+-- change (schema_history.sql there), while it does.
 CREATE UNLOGGED TABLE psp.own_commands (
-    xid xid8 PRIMARY KEY
+    xid          xid8 PRIMARY KEY,
+    is_statement boolean NOT NULL,
+    rewritten    oid[] NOT NULL DEFAULT '{}'  -- tables in which it has computed columns again
 );
 
-CREATE FUNCTION psp.begin_own_commands() RETURNS void
+CREATE FUNCTION psp.begin_own_commands(is_statement boolean DEFAULT false) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO psp.own_commands (xid) VALUES (pg_current_xact_id())
+    INSERT INTO psp.own_commands (xid, is_statement) VALUES (pg_current_xact_id(), is_statement)
 $$;
 
 CREATE FUNCTION psp.end_own_commands() RETURNS void
@@ -18,13 +21,28 @@ $$;
 CREATE FUNCTION psp.is_own_command() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned());
+    RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND NOT c.is_statement);
 END $$;
+
+-- A statement of a schema change: what it may do with tables and sequences is judged when it has run (psp.follow_changes).
+CREATE FUNCTION psp.is_schema_change() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND c.is_statement);
+END $$;
+
+-- What to do instead.
+CREATE FUNCTION psp.way_to_change() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN psp.is_schema_change() OR (SELECT i.mode FROM psp.identity i) = 'views'
+                THEN 'Release the database with "psp schema release", change it and adopt it again.'
+                ELSE 'SELECT psp.ddl(''…'') makes a change at all semi-primaries (docs/schema-changes.md).' END
+$$;
 
 CREATE FUNCTION psp.refuse_ddl(
     object text, command text,
     detail text DEFAULT 'The change would reach this semi-primary only.',
-    hint text DEFAULT 'Release the database with "psp schema release", change it and adopt it again.'
+    hint text DEFAULT psp.way_to_change()
 ) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -41,8 +59,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT psp.refuse_ddl(
         object, command,
         'The partition would exist at this semi-primary only, and others have no place for its rows.',
-        'Make partitions for the time to come, and a DEFAULT partition, before adoption. For a new one release the '
-        'database with "psp schema release", create it and adopt the database again.')
+        psp.way_to_change())
 $$;
 
 CREATE FUNCTION psp.is_captured(relation oid) RETURNS boolean
@@ -117,7 +134,7 @@ BEGIN
             object, command,
             format('An index is local to this semi-primary. This one uses %s, which could fail for a row that '
                    'is committed.', risk),
-            'Index plain columns, or release the database, make the index and adopt the database again.');
+            'Index plain columns. ' || psp.way_to_change());
     END IF;
 END $$;
 
@@ -198,8 +215,7 @@ BEGIN
             r.label, command,
             CASE r.kind WHEN 'S' THEN 'Every semi-primary would draw the same numbers from it.'
                         ELSE 'The table would exist here only, and its rows would not be certified.' END,
-            'Make it temporary or unlogged, if it may stay local. Otherwise release the database with '
-            '"psp schema release", create it and adopt the database again.');
+            'Make it temporary or unlogged, if it may stay local. ' || psp.way_to_change());
     END LOOP;
     FOR r IN SELECT s.child::regclass::text AS child, s.parent::regclass AS parent FROM psp.stray_children s LOOP
         PERFORM psp.refuse_ddl(r.child, command,

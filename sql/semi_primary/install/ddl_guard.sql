@@ -1,8 +1,9 @@
--- Schema changes of a running cluster are refused: they would reach one SP only. `psp schema adopt` creates these
+-- Schema changes of one semi-primary are refused: they would reach this one only. `psp schema adopt` creates these
 -- event triggers last (ddl_start.sql), `psp schema release` drops them first. After each command the guard looks
 -- at what the catalog says (guarded_state.sql), not at what the command is called: captured relations and strided
 -- sequences are as they were, and there is no other permanent table or sequence. What does not touch them is
--- allowed. It stays local, unless psp.ddl runs it; what the guard refuses, psp.ddl cannot do either.
+-- allowed, and stays local. Statements that psp.ddl runs may change tables and sequences: psp.follow_changes
+-- judges that. They may not touch psp itself, nor what CHECKs, indexes and types of captured tables rely on.
 
 -- The relation that an object of pg_event_trigger_ddl_commands() is or belongs to; null: none.
 CREATE FUNCTION psp.relation_of(class oid, object oid) RETURNS oid
@@ -16,6 +17,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHEN 'pg_attrdef'::regclass THEN (SELECT f.adrelid FROM pg_attrdef f WHERE f.oid = object)
     END
 $$;
+
+-- Rows that are written while psp's triggers are off would be captured nowhere.
+CREATE FUNCTION psp.check_capture_is_on(relation oid, object text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
+                WHERE t.tgrelid = relation AND t.tgenabled = 'D' AND f.pronamespace = 'psp'::regnamespace) THEN
+        PERFORM psp.refuse_ddl(object, command, 'It would switch off psp''s triggers.', 'Disable triggers by their names.');
+    END IF;
+END $$;
 
 -- One command that concerns something permanent.
 CREATE FUNCTION psp.check_command(
@@ -31,7 +42,9 @@ BEGIN
           AND psp.is_needed_extension((SELECT e.extname FROM pg_extension e WHERE e.oid = object)) THEN
         PERFORM psp.refuse_ddl(identity, command);
     END IF;
-    IF relation <> 0 THEN
+    IF relation <> 0 AND psp.is_schema_change() THEN
+        PERFORM psp.check_capture_is_on(relation, identity, command);
+    ELSIF relation <> 0 THEN
         PERFORM psp.check_touched(relation, identity, command);
         IF command = 'CREATE INDEX' AND psp.is_captured(relation) THEN
             PERFORM psp.check_index(object, identity, command);
@@ -103,7 +116,7 @@ BEGIN
                                       c.in_extension);
         END IF;
     END LOOP;
-    IF NOT is_local OR tg_tag = 'DROP OWNED' THEN
+    IF (NOT is_local OR tg_tag = 'DROP OWNED') AND NOT psp.is_schema_change() THEN
         PERFORM psp.check_all(tg_tag);
     END IF;
     IF tg_tag IN ('REVOKE', 'DROP OWNED', 'ALTER SCHEMA') THEN
@@ -114,13 +127,20 @@ BEGIN
     END IF;
 END $$;
 
--- Whether something that was dropped is psp's, a captured relation, or a part of one. By names: it is gone.
-CREATE FUNCTION psp.is_guarded(object_type text, schema name, object name, address text[]) RETURNS boolean
+-- Whether something that was dropped is psp's own.
+CREATE FUNCTION psp.is_of_psp(object_type text, schema name, object name, address text[]) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
         WHEN schema = 'psp' THEN true
         WHEN object_type = 'schema' THEN object = 'psp'
         WHEN object_type = 'extension' THEN psp.is_needed_extension(address[1])
+        ELSE false END
+$$;
+
+-- Whether it was a captured relation, or a part of one. By names: it is gone.
+CREATE FUNCTION psp.is_guarded(object_type text, schema name, object name, address text[]) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
         WHEN object_type = 'index' THEN EXISTS (
             SELECT FROM psp.guarded_objects g
              WHERE g.kind = 'unique index' AND g.name = object AND g.schema_name = schema)
@@ -143,18 +163,26 @@ BEGIN
         RETURN;
     END IF;
     FOR d IN SELECT * FROM pg_event_trigger_dropped_objects() LOOP
-        IF NOT d.is_temporary
-           AND psp.is_guarded(d.object_type, d.schema_name::name, d.object_name::name, d.address_names) THEN
+        CONTINUE WHEN d.is_temporary;
+        IF psp.is_of_psp(d.object_type, d.schema_name::name, d.object_name::name, d.address_names)
+           OR (CASE WHEN psp.is_schema_change()
+                   THEN d.object_type = 'trigger' AND d.original AND d.address_names[3] ~ '^psp_'  -- and not with its table
+                   ELSE psp.is_guarded(d.object_type, d.schema_name::name, d.object_name::name, d.address_names) END) THEN
             PERFORM psp.refuse_ddl(d.object_identity, tg_tag);
         END IF;
     END LOOP;
 END $$;
 
--- ALTER TABLE … TYPE … USING may leave the catalog as it was, and change every row.
+-- ALTER TABLE … TYPE … USING may leave the catalog as it was, and change every row. (4: it computes values of columns that were there.)
 CREATE FUNCTION psp.on_rewrite() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF psp.is_captured(pg_event_trigger_table_rewrite_oid()) THEN
+    IF psp.is_schema_change() THEN
+        IF pg_event_trigger_table_rewrite_reason() & 4 <> 0 THEN
+            UPDATE psp.own_commands SET rewritten = rewritten || pg_event_trigger_table_rewrite_oid()
+             WHERE xid = pg_current_xact_id();
+        END IF;
+    ELSIF psp.is_captured(pg_event_trigger_table_rewrite_oid()) THEN
         PERFORM psp.refuse_ddl(pg_event_trigger_table_rewrite_oid()::regclass::text, tg_tag);
     END IF;
 END $$;

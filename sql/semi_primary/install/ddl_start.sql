@@ -94,6 +94,8 @@ BEGIN
             'a subscription', tg_tag,
             'Its rows would be written here without being certified, and reach no other server.',
             'Subscribe in another database, and write the rows from there through an application.');
+    ELSIF psp.is_schema_change() THEN
+        RETURN;
     ELSIF tg_tag IN ('CREATE TABLE', 'ALTER TABLE') AND statement ~* 'partition' AND psp.adds_partition(statement) THEN
         PERFORM psp.refuse_partition('a partition', tg_tag);
     ELSIF statement !~* 'concurrently' THEN

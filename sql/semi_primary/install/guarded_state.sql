@@ -199,16 +199,19 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         SELECT r.relation FROM psp.captured_relations r WHERE r.table_id = only_table OR only_table IS NULL)) s;
 $$;
 
+CREATE FUNCTION psp.note_sequences() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
+    SELECT q.schema_name, q.sequence_name, 'sequence', psp.sequence_definition(q.relation) FROM psp.sequences q
+$$;
+
 -- Writes down the state as it is now; at adoption, and after an upgrade of PostgreSQL.
 CREATE FUNCTION psp.note_guarded_objects() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     DELETE FROM psp.guarded_relations WHERE kind <> 'left out';
     DELETE FROM psp.guarded_objects;
     SELECT psp.note_relations(NULL);
-    INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
-    SELECT q.schema_name, q.sequence_name, 'sequence',
-           psp.sequence_definition(to_regclass(format('%I.%I', q.schema_name, q.sequence_name)))
-      FROM psp.sequences q;
+    SELECT psp.note_sequences();
     INSERT INTO psp.guarded_by (version) VALUES (psp.major_version())
     ON CONFLICT (only_row) DO UPDATE SET version = EXCLUDED.version;
 $$;

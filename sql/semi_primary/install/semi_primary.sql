@@ -12,6 +12,7 @@ CREATE TABLE psp.identity (
     client_endpoint text,               -- views: where the daemon takes clients' requests (ZeroMQ); null: not known yet
     slots           integer NOT NULL,   -- most semi-primaries that the cluster can have: sequences have this stride
     catalog_version integer NOT NULL DEFAULT 1,  -- of psp.tables, in the cluster: 1 as adopted, each schema change makes the next one
+    last_number     integer NOT NULL,   -- the highest number that a table or a guard has ever had, in the cluster
     joining         boolean NOT NULL DEFAULT false  -- true until the copy from the primary is complete
 );
 
@@ -43,6 +44,7 @@ CREATE TABLE psp.sequences (
     base          bigint NOT NULL,     -- where the sequence stood at adoption
     increment     bigint NOT NULL,     -- what it was before, and is again after release
     stride        bigint NOT NULL,
+    relation      oid NOT NULL,        -- it; a schema change may give it another name
     moved_by      xid8,                -- the transaction in which psp.align_sequences moved it last
     PRIMARY KEY (schema_name, sequence_name)
 );

@@ -2,6 +2,19 @@
 -- the strides. A sequence leaves its class by setval, which no trigger sees. (ALTER SEQUENCE … RESTART is refused by the guard,
 -- ddl_checks.sql.)
 
+-- Gives a sequence the stride by which this SP draws base + increment * (sp_id + slots * n).
+CREATE FUNCTION psp.stride_sequence(sequence regclass, base bigint, increment bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place record;
+BEGIN
+    SELECT i.sp_id, i.slots * increment AS stride, n.nspname, c.relname INTO STRICT place
+      FROM psp.identity i CROSS JOIN pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = sequence;
+    EXECUTE format('ALTER SEQUENCE %s INCREMENT BY %s RESTART WITH %s', sequence, place.stride, base + increment * place.sp_id);
+    INSERT INTO psp.sequences (schema_name, sequence_name, base, increment, stride, relation)
+    VALUES (place.nspname, place.relname, base, increment, place.stride, sequence);
+END $$;
+
 -- Whether the sequence would draw numbers of other SPs. Not while psp.align_sequences moves it.
 CREATE FUNCTION psp.is_out_of_class(sequence regclass) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -8,12 +8,13 @@ import psycopg
 import pytest
 from psp.cli import app
 from psp.cluster import growth, verify
-from psp.cluster.local import LocalCluster, SpNode, Zone
+from psp.cluster.local import LocalCluster, Zone
 from psp.schema.history import read_history
 from psp.sql_files import read_sql
 from psycopg import sql
 from typer.testing import CliRunner
 
+from tests.cluster.schema_changes.statements import allow_ddl, changes, ddl, exists, wait_for_relation
 from tests.cluster.support import (
     SERIALIZATION_FAILURE,
     adopted_pair,
@@ -51,34 +52,6 @@ def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
     """Two SPs, which hold the same rows, the history of schema changes among them, after the test."""
     yield shared_pair
     settle(shared_pair)
-
-
-def allow_ddl(sp: SpNode) -> None:
-    """What an administrator does for the role that changes the schema."""
-    role = sql.Identifier(execute(sp, "SELECT current_user")[0][0])
-    with connect(as_admin(sp)) as connection:
-        connection.execute(sql.SQL("GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {}").format(role))
-
-
-def ddl(sp: SpNode, *statements: str) -> None:
-    """One transaction of schema changes."""
-    with connect(sp) as connection:
-        for statement in statements:
-            connection.execute("SELECT psp.ddl(%s)", [statement])
-
-
-def exists(sp: SpNode, name: str) -> bool:
-    """Whether the SP has a relation of that name."""
-    return execute(sp, "SELECT to_regclass(%s) IS NOT NULL", [name])[0][0] is True
-
-
-def wait_for_relation(sp: SpNode, name: str) -> None:
-    wait_for_row(sp, "SELECT 1 WHERE to_regclass(%s) IS NOT NULL", [name])
-
-
-def changes(sp: SpNode) -> int:
-    """The number of the newest schema change there; 0: there is none."""
-    return int(execute(as_admin(sp), "SELECT coalesce(max(change), 0) FROM psp.schema_history")[0][0])
 
 
 STATEMENTS: list[tuple[str, str, LiteralString]] = [
@@ -214,7 +187,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("temporary", "CREATE TEMP TABLE here (id int)", "0A000"),
     ("temporary-type", "CREATE TYPE pg_temp.here AS ENUM ('a')", "0A000"),
     ("rows", "INSERT INTO item VALUES (7, 'seven')", "0A000"),
-    ("captured", "ALTER TABLE item ADD COLUMN x int", "0A000"),
+    ("no-key", "CREATE TABLE keyless (x int)", "0A000"),
     ("psp", "DROP SCHEMA psp CASCADE", "42501"),
     ("commit", "COMMIT", "0A000"),
     ("role", "SET ROLE other", "42501"),

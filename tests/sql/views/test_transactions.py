@@ -225,8 +225,9 @@ def test_tombstones_go_when_nothing_older_can_meet_them(app: Pair) -> None:
     assert tombstones_after(3) == 1  # an older write may still come from the primary
     with app.connect() as connection:
         connection.execute(
-            "INSERT INTO psp.identity (cluster_id, sp_id, name, token, hook_conninfo, slots, joining) "
-            "VALUES (gen_random_uuid(), 1, '', '', '', 64, true)"
+            "INSERT INTO psp.identity "
+            "(cluster_id, sp_id, name, token, hook_conninfo, slots, last_number, joining) "
+            "VALUES (gen_random_uuid(), 1, '', '', '', 64, 0, true)"
         )
     assert tombstones_after(4) == 1  # or from the copy
     with app.connect() as connection:

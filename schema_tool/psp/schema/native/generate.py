@@ -17,6 +17,7 @@ FIRST_FILES = (
     "functions.sql.j2",
     "capture.sql",
     "create_capture.sql",
+    "follow_changes.sql",
     "schema_history.sql",
 )
 LAST_FILES = (

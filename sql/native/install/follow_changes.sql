@@ -1,0 +1,472 @@
+-- After a statement of a schema change (schema_history.sql): tables that it has changed get their capture again, those that it has
+-- created get one, and sequences get their strides. Every semi-primary does this after each statement, on the same catalog, so
+-- all give the same numbers. docs/decisions/32.
+--
+-- `here`: the statement runs here first. What stands in its way is refused then, and only then: a server that joins runs the
+-- statements while its tables have no rows yet, and must come to the same result.
+
+-- The captured tables that are not what was noted of them (guarded_state.sql). target: null if the table is gone. One with
+-- another name is known by its triggers.
+CREATE FUNCTION psp.changed_tables() RETURNS TABLE (table_id integer, target oid)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY WITH captured AS MATERIALIZED (
+        SELECT r.relation, r.table_id, n.nspname, c.relname, c.relispartition, psp.relation_definition(c) AS definition
+          FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE r.table_id <> @SCHEMA_HISTORY_ID@
+    ), now AS (
+        SELECT c.table_id, s.*
+          FROM psp.guarded_state(ARRAY(SELECT c.relation FROM captured c)) s
+          JOIN captured c ON (c.nspname, c.relname) = (s.schema_name, s.relation_name)
+        UNION ALL
+        SELECT c.table_id, c.nspname, c.relname, 'definition', c.relname, c.definition FROM captured c
+    ), noted AS (
+        SELECT g.table_id, o.*
+          FROM psp.guarded_objects o JOIN psp.guarded_relations g USING (schema_name, relation_name)
+         WHERE g.table_id <> @SCHEMA_HISTORY_ID@
+        UNION ALL
+        SELECT g.table_id, g.schema_name, g.relation_name, 'definition', g.relation_name, g.definition
+          FROM psp.guarded_relations g WHERE g.table_id <> @SCHEMA_HISTORY_ID@
+    )
+    SELECT d.table_id, (SELECT c.relation FROM captured c WHERE c.table_id = d.table_id AND NOT c.relispartition)
+      FROM (SELECT DISTINCT table_id
+              FROM now FULL JOIN noted USING (table_id, schema_name, relation_name, kind, name)
+             WHERE now.definition IS DISTINCT FROM noted.definition) d;
+END $$;
+
+-- What psp.tables and the guard have noted of a table. number: the column's in the catalog here, which a new name does not change.
+CREATE FUNCTION psp.noted_definition(table_id integer) RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (WITH t AS (
+        SELECT * FROM psp.tables t WHERE t.table_id = noted_definition.table_id
+    ), numbers AS (
+        SELECT o.name, split_part(o.definition, ' ', 1)::integer AS number
+          FROM t JOIN psp.guarded_objects o ON (o.schema_name, o.relation_name, o.kind) = (t.schema_name, t.table_name, 'column')
+    )
+    SELECT jsonb_build_object(
+               'columns', (SELECT jsonb_agg(c.value - 'name' || jsonb_build_object('number', n.number) ORDER BY c.ordinality)
+                             FROM jsonb_array_elements(t.columns) WITH ORDINALITY c JOIN numbers n ON n.name = c.value ->> 'name'),
+               'key', (SELECT jsonb_agg(k.value - 'name' || jsonb_build_object('number', n.number) ORDER BY k.ordinality)
+                         FROM jsonb_array_elements(t.key_columns) WITH ORDINALITY k JOIN numbers n ON n.name = k.value ->> 'name'),
+               'guards', (SELECT coalesce(jsonb_object_agg(g.value ->> 'index', g.value -> 'guard_id'), '{}')
+                            FROM jsonb_array_elements(t.guards) g),
+               'relations', (SELECT jsonb_agg(format('%I.%s', r.schema_name, r.relation_name)) FROM psp.guarded_relations r
+                              WHERE r.table_id = noted_definition.table_id))
+      FROM t);
+END $$;
+
+-- ---- what cannot be ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION psp.refuse_change(target regclass, problem text, hint text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = format('psp: table %s %s', target, problem), HINT = hint;
+END $$;
+
+-- What adoption does not take either (schema_tool/psp/schema/rules.py).
+CREATE FUNCTION psp.check_table(target regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    tree    CONSTANT oid[] := ARRAY(SELECT target::oid UNION SELECT t.relid FROM pg_partition_tree(target) t);
+    problem text;
+    hint    text;
+BEGIN
+    SELECT p.* INTO problem, hint FROM (
+        SELECT 'is not a permanent table, or has a partition that is none', 'Make it permanent.'
+          FROM pg_class c WHERE c.oid = ANY (tree) AND (c.relpersistence <> 'p' OR c.relkind NOT IN ('r', 'p'))
+        UNION ALL
+        SELECT 'inherits from a table', 'Use declarative partitioning.'
+          FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhrelid = target AND NOT c.relispartition
+        UNION ALL
+        SELECT format('has an exclusion constraint (%s), which is not certified between servers', i.name), 'Use a unique index.'
+          FROM psp.index_facts i WHERE i.relation = ANY (tree) AND i.exclusion
+        UNION ALL
+        SELECT format('has a unique index that is not valid (%s)', i.name), 'DROP INDEX, or REINDEX INDEX.'
+          FROM psp.index_facts i WHERE i.relation = ANY (tree) AND NOT i.valid
+        UNION ALL
+        SELECT format('has a unique index (%s) on the whole row as one value', i.name), 'Name the columns in its expression.'
+          FROM psp.index_facts i WHERE i.relation = target AND i.whole_row
+        UNION ALL
+        SELECT format('has a partition with a unique index of its own (%s)', i.name), 'Make it on the partitioned table.'
+          FROM psp.index_facts i WHERE i.relation = ANY (tree) AND i.relation <> target AND NOT i.attached
+        UNION ALL
+        SELECT 'has FORCE ROW LEVEL SECURITY, which hides rows from its owner, and rows are applied as the owner',
+               'ALTER TABLE … NO FORCE ROW LEVEL SECURITY.'
+          FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
+         WHERE c.oid = ANY (tree) AND c.relforcerowsecurity AND NOT r.rolbypassrls
+        UNION ALL
+        SELECT format('has a column (%I) of type %s, which holds OIDs: they differ between servers', a.attname, l.type::regtype),
+               'Store the name as text.'
+          FROM pg_attribute a JOIN psp.type_facts f ON f.type = a.atttypid CROSS JOIN LATERAL unnest(f.leaves) l(type)
+         WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND l.type < 16384 AND l.type::regtype::text ~ '^reg'
+    ) p(problem, hint) LIMIT 1;
+    IF FOUND THEN
+        PERFORM psp.refuse_change(target, problem, hint);
+    END IF;
+END $$;
+
+-- Whether a table has rows. A snapshot that is kept for the transaction may not show them all; then any page counts.
+CREATE FUNCTION psp.has_rows(target regclass) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found boolean;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RETURN (SELECT sum(pg_relation_size(r.relation)) > 0
+                  FROM (SELECT target UNION SELECT t.relid FROM pg_partition_tree(target) t) r(relation));
+    END IF;
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', target) INTO found;
+    RETURN found;
+END $$;
+
+-- ALTER COLUMN … TYPE of a captured table with rows, where PostgreSQL has computed the column's values again.
+CREATE FUNCTION psp.refuse_rewrites() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    target regclass;
+BEGIN
+    FOR target IN
+        SELECT r.relation FROM psp.own_commands o JOIN psp.captured_relations r ON r.relation = ANY (o.rewritten)
+         WHERE o.xid = pg_current_xact_id()
+    LOOP
+        IF psp.has_rows(target) THEN
+            PERFORM psp.refuse_change(target, 'has rows, which the statement would write again',
+                                      'Add a column of the new type, fill it in transactions of their own, drop the old one and rename.');
+        END IF;
+    END LOOP;
+END $$;
+
+-- Whether a new column's value in rows that were there is the same at every server: one that PostgreSQL's own functions make of
+-- constants, and that is still the column's default.
+CREATE FUNCTION psp.is_steady_default(target regclass, number integer) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET standard_conforming_strings = on AS $$
+DECLARE
+    made  record;
+    value text;
+BEGIN
+    SELECT (a.attmissingval::text::text[])[1] AS missing, pg_get_expr(f.adbin, f.adrelid) AS expression,
+           (SELECT bool_and(CASE WHEN m.found[1] IS NOT NULL
+                                 THEN m.found[1] IN ('CONST', 'FUNCEXPR', 'OPEXPR', 'RELABELTYPE', 'ARRAYEXPR', 'ARRAY')
+                                 ELSE p.oid < 16384 AND p.provolatile = 'i' END)
+              FROM regexp_matches(f.adbin::text, '\{(\w+)|:(?:op)?funcid (\d+)', 'g') m(found)
+              LEFT JOIN pg_proc p ON p.oid = m.found[2]::oid) AS is_plain
+      INTO made
+      FROM pg_attribute a JOIN pg_attrdef f ON (f.adrelid, f.adnum) = (a.attrelid, a.attnum)
+     WHERE a.attrelid = target AND a.attnum = number;
+    IF made.is_plain IS NOT TRUE THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('SELECT concat(%s)', made.expression) INTO value;
+    RETURN value IS NOT DISTINCT FROM made.missing;
+END $$;
+
+-- What a change of a table with rows must keep: their keys, and images that can be read in the new form (FORMAT.md). `was` and `now`
+-- are psp.noted_definition.
+CREATE FUNCTION psp.check_rows_kept(target regclass, was jsonb, now jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    in_steps CONSTANT text := 'Add a column, fill it in transactions of their own, and drop the old one. In a table without rows it is possible.';
+    col record;
+BEGIN
+    IF was -> 'key' <> now -> 'key' THEN
+        PERFORM psp.refuse_change(target, 'has rows, which would get other keys',
+                                  'Create another table, write the rows there, and let it take the name.');
+    END IF;
+    FOR col IN
+        SELECT a.attnum AS number, a.attname AS name, a.atthasmissing AS has_value,
+               a.attidentity <> '' OR (a.atthasdef AND a.attgenerated = '') AS has_default,
+               o.value IS NOT NULL AS was_there, o.value -> 'encoding' IS DISTINCT FROM n.value -> 'encoding' AS is_other
+          FROM jsonb_array_elements(now -> 'columns') n
+          JOIN pg_attribute a ON a.attrelid = target AND a.attnum = (n.value ->> 'number')::integer
+          LEFT JOIN jsonb_array_elements(was -> 'columns') o ON o.value -> 'number' = n.value -> 'number'
+    LOOP
+        IF col.was_there AND col.is_other THEN
+            PERFORM psp.refuse_change(target, format('has rows, and values of column %I would travel in another form', col.name), in_steps);
+        ELSIF NOT col.was_there AND (CASE WHEN col.has_value THEN NOT psp.is_steady_default(target, col.number)
+                                          ELSE col.has_default END) THEN
+            PERFORM psp.refuse_change(
+                target, format('has rows, and column %I might get other values in them at each server', col.name),
+                'Add the column without the default, ALTER COLUMN … SET DEFAULT, and fill it in transactions of their own.');
+        END IF;
+    END LOOP;
+END $$;
+
+-- Rows of a new partition are another table's, or nobody's, for the primary.
+CREATE FUNCTION psp.check_new_partitions(target regclass, was jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    partition regclass;
+BEGIN
+    FOR partition IN
+        SELECT t.relid FROM pg_partition_tree(target) t JOIN pg_class c ON c.oid = t.relid
+         WHERE t.isleaf AND NOT was -> 'relations' ? format('%s.%s', c.relnamespace::regnamespace, c.relname)
+    LOOP
+        IF psp.has_rows(partition) THEN
+            PERFORM psp.refuse_change(partition, 'has rows, and becomes a partition', 'Attach it without rows, and write them afterwards.');
+        END IF;
+    END LOOP;
+END $$;
+
+-- What a sequence must keep, or have from its beginning.
+CREATE FUNCTION psp.check_sequences() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    s record;
+BEGIN
+    FOR s IN
+        SELECT c.oid::regclass AS name, c.relpersistence, d.seqcycle, d.seqincrement <> q.stride AS is_other,
+               q.base::numeric + q.stride NOT BETWEEN d.seqmin AND d.seqmax AS is_short
+          FROM psp.sequences q JOIN pg_class c ON c.oid = q.relation JOIN pg_sequence d ON d.seqrelid = c.oid
+    LOOP
+        IF s.relpersistence <> 'p' OR s.seqcycle OR s.is_other OR s.is_short OR psp.is_out_of_class(s.name) THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'feature_not_supported',
+                MESSAGE = format('psp: sequence %s cannot draw other numbers at each semi-primary', s.name),
+                DETAIL = CASE WHEN s.relpersistence <> 'p' THEN 'It is not permanent.' WHEN s.seqcycle THEN 'It has CYCLE.'
+                              WHEN s.is_short THEN 'Its range is too small.' ELSE 'Its increment or its place was changed.' END,
+                HINT = 'A sequence of a cluster is permanent, has NO CYCLE and a range for all, and is neither restarted nor given another increment.';
+        END IF;
+    END LOOP;
+END $$;
+
+-- ---- images of older definitions --------------------------------------------------------------------------------------------
+
+-- The bytes that a new column's value in older rows has in an image, in hexadecimal digits; null: NULL. (PostgreSQL keeps the value as an array.)
+CREATE FUNCTION psp.older_value(target regclass, number integer, encoding text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
+SET extra_float_digits = 1 SET bytea_output = 'hex' SET lc_monetary = 'C' SET standard_conforming_strings = on AS $$
+DECLARE
+    kept  record;
+    bytes bytea;
+BEGIN
+    SELECT a.attmissingval::text AS list, format_type(a.atttypid, a.atttypmod) AS type INTO kept
+      FROM pg_attribute a WHERE a.attrelid = target AND a.attnum = number AND a.atthasmissing;
+    IF encoding = 'text' THEN
+        bytes := convert_to((kept.list::text[])[1], 'UTF8');
+    ELSIF kept.list IS NOT NULL THEN
+        -- What comes after the number of columns, the type and the length.
+        EXECUTE format('SELECT substring(record_send(ROW((%L::%s[])[1])) FROM 13)', kept.list, kept.type) INTO bytes;
+    END IF;
+    RETURN encode(bytes, 'hex');
+END $$;
+
+-- Writes down how images up to version - 1 become rows of today's definition.
+CREATE FUNCTION psp.note_older_images(table_id integer, target regclass, version integer, was jsonb, now jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    steps jsonb;
+BEGIN
+    SELECT jsonb_agg(CASE WHEN o.value IS NOT NULL THEN jsonb_build_object('place', o.ordinality - 1)
+                          ELSE jsonb_build_object('value', psp.older_value(target, (n.value ->> 'number')::integer, n.value ->> 'encoding'))
+                          END ORDER BY n.ordinality)
+      INTO steps
+      FROM jsonb_array_elements(now -> 'columns') WITH ORDINALITY n
+      LEFT JOIN jsonb_array_elements(was -> 'columns') WITH ORDINALITY o ON o.value -> 'number' = n.value -> 'number';
+    IF was -> 'columns' = now -> 'columns' THEN
+        RETURN;
+    END IF;
+    UPDATE psp.older_images i
+       SET fields = (SELECT jsonb_agg(CASE WHEN f.value ? 'place' THEN i.fields -> (f.value ->> 'place')::integer ELSE f.value END
+                                      ORDER BY f.ordinality)
+                       FROM jsonb_array_elements(steps) WITH ORDINALITY f)
+     WHERE i.table_id = note_older_images.table_id;
+    -- It is there if an earlier statement of the same transaction has changed the table.
+    INSERT INTO psp.older_images (table_id, until_version, fields) VALUES (table_id, version - 1, steps) ON CONFLICT DO NOTHING;
+END $$;
+
+-- ---- what follows ------------------------------------------------------------------------------------------------------------
+
+-- The next number for a table or a guard. None is given twice.
+CREATE FUNCTION psp.take_number() RETURNS integer
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE psp.identity SET last_number = last_number + 1 RETURNING last_number
+$$;
+
+-- The numbers of a table's guards, new ones for the indexes that are not in `known`.
+CREATE FUNCTION psp.keep_guard_numbers(target oid, known jsonb) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    index   text;
+    numbers jsonb := '{}';
+BEGIN
+    FOR index IN SELECT f.name FROM psp.index_facts f WHERE f.relation = target AND f.guarded ORDER BY f.name LOOP
+        numbers := numbers || jsonb_build_object(index, coalesce((known ->> index)::integer, psp.take_number()));
+    END LOOP;
+    RETURN numbers;
+END $$;
+
+-- Tells the primary, with the transaction's write-set, what became of a table.
+CREATE FUNCTION psp.announce_table(table_id integer, dropped boolean) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO psp.write_set (xid, table_id, op, payload)
+    SELECT pg_current_xact_id(), announce_table.table_id, 'c',
+           decode(CASE WHEN dropped THEN '01' ELSE '00' END, 'hex')
+           || coalesce((SELECT string_agg(int4send((g.value ->> 'guard_id')::integer), '')
+                          FROM psp.tables t, jsonb_array_elements(t.guards) g WHERE t.table_id = announce_table.table_id), '')
+$$;
+
+-- A table that was captured and is another one now. Its old capture is gone.
+CREATE FUNCTION psp.follow_changed(table_id integer, target regclass, was jsonb, version integer, here boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    now jsonb;
+BEGIN
+    PERFORM psp.check_table(target);
+    PERFORM psp.create_capture(target, table_id, psp.keep_guard_numbers(target, was -> 'guards'));
+    now := psp.noted_definition(table_id);
+    IF here AND psp.has_rows(target) THEN
+        PERFORM psp.check_rows_kept(target, was, now), psp.check_new_partitions(target, was);
+    END IF;
+    PERFORM psp.note_older_images(table_id, target, version, was, now);
+END $$;
+
+CREATE FUNCTION psp.follow_created(target regclass, here boolean) RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    table_id CONSTANT integer := psp.take_number();
+BEGIN
+    PERFORM psp.check_table(target);
+    IF here AND psp.has_rows(target) THEN
+        PERFORM psp.refuse_change(target, 'has rows from its beginning, which are not certified',
+                                  'Create it without rows, and write them in another transaction.');
+    END IF;
+    PERFORM psp.create_capture(target, table_id, psp.keep_guard_numbers(target, '{}'));
+    RETURN table_id;
+END $$;
+
+CREATE FUNCTION psp.follow_tables(version integer, here boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    changed CONSTANT jsonb := (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('table_id', c.table_id, 'target', c.target,
+                                                     'was', psp.noted_definition(c.table_id)) ORDER BY c.table_id), '[]')
+          FROM psp.changed_tables() c);
+    change  jsonb;
+    target  regclass;
+    numbers integer[] := '{}';
+BEGIN
+    -- All go before one comes back: two may have exchanged their names.
+    PERFORM psp.drop_capture((c.value ->> 'table_id')::integer) FROM jsonb_array_elements(changed) c;
+    FOR change IN SELECT c.value FROM jsonb_array_elements(changed) c LOOP
+        target := (change ->> 'target')::oid::regclass;
+        IF target IS NULL THEN
+            DELETE FROM psp.older_images i WHERE i.table_id = (change ->> 'table_id')::integer;
+        ELSE
+            PERFORM psp.follow_changed((change ->> 'table_id')::integer, target, change -> 'was', version, here);
+        END IF;
+        numbers := numbers || (change ->> 'table_id')::integer;
+    END LOOP;
+    -- As at adoption, what an extension has stays local.
+    INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
+    SELECT u.schema_name, u.relation_name, 'left out', '' FROM psp.unknown_relations u
+     WHERE EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = u.relation AND e.deptype = 'e')
+        ON CONFLICT DO NOTHING;
+    FOR target IN
+        SELECT u.relation FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
+         WHERE u.kind IN ('r', 'p') AND NOT c.relispartition ORDER BY u.schema_name, u.relation_name
+    LOOP
+        numbers := numbers || psp.follow_created(target, here);
+    END LOOP;
+    IF here THEN
+        PERFORM psp.announce_table(n.table_id, NOT EXISTS (SELECT FROM psp.tables t WHERE t.table_id = n.table_id))
+           FROM unnest(numbers) n(table_id);
+    END IF;
+END $$;
+
+-- Sequences, as for tables. What a sequence draws next is no part of the schema.
+CREATE FUNCTION psp.follow_sequences(here boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    s record;
+BEGIN
+    WITH gone AS (DELETE FROM psp.sequences RETURNING *)
+    INSERT INTO psp.sequences
+    SELECT n.nspname, c.relname, g.base, g.increment, g.stride, g.relation, g.moved_by
+      FROM gone g JOIN pg_class c ON c.oid = g.relation JOIN pg_namespace n ON n.oid = c.relnamespace;
+    DELETE FROM psp.guarded_relations g WHERE g.kind = 'sequence';
+    PERFORM psp.note_sequences();
+    PERFORM psp.begin_own_commands();
+    FOR s IN
+        SELECT u.relation::regclass AS name, d.* FROM psp.unknown_relations u JOIN pg_sequence d ON d.seqrelid = u.relation
+         ORDER BY u.schema_name, u.relation_name
+    LOOP
+        PERFORM psp.stride_sequence(s.name, coalesce(pg_sequence_last_value(s.name), s.seqstart - s.seqincrement), s.seqincrement);
+    END LOOP;
+    PERFORM psp.end_own_commands();
+    DELETE FROM psp.guarded_relations g WHERE g.kind = 'sequence';
+    PERFORM psp.note_sequences();
+    IF here THEN
+        PERFORM psp.check_sequences();
+    END IF;
+END $$;
+
+-- After one statement of the change that makes this version of the catalog.
+CREATE FUNCTION psp.follow_changes(version integer, here boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM psp.take_back_grants(),
+            psp.follow_tables(version, here),
+            psp.follow_sequences(here),
+            psp.check_all('psp.ddl'),
+            psp.check_owners('psp.ddl'),
+            psp.check_functions('psp.ddl');
+    UPDATE psp.identity SET catalog_version = version;
+END $$;
+
+-- ---- before a statement --------------------------------------------------------------------------------------------------------
+
+-- What PostgreSQL would not let a statement do because of psp's triggers, on the tables whose names are in its text. All of it is as
+-- before after psp.follow_changes.
+--   A column of the key cannot be altered while a trigger names it.
+--   A partition gets triggers of the whole; who creates it must be allowed to call their functions.
+--   A table cannot become a partition while it has triggers of the same names.
+CREATE FUNCTION psp.prepare_tables(statement text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    words CONSTANT text[] := regexp_split_to_array(lower(statement), '[^[:alnum:]_$]+');
+    named CONSTANT oid[] := ARRAY(
+        SELECT c.oid FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
+         WHERE CASE WHEN c.relname ~ '[^[:alnum:]_$]' THEN position(lower(c.relname) IN lower(statement)) > 0
+                    ELSE lower(c.relname) = ANY (words) END);
+    found record;
+BEGIN
+    IF statement !~* 'alter|partition' THEN
+        RETURN;
+    END IF;
+    PERFORM psp.begin_own_commands();
+    FOR found IN
+        SELECT t.tgname, c.oid::regclass AS target
+          FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
+         WHERE c.oid = ANY (named) AND t.tgparentid = 0
+           AND CASE WHEN t.tgname = 'psp_capture_rekey' AND t.tgattr <> '' THEN true
+                    WHEN c.relkind <> 'p' THEN t.tgname ~ '^psp_capture_' AND statement ~* 'attach' END
+    LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.target);
+    END LOOP;
+    FOR found IN
+        SELECT p.oid::regprocedure AS function
+          FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid JOIN pg_proc p ON p.oid = t.tgfoid
+         WHERE c.oid = ANY (named) AND c.relkind = 'p' AND p.pronamespace = 'psp'::regnamespace AND p.proname ~ '^capture_[0-9]+_'
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', found.function, role);
+    END LOOP;
+    PERFORM psp.end_own_commands();
+END $$;
+
+-- Takes back what psp.prepare_tables has granted.
+CREATE FUNCTION psp.take_back_grants() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    granted CONSTANT regproc[] := ARRAY(
+        SELECT p.oid FROM pg_proc p
+         WHERE p.pronamespace = 'psp'::regnamespace AND p.proname ~ '^capture_[0-9]+_'
+           AND EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee <> 'psp_functions'::regrole));
+BEGIN
+    IF granted <> '{}' THEN
+        PERFORM psp.begin_own_commands(), psp.take_from_all(granted, 'psp_functions'::regrole), psp.end_own_commands();
+    END IF;
+END $$;

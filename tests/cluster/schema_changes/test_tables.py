@@ -1,0 +1,271 @@
+"""psp.ddl changes captured tables while clients go on writing: every SP follows, and no row is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psp.cluster import growth, verify
+from psp.cluster.local import LocalCluster, Zone
+
+from tests.cluster.schema_changes.statements import allow_ddl, ddl, wait_for_relation
+from tests.cluster.support import (
+    SERIALIZATION_FAILURE,
+    adopted_pair,
+    as_admin,
+    connect,
+    execute,
+    paused,
+    raises,
+    retry,
+    wait_for_row,
+    wait_streaming,
+)
+from tests.threads import running
+
+SCHEMA = """
+CREATE TABLE parent (id int PRIMARY KEY, name text UNIQUE);
+CREATE TABLE item (id serial PRIMARY KEY, v int, s text);
+CREATE TABLE other (id int PRIMARY KEY, v int);
+CREATE TABLE event (id int, day date, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
+CREATE TABLE event_1 PARTITION OF event FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+INSERT INTO parent VALUES (1, 'one');
+"""
+
+
+@pytest.fixture(scope="module")
+def shared_pair() -> Iterator[LocalCluster]:
+    with adopted_pair([SCHEMA]) as cluster:
+        for sp in cluster.sps:
+            allow_ddl(sp)
+        yield cluster
+
+
+@pytest.fixture
+def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
+    """Two SPs, which hold the same rows and have the same captured tables after the test."""
+    yield shared_pair
+    assert_same(shared_pair)
+    north, south = shared_pair.sps
+    tables: LiteralString = (
+        "SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables ORDER BY 1"
+    )
+    assert execute(as_admin(north), tables) == execute(as_admin(south), tables)
+    for sp in shared_pair.sps:
+        assert execute(as_admin(sp), "SELECT psp.guard_problems()") == []
+
+
+def drained(cluster: LocalCluster) -> None:
+    wait_streaming(cluster)
+    verify.wait_drained(cluster)
+
+
+def assert_same(cluster: LocalCluster) -> None:
+    """All SPs hold the same rows."""
+    drained(cluster)
+    first, *others = (verify.sp_sums(sp.admin_dsn) for sp in cluster.sps)
+    assert all(other == first for other in others)
+
+
+def rows(cluster: LocalCluster, query: LiteralString) -> list[Any]:
+    """What both SPs say, once nothing is on its way."""
+    drained(cluster)
+    north, south = (execute(sp, query) for sp in cluster.sps)
+    assert north == south
+    return north
+
+
+def test_a_table_comes_is_written_everywhere_and_goes(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    ddl(north, "CREATE TABLE fresh (id serial PRIMARY KEY, name text UNIQUE, parent int REFERENCES parent)")
+    wait_for_relation(south, "fresh")
+    for sp in pair.sps:
+        execute(sp, "INSERT INTO fresh (name, parent) VALUES (%s, 1)", [sp.name])
+    assert len(rows(pair, "SELECT * FROM fresh ORDER BY id")) == 2
+    with raises("23505"):
+        execute(south, "INSERT INTO fresh (name) VALUES ('north')")
+    ddl(south, "DROP TABLE fresh")
+    ddl(south, "CREATE TABLE fresh (id int PRIMARY KEY)")
+    drained(pair)
+    execute(north, "INSERT INTO fresh VALUES (7)")
+    assert rows(pair, "SELECT * FROM fresh") == [(7,)]
+    ddl(north, "DROP TABLE fresh")
+
+
+def test_columns_of_a_table_with_rows(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    execute(north, "INSERT INTO item (id, v, s) VALUES (101, 1, 'a'), (102, 2, 'b')")
+    drained(pair)
+    ddl(
+        north,
+        "ALTER TABLE item ADD COLUMN w int NOT NULL DEFAULT 7, DROP COLUMN s",
+        "ALTER TABLE item RENAME v TO u",
+    )
+    wait_for_row(south, "SELECT 1 FROM pg_attribute WHERE attrelid = 'item'::regclass AND attname = 'w'")
+    execute(south, "UPDATE item SET w = 8 WHERE id = 102")
+    assert rows(pair, "SELECT id, u, w FROM item WHERE id > 100 ORDER BY id") == [(101, 1, 7), (102, 2, 8)]
+    ddl(south, "ALTER TABLE item ADD COLUMN s text", "ALTER TABLE item RENAME u TO v")
+    drained(pair)
+
+
+def test_two_tables_exchange_their_names(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    ddl(
+        north, "CREATE TABLE old (id int PRIMARY KEY, v int)", "CREATE TABLE new (id int PRIMARY KEY, t text)"
+    )
+    execute(north, "INSERT INTO old VALUES (1, 1)")
+    execute(north, "INSERT INTO new VALUES (2, 'two')")
+    drained(pair)
+    ddl(
+        north,
+        "ALTER TABLE old RENAME TO gone; ALTER TABLE new RENAME TO old; ALTER TABLE gone RENAME TO new",
+    )
+    wait_for_row(south, "SELECT 1 FROM pg_attribute WHERE attrelid = 'old'::regclass AND attname = 't'")
+    execute(south, "INSERT INTO old VALUES (3, 'three')")
+    assert rows(pair, "SELECT * FROM old ORDER BY id") == [(2, "two"), (3, "three")]
+    assert rows(pair, "SELECT * FROM new") == [(1, 1)]
+
+
+def test_a_writer_under_the_older_definition_tries_again(pair: LocalCluster) -> None:
+    """Its rows are not of the new form. A writer of another table is not disturbed."""
+    north, south = pair.sps
+    with connect(south) as writer, connect(south) as bystander:
+        with paused(pair, "south"):  # south hears nothing of the change
+            writer.execute("INSERT INTO parent VALUES (201, 'late')")
+            bystander.execute("INSERT INTO other VALUES (201, 1)")
+            ddl(north, "ALTER TABLE parent ADD COLUMN note text DEFAULT 'none'")
+        bystander.commit()
+        with raises(SERIALIZATION_FAILURE, "57P01", "08006"):
+            writer.commit()
+    retry(lambda: execute(south, "INSERT INTO parent VALUES (201, 'late')"), (SERIALIZATION_FAILURE, "08006"))
+    assert rows(pair, "SELECT note FROM parent WHERE id = 201") == [("none",)]
+
+
+def test_a_constraint_holds_for_rows_that_had_not_arrived(pair: LocalCluster) -> None:
+    """The change loses: it was checked without the row of the other server."""
+    north, south = pair.sps
+    with connect(north) as migration:
+        with paused(pair, "north"):
+            execute(south, "INSERT INTO other VALUES (301, -1)")
+            migration.execute("SELECT psp.ddl('ALTER TABLE other ADD CONSTRAINT positive CHECK (v > 0)')")
+        with raises(SERIALIZATION_FAILURE, "57P01", "08006"):
+            migration.commit()
+    drained(pair)
+    with raises("23514"):
+        ddl(north, "ALTER TABLE other ADD CONSTRAINT positive CHECK (v > 0)")
+    execute(south, "DELETE FROM other WHERE id = 301")
+    retry(lambda: ddl(north, "ALTER TABLE other ADD CONSTRAINT positive CHECK (v > 0)"))
+    drained(pair)
+    with raises("23514"):
+        execute(south, "INSERT INTO other VALUES (302, -1)")
+
+
+def test_a_new_unique_index_is_certified(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    ddl(north, "CREATE UNIQUE INDEX item_v ON item (v)")
+    drained(pair)
+    with connect(north) as first, connect(south) as second:
+        first.execute("INSERT INTO item (v) VALUES (4711)")
+        second.execute("INSERT INTO item (v) VALUES (4711)")
+        first.commit()
+        with raises(SERIALIZATION_FAILURE):
+            second.commit()
+    ddl(south, "DROP INDEX item_v")
+    drained(pair)
+
+
+def test_partitions_come_and_go(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    ddl(north, "CREATE TABLE event_2 PARTITION OF event FOR VALUES FROM ('2026-02-01') TO ('2026-03-01')")
+    wait_for_relation(south, "event_2")
+    execute(south, "INSERT INTO event VALUES (1, '2026-02-03')")
+    execute(south, "UPDATE event SET day = '2026-01-05'")
+    assert rows(pair, "SELECT * FROM event_1")
+    ddl(
+        south,
+        "CREATE TABLE event_3 (LIKE event); "
+        "ALTER TABLE event ATTACH PARTITION event_3 FOR VALUES FROM ('2026-03-01') TO ('2026-04-01')",
+    )
+    wait_for_relation(north, "event_3")
+    execute(north, "INSERT INTO event VALUES (3, '2026-03-03')")
+    with raises("0A000"):
+        ddl(north, "ALTER TABLE event DETACH PARTITION event_3")
+    execute(north, "DELETE FROM event_3")
+    drained(pair)
+    ddl(north, "DROP TABLE event_3")
+    drained(pair)
+
+
+def test_a_server_that_was_away_follows_in_order(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    with paused(pair, "south"):
+        for at in range(3):
+            ddl(north, f"ALTER TABLE other ADD COLUMN c{at} int DEFAULT {at}")
+            execute(north, "INSERT INTO other (id, v) VALUES (%s, 1)", [400 + at])
+        ddl(north, "ALTER TABLE other DROP COLUMN c1")
+    assert rows(pair, "SELECT id, c0, c2 FROM other WHERE id >= 400 ORDER BY id") == [
+        (400, 0, 2), (401, 0, 2), (402, 0, 2)
+    ]  # fmt: skip
+
+
+def test_a_change_waits_for_nobody_for_ever(pair: LocalCluster) -> None:
+    """An idle transaction at another server that holds a lock of the table is ended, as for rows."""
+    north, south = pair.sps
+    with connect(south) as idle:
+        idle.execute("SELECT count(*) FROM item")
+        ddl(north, "ALTER TABLE item ADD COLUMN waits int")
+        drained(pair)
+        with pytest.raises(psycopg.Error):
+            idle.execute("SELECT 1")
+    ddl(north, "ALTER TABLE item DROP COLUMN waits")
+
+
+def test_clients_write_while_the_schema_changes(pair: LocalCluster) -> None:
+    """Every acknowledged row is there, with the columns of the end."""
+    north, south = pair.sps
+    may_pass = (SERIALIZATION_FAILURE, "57P01", "08006")
+    done = 0
+
+    def write() -> None:
+        nonlocal done
+        for at in range(200):
+            retry(partial(execute, south, "INSERT INTO other (id, v) VALUES (%s, 1)", [1000 + at]), may_pass)
+            done += 1
+
+    with running(write):
+        for at in range(4):
+            retry(partial(ddl, north, f"ALTER TABLE other ADD COLUMN d{at} int DEFAULT {at}"), may_pass)
+    assert done == 200
+    assert rows(pair, "SELECT count(*), sum(d0 + d1 + d2 + d3) FROM other WHERE id >= 1000") == [(200, 1200)]
+
+
+def test_a_server_that_joins_reads_rows_of_every_definition() -> None:
+    with LocalCluster.temporary([Zone("a")]) as cluster:
+        with psycopg.connect(cluster.sps[0].dsn, autocommit=True) as connection:
+            connection.execute(SCHEMA.encode())
+            connection.execute("INSERT INTO item (v, s) SELECT n, 'as adopted' FROM generate_series(1, 50) n")
+        growth.adopt(cluster)
+        a = cluster.sps[0]
+        allow_ddl(a)
+        execute(a, "INSERT INTO item (v, s) VALUES (51, 'first definition')")
+        ddl(a, "ALTER TABLE item ADD COLUMN w numeric DEFAULT 1.50")
+        execute(a, "INSERT INTO item (v, s) VALUES (52, 'second definition')")
+        ddl(a, "ALTER TABLE item DROP COLUMN s, ADD COLUMN tags text[] DEFAULT '{a,b}'", "DROP TABLE other")
+        execute(a, "INSERT INTO item (v) VALUES (53)")
+        ddl(a, "CREATE TABLE fresh (id int PRIMARY KEY, mood text UNIQUE)")
+        execute(a, "INSERT INTO fresh VALUES (1, 'good')")
+        ddl(a, "ALTER TABLE item RENAME TO thing")
+        growth.join(cluster, Zone("b"))
+        b = cluster.sp("b")
+        query: LiteralString = "SELECT * FROM thing ORDER BY id"
+        wait_for_row(b, "SELECT 1 FROM fresh WHERE id = 1")
+        assert_same(cluster)
+        assert execute(a, query) == execute(b, query)
+        assert len(execute(b, query)) == 53
+        execute(b, "UPDATE thing SET tags = '{c}' WHERE v = 7")
+        execute(b, "INSERT INTO thing (v) VALUES (54)")
+        assert_same(cluster)
+        assert execute(a, query) == execute(b, query)

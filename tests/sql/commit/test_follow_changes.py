@@ -1,0 +1,243 @@
+"""psp.ddl changes captured tables: what follows in the transaction of the statement. Nothing is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psp.servers.pgserver import PgServer
+
+from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
+
+SCHEMA = f"""
+GRANT ALL ON SCHEMA public TO {APPLICATION}; SET ROLE {APPLICATION};
+CREATE TABLE parent (id int PRIMARY KEY, name text UNIQUE);
+CREATE TABLE t (id serial PRIMARY KEY, v int, s text, parent int REFERENCES parent);
+CREATE UNIQUE INDEX t_s ON t (lower(s));
+CREATE TABLE empty (id int PRIMARY KEY, v int);
+CREATE TABLE parted (id int PRIMARY KEY, v int) PARTITION BY RANGE (id);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
+INSERT INTO parent VALUES (1, 'one');
+INSERT INTO t VALUES (1, 1, 'a', 1);
+"""
+
+
+@pytest.fixture(scope="module")
+def app(server: PgServer) -> Pair:
+    pair = adopted_pair(server, SCHEMA)
+    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
+    return pair
+
+
+@pytest.fixture
+def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
+    with app.connect() as connection:
+        yield connection
+        connection.rollback()
+
+
+def ddl(connection: psycopg.Connection[Any], *statements: str) -> None:
+    """As the application's role; afterwards the guard has nothing to say."""
+    connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+    for statement in statements:
+        connection.execute("SELECT psp.ddl(%s)", [statement])
+    connection.execute("RESET ROLE")
+    assert connection.execute("SELECT psp.guard_problems()").fetchall() == []
+
+
+def table_ids(connection: psycopg.Connection[Any]) -> dict[str, int]:
+    """By the name that is in the catalog of captured tables."""
+    rows = connection.execute("SELECT table_name, table_id FROM psp.tables WHERE table_id > 0")
+    return dict(rows.fetchall())
+
+
+def changes(connection: psycopg.Connection[Any]) -> dict[int, str]:
+    """What the primary is told: table -> hexadecimal digits."""
+    query = (
+        b"SELECT table_id, encode(payload, 'hex') FROM psp.write_set WHERE op = 'c' ORDER BY cmin::text::int"
+    )
+    return dict(connection.execute(query).fetchall())
+
+
+def captured_in(connection: psycopg.Connection[Any], statement: str) -> list[tuple[int, str]]:
+    """The tables and kinds of what the statement captures."""
+    connection.execute("DELETE FROM psp.write_set")
+    connection.execute(statement.encode())
+    return connection.execute("SELECT table_id, op::text FROM psp.write_set ORDER BY 1, 2").fetchall()
+
+
+def older(connection: psycopg.Connection[Any], table_id: int) -> list[Any]:
+    query = b"SELECT until_version, fields FROM psp.older_images WHERE table_id = %s ORDER BY 1"
+    return connection.execute(query, [table_id]).fetchall()
+
+
+def test_a_new_table_is_captured(connection: psycopg.Connection[Any]) -> None:
+    before = table_ids(connection)
+    last = one(connection, "SELECT last_number FROM psp.identity")
+    ddl(connection, "CREATE TABLE fresh (id serial PRIMARY KEY, name text UNIQUE, v int)")
+    number = table_ids(connection)["fresh"]
+    assert number == last + 1
+    assert {**before, "fresh": number} == table_ids(connection)
+    assert changes(connection) == {number: f"00{number + 1:08x}"}
+    assert captured_in(connection, "INSERT INTO fresh (name) VALUES ('a')") == [
+        (number, "i"),
+        (number + 1, "g"),
+    ]
+    assert one(connection, "SELECT id FROM fresh") == 1  # of the first semi-primary
+    assert one(connection, "SELECT stride FROM psp.sequences WHERE sequence_name = 'fresh_id_seq'") == 64
+    assert one(connection, "SELECT catalog_version FROM psp.identity") == 2
+
+
+def test_columns_come_go_and_get_other_names(connection: psycopg.Connection[Any]) -> None:
+    number = table_ids(connection)["t"]
+    ddl(
+        connection,
+        "ALTER TABLE t ADD COLUMN tags text[] DEFAULT '{a}', ADD COLUMN w bigint DEFAULT 7, DROP COLUMN s",
+        "ALTER TABLE t RENAME v TO renamed",
+        "ALTER TABLE t ADD COLUMN last date",
+    )
+    assert older(connection, number) == [
+        (1, [{"place": 0}, {"place": 1}, {"place": 3}, {"value": b"{a}".hex()}, {"value": "0000000000000007"},
+             {"value": None}])
+    ]  # fmt: skip
+    assert changes(connection) == {number: "00"}
+    assert captured_in(connection, "UPDATE t SET renamed = 2") == [(number, "i")]
+
+
+def test_changes_one_after_the_other_keep_all_older_images(connection: psycopg.Connection[Any]) -> None:
+    number = table_ids(connection)["t"]
+    ddl(connection, "ALTER TABLE t ADD COLUMN a int DEFAULT 5")
+    # As if the first change had been a transaction of its own.
+    connection.execute("SET LOCAL ROLE psp_functions")
+    connection.execute("UPDATE psp.schema_history SET statement_n = 9")
+    connection.execute("RESET ROLE")
+    connection.execute("DELETE FROM psp.write_set")
+    ddl(connection, "ALTER TABLE t DROP COLUMN v, ADD COLUMN b text DEFAULT 'x'")
+    assert older(connection, number) == [
+        (1, [{"place": 0}, {"place": 2}, {"place": 3}, {"value": "00000005"}, {"value": b"x".hex()}]),
+        (2, [{"place": 0}, {"place": 2}, {"place": 3}, {"place": 4}, {"value": b"x".hex()}]),
+    ]
+
+
+def test_two_tables_exchange_their_names(connection: psycopg.Connection[Any]) -> None:
+    before = table_ids(connection)
+    ddl(
+        connection,
+        "ALTER TABLE t RENAME TO x; ALTER TABLE parent RENAME TO t; ALTER TABLE x RENAME TO parent",
+    )
+    after = table_ids(connection)
+    assert (after["t"], after["parent"]) == (before["parent"], before["t"])
+    assert captured_in(connection, "UPDATE t SET name = 'two'")[0] == (before["parent"], "i")
+    assert captured_in(connection, "UPDATE parent SET v = 9") == [(before["t"], "i")]
+
+
+def test_a_dropped_table_leaves_nothing(connection: psycopg.Connection[Any]) -> None:
+    number = table_ids(connection)["t"]
+    ddl(connection, "ALTER TABLE t ADD COLUMN a int", "DROP TABLE t")
+    assert "t" not in table_ids(connection)
+    assert changes(connection)[number] == "01"
+    assert older(connection, number) == []
+    left = connection.execute(f"SELECT proname FROM pg_proc WHERE proname ~ '_{number}(_|$)'".encode())
+    assert left.fetchall() == []
+    assert one(connection, "SELECT count(*) FROM psp.sequences WHERE sequence_name = 't_id_seq'") == 0
+    ddl(connection, "CREATE TABLE t (id int PRIMARY KEY)")
+    assert table_ids(connection)["t"] > number
+
+
+def test_constraints_and_indexes(connection: psycopg.Connection[Any]) -> None:
+    number, parent = (table_ids(connection)[name] for name in ("t", "parent"))
+    ddl(
+        connection,
+        "ALTER TABLE t ADD UNIQUE (v), ALTER v SET NOT NULL, ADD CHECK (v > 0)",
+        "DROP INDEX t_s",
+        "ALTER TABLE t DROP CONSTRAINT t_parent_fkey",
+    )
+    assert set(changes(connection)) == {number, parent}
+    assert [op for _, op in captured_in(connection, "INSERT INTO t (id, v) VALUES (3, 3)")] == ["i", "g"]
+
+
+def test_triggers_policies_owners_and_sequences(connection: psycopg.Connection[Any]) -> None:
+    ddl(
+        connection,
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+        "CREATE TRIGGER f BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",
+        "ALTER TABLE t DISABLE TRIGGER f",
+        "CREATE RULE nothing AS ON UPDATE TO empty DO ALSO NOTHING",
+        "ALTER SEQUENCE t_id_seq RENAME TO numbers",
+        "ALTER SEQUENCE numbers AS bigint",
+        "CREATE SEQUENCE apart START 100 INCREMENT 5",
+    )
+    assert one(connection, "SELECT nextval('apart')") == 100
+    assert one(connection, "SELECT nextval('apart')") == 100 + 5 * 64
+
+
+def test_partitions(connection: psycopg.Connection[Any]) -> None:
+    number = table_ids(connection)["parted"]
+    ddl(connection, "CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20)")
+    assert changes(connection) == {number: "00"}
+    assert captured_in(connection, "INSERT INTO parted VALUES (11)") == [(number, "i")]
+    ddl(connection, "ALTER TABLE parted DETACH PARTITION parted_1")
+    assert captured_in(connection, "INSERT INTO parted_1 VALUES (1)") == [
+        (table_ids(connection)["parted_1"], "i")
+    ]
+    ddl(connection, "DROP TABLE parted_1", "DROP TABLE parted_2")
+
+
+def test_the_key_of_a_table_without_rows(connection: psycopg.Connection[Any]) -> None:
+    number = table_ids(connection)["empty"]
+    ddl(connection, "ALTER TABLE empty ALTER id TYPE uuid USING NULL, ALTER v TYPE text")
+    ddl(connection, "ALTER TABLE empty DROP CONSTRAINT empty_pkey, ADD PRIMARY KEY (v)")
+    captured = captured_in(connection, "INSERT INTO empty VALUES (gen_random_uuid(), 'a')")
+    assert captured == [(number, "i")]
+
+
+def test_several_schemas_and_odd_names(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(f"GRANT CREATE ON DATABASE {connection.info.dbname} TO {APPLICATION}".encode())
+    ddl(
+        connection,
+        """CREATE SCHEMA "odd one"
+             CREATE TABLE "its ""t"" {key}" ("o'id" int PRIMARY KEY, "%s \\" text UNIQUE)""",
+        """ALTER SCHEMA "odd one" RENAME TO other""",
+        """ALTER TABLE other."its ""t"" {key}" SET SCHEMA public""",
+    )
+    assert 'its "t" {key}' in table_ids(connection)
+
+
+REFUSED = [
+    ("no-key", "CREATE TABLE bad (id int)", "no primary key"),
+    ("rows", "CREATE TABLE bad (id, PRIMARY KEY) AS SELECT 1", None),
+    ("select-into", "CREATE TABLE bad AS SELECT 1 AS id; ALTER TABLE bad ADD PRIMARY KEY (id)",
+     "rows from its beginning"),
+    ("exclusion", "ALTER TABLE t ADD EXCLUDE USING btree (v WITH =)", "exclusion constraint"),
+    ("inherits", "CREATE TABLE bad (PRIMARY KEY (id)) INHERITS (t)", "inherits"),
+    ("unlogged", "ALTER TABLE parted_1 SET UNLOGGED", "permanent"),
+    ("force", "ALTER TABLE t FORCE ROW LEVEL SECURITY", "FORCE ROW LEVEL SECURITY"),
+    ("volatile", "ALTER TABLE t ADD COLUMN x float DEFAULT random()", "other values"),
+    ("stable", "ALTER TABLE t ADD COLUMN x timestamptz DEFAULT now()", "other values"),
+    ("stable-hidden",
+     "ALTER TABLE t ADD COLUMN x timestamptz DEFAULT now(), ALTER x SET DEFAULT '2020-01-01'",
+     "other values"),
+    ("serial", "ALTER TABLE t ADD COLUMN x serial", "other values"),
+    ("identity", "ALTER TABLE t ADD COLUMN x int GENERATED ALWAYS AS IDENTITY", "other values"),
+    ("rewrite", "ALTER TABLE t ALTER v TYPE bigint", "write again"),
+    ("rewrite-key", "ALTER TABLE t ALTER id TYPE bigint", "write again"),
+    ("using", "ALTER TABLE t ALTER v TYPE int USING v + 1", "write again"),
+    ("other-key", "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id, v)", "other keys"),
+    ("cycle", "ALTER SEQUENCE t_id_seq CYCLE", "draw other numbers"),
+    ("increment", "ALTER SEQUENCE t_id_seq INCREMENT 1", "draw other numbers"),
+    ("restart", "ALTER SEQUENCE t_id_seq RESTART WITH 7", "draw other numbers"),
+    ("psp-trigger", "DROP TRIGGER psp_capture_insert ON t", "psp_capture_insert"),
+    ("disable", "ALTER TABLE t DISABLE TRIGGER psp_capture_insert", "switch off"),
+    ("disable-user", "ALTER TABLE t DISABLE TRIGGER USER", "switch off"),
+    ("truncate", "TRUNCATE t", "TRUNCATE"),
+    ("reg", "CREATE TABLE bad (id int PRIMARY KEY, c regclass)", "OIDs"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "message"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
+def test_refused(connection: psycopg.Connection[Any], statement: str, message: str | None) -> None:
+    errors = psycopg.errors.FeatureNotSupported if message else psycopg.errors.SyntaxError
+    with pytest.raises(errors, match=message):
+        ddl(connection, statement)
