@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "embedded/constants.h"
 #include "semi_primary/apply/reaction.h"
 
 namespace psp::sp {
@@ -10,11 +9,8 @@ namespace {
 
 constexpr std::int64_t kLookAliveUs = 1'000'000;
 
-// A part of a copy is of this kind with any rows.
 bool ChangesSchema(const std::shared_ptr<const proto::WriteSet>& write_set) {
-  return write_set && write_set->kind() == proto::ENTRY_SCHEMA_CHANGE &&
-         std::ranges::any_of(write_set->rows(),
-                             [](const proto::Row& row) { return row.table_id() == kSchemaHistoryId; });
+  return write_set && write_set->kind() == proto::ENTRY_SCHEMA_CHANGE;
 }
 
 std::vector<bool> SchemaChangesIn(const std::vector<ApplyTransaction>& transactions) {

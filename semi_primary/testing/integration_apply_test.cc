@@ -15,6 +15,7 @@ constexpr const char* kWorkerWaits =
     "SELECT FROM pg_stat_activity WHERE application_name = 'psp apply worker' AND wait_event_type = 'Lock'";
 constexpr const char* kCancelWorker =
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'psp apply worker'";
+constexpr const char* kAddColor = "ALTER TABLE public.item ADD color text DEFAULT 'old'";
 constexpr const char* kEndWorkersSession =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'psp apply worker'";
 
@@ -49,21 +50,32 @@ class ApplyTroubleTest : public SemiPrimaryTest {
         sqlstate + "'; END IF; RETURN n; END $$");
     SqlUnguarded("CREATE INDEX picky ON public.item (public.picky(stock))");
   }
-  // The table as a schema change leaves it: with one column more, in the second version of the catalog.
-  void AddColor() {
-    const std::string id = std::to_string(table_id_);
-    SqlUnguarded(
-        "ALTER TABLE item ADD color text DEFAULT 'none'; "
-        "SELECT psp.create_capture('item', " +
-        id + ", jsonb_build_object('item_name_key', " + std::to_string(guard_id_) +
-        ")); UPDATE psp.identity SET catalog_version = 2; INSERT INTO psp.older_images VALUES (" + id +
-        R"(, 1, '[{"place": 0}, {"place": 1}, {"place": 2}, {"value": "6f6c64"}]'))");
+  // The first schema change, which makes the second version of the catalog.
+  proto::WriteSet Statement(const std::string& text) {
+    proto::WriteSet change;
+    change.set_catalog_version(2);
+    change.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+    change.add_rows()->set_table_id(kSchemaHistoryId);
+    change.mutable_rows(0)->set_key(Record("1, 1"));
+    change.mutable_rows(0)->set_image(
+        Record("1, 1, timestamptz '2026-01-01', 'two'::text, 'owner'::text, psp.statement_settings(), $t$" +
+               text + "$t$"));
+    return change;
   }
-  // A row of that version.
-  void Paint(proto::Row* row, int id) {
+  proto::Transaction Other(GlobalT global_t, const proto::WriteSet& write_set) {
+    proto::Transaction transaction = Remote(global_t, 1, 0);
+    transaction.set_write_set(write_set.SerializeAsString());
+    return transaction;
+  }
+  // A row as it is written after kAddColor.
+  proto::WriteSet Painted(int id) {
+    proto::WriteSet rows;
+    rows.set_catalog_version(2);
+    proto::Row* row = rows.add_rows();
     row->set_table_id(table_id_);
     row->set_key(Key(id));
     row->set_image(Record(std::to_string(id) + ", 7, NULL::text, 'red'::text"));
+    return rows;
   }
   // Up to its row `rows_done`, and it is complete when the stream has come to 9.
   proto::ToSemiPrimary Copy(GlobalT snapshot_t, const proto::WriteSet& rows, std::int64_t rows_done,
@@ -178,36 +190,29 @@ TEST_F(ApplyTroubleTest, RowsOfATableThatHasChangedAreWrittenAsItIsNow) {
   primary_.AwaitAck(next);
   primary_.Publish({Remote(next + 1, 4, 40)});
   primary_.AwaitAck(next + 1);
-  AddColor();
-  proto::Transaction newer = Remote(next + 2, 3, 0);
-  proto::WriteSet rows;
-  rows.set_catalog_version(2);
-  Paint(rows.add_rows(), 3);
-  newer.set_write_set(rows.SerializeAsString());
-  primary_.Publish({newer});
-  primary_.AwaitAck(next + 2);
+  primary_.Publish({Other(next + 2, Statement(kAddColor)), Other(next + 3, Painted(3))});
+  primary_.AwaitAck(next + 3);
   EXPECT_EQ(Color(3), "red");
-  EXPECT_EQ(Color(4), "none");
+  EXPECT_EQ(Color(4), "old");
   EXPECT_EQ(LastError(), "");
 }
 
 TEST_F(ApplyTroubleTest, AJoiningOneBringsOlderImagesUpToDate) {
-  AddColor();
   BeginToJoin();
   proto::WriteSet older = Item(3);
   older.mutable_rows(0)->set_catalog_version(1);
   older.set_catalog_version(2);
-  proto::WriteSet newer;
-  Paint(newer.add_rows(), 4);
+  proto::WriteSet newer = Painted(4);
   newer.mutable_rows(0)->set_catalog_version(2);
-  newer.set_catalog_version(2);
+  const proto::WriteSet statement = Statement(kAddColor);
   for (const bool is_interrupted : {true, false}) {
     AwaitRequestOfTheCopy();
-    primary_.Send(Copy(9, older, 1, false));
-    Await("it is stored", [&] { return Sql("SELECT FROM item WHERE color = 'old'").size() == 1; });
+    primary_.Send(Copy(9, statement, 1, false));
+    primary_.Send(Copy(9, older, 2, false));
+    Await("it is stored", [&] { return Sql("SELECT FROM item WHERE id = 3 AND stock = 30").size() == 1; });
     if (is_interrupted) Sql(kEndWorkersSession);
   }
-  primary_.Send(Copy(9, newer, 2, true));
+  primary_.Send(Copy(9, newer, 3, true));
   primary_.AwaitAck(9);
   EXPECT_EQ(Sql("SELECT FROM item").size(), 2U);
   EXPECT_EQ(Stock(3), 30);
@@ -217,22 +222,14 @@ TEST_F(ApplyTroubleTest, AJoiningOneBringsOlderImagesUpToDate) {
 
 // As ADD FOREIGN KEY does while the rows that are referenced are still to come.
 TEST_F(ApplyTroubleTest, ASchemaChangeThatNeedsRowsWhichAreStillToComeMakesTheCopyBeginAgain) {
-  Sql("CREATE ROLE migrator; GRANT SELECT ON item TO migrator");
-  proto::WriteSet statement;
-  statement.set_catalog_version(2);
-  statement.set_kind(proto::ENTRY_SCHEMA_CHANGE);
-  statement.add_rows()->set_table_id(kSchemaHistoryId);
-  statement.mutable_rows(0)->set_key(Record("1, 1"));
-  statement.mutable_rows(0)->set_image(
-      Record("1, 1, now(), 'two'::text, 'migrator'::text, psp.statement_settings(), $t$DO $$ BEGIN "
-             "IF EXISTS (SELECT FROM public.item) AND NOT EXISTS (SELECT FROM public.item WHERE id = 4) THEN "
-             "RAISE 'item 4 is missing'; END IF; END $$$t$"));
+  const proto::WriteSet statement = Statement(
+      "DO $$ BEGIN IF EXISTS (SELECT FROM public.item) AND NOT EXISTS (SELECT FROM public.item WHERE id = 4) "
+      "THEN "
+      "RAISE 'item 4 is missing'; END IF; END $$");
   BeginToJoin();
   AwaitRequestOfTheCopy();
   primary_.Send(Copy(7, Item(3), 1, true));
-  proto::Transaction change = Remote(8, 1, 0);
-  change.set_write_set(statement.SerializeAsString());
-  primary_.PublishAt(7, {change, Remote(9, 4, 40)});
+  primary_.PublishAt(7, {Other(8, statement), Remote(9, 4, 40)});
   AwaitRequestOfTheCopy();
   EXPECT_EQ(LastError(), "") << "nobody has to do anything";
   primary_.Send(Copy(9, statement, 1, false));

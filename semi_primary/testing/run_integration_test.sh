@@ -10,7 +10,9 @@ for database in primary adopted; do
     "$pg_bin/createdb" --maintenance-db "$PSP_TEST_DSN dbname=postgres" "$database"
 done
 "$pg_bin/psql" -qX -d "$PSP_TEST_DSN dbname=adopted" -v ON_ERROR_STOP=1 <<'SQL'
+CREATE ROLE owner;
 CREATE TABLE item (id integer PRIMARY KEY, stock integer NOT NULL, name text UNIQUE);
+ALTER TABLE item OWNER TO owner;
 INSERT INTO item SELECT n, 0, 'item ' || n FROM generate_series(1, 5) n;
 SQL
 "$psp" primary init "$PSP_TEST_DSN dbname=primary" >/dev/null
