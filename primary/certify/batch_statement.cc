@@ -40,7 +40,7 @@ class Parameters {
     for (const BatchRow& row : RowsInKeyOrder(batch)) AddRow(row);
   }
 
-  pqxx::result Run(pqxx::nontransaction& tx) {
+  pqxx::result Run(pqxx::transaction_base& tx) {
     std::vector<pqxx::binarystring> values;
     for (ArrayWriter* array :
          {&tx_id_, &sp_id_, &global_t_, &watermark_, &seen_from_, &seen_to_, &seen_, &reason_, &write_set_,
@@ -104,6 +104,28 @@ Verdict ReadVerdict(const pqxx::row& row) {
   return verdict;
 }
 
+// A schema change is alone in its batch.
+bool ChangesCatalog(const Batch& batch) {
+  const BatchItem& item = batch.items[0];
+  return item.global_t > 0 && item.request->rows.kind() == proto::ENTRY_SCHEMA_CHANGE;
+}
+
+void ChangeCatalog(pqxx::transaction_base& tx, const BatchItem& item) {
+  ArrayWriter numbers(kOidInt4);
+  ArrayWriter dropped(kOidBool);
+  const auto add = [&](std::uint32_t number, bool is_dropped) {
+    numbers.AddInt4(static_cast<std::int32_t>(number));
+    dropped.AddBool(is_dropped);
+  };
+  const proto::WriteSet& change = item.request->rows;
+  for (const proto::TableChange& table : change.table_changes()) {
+    add(table.table_id(), table.dropped());
+    for (const std::uint32_t guard_id : table.guard_ids()) add(guard_id, false);
+  }
+  tx.exec_params(std::string(sql::kChangeCatalog), change.catalog_version(), item.global_t,
+                 Binary(numbers.Finish()), Binary(dropped.Finish()));
+}
+
 }  // namespace
 
 std::vector<std::string> BatchSessionSettings() {
@@ -126,8 +148,14 @@ PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch) 
   for (const BatchItem& item : batch.items)
     verdicts.push_back({item.global_t, std::nullopt, item.abort_reason, item.sqlstate});
   Parameters parameters(batch);
+  const auto run = [&](pqxx::nontransaction& tx) { return parameters.Run(tx); };
+  const auto run_schema_change = [&](pqxx::work& tx) {
+    pqxx::result rows = parameters.Run(tx);
+    if (rows.empty()) ChangeCatalog(tx, batch.items[0]);  // it was not decided before, and has not lost
+    return rows;
+  };
   const PgResult<pqxx::result> rows =
-      session.Autocommit([&](pqxx::nontransaction& tx) { return parameters.Run(tx); });
+      ChangesCatalog(batch) ? session.Transaction(run_schema_change) : session.Autocommit(run);
   if (!rows.ok()) return rows.error();
   for (const pqxx::row& row : rows.value()) verdicts.at(row[0].as<std::size_t>() - 1) = ReadVerdict(row);
   return verdicts;

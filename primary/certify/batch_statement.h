@@ -1,4 +1,5 @@
-// One batch as one prepared statement: sql/primary/daemon/certify_batch.sql.
+// One batch as one prepared statement: sql/primary/daemon/certify_batch.sql. After that of a schema change, in the
+// same transaction, what has become of the catalog: sql/primary/daemon/change_catalog.sql.
 #pragma once
 
 #include <string>

@@ -150,7 +150,7 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
 }
 
 void Core::Admit(CertifyRequest request) {
-  if (!request.refusal.reason.empty()) {
+  if (!request.refusal.reason.empty() && !request.refusal.older_catalog) {
     AddNote(Note::Level::kWarning,
             "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal.reason, true);
   }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace psp::primary {
 namespace {
 
@@ -238,6 +240,49 @@ TEST_F(PrimaryCoreTest, WhatWaitsBehindASchemaChangeIsCheckedAgain) {
   EXPECT_EQ(Parsed(actions.sends[0]).decision().global_t(), 11);
   EXPECT_TRUE(Parsed(actions.sends[1]).decision().older_catalog());
   EXPECT_EQ(Parsed(actions.sends[2]).decision().global_t(), 12) << "its table has not changed";
+}
+
+TEST_F(PrimaryCoreTest, ASchemaChangeMakesTheNextVersion) {
+  Hello("x", 1, "a", 10);
+  Now();
+  proto::WriteSet other = OneChange(kCatalogVersion + 1, 2, {});
+  other.mutable_rows(0)->set_key("another number");
+  Certify("x", 'a', OneChange(kCatalogVersion, 1, {}));
+  Certify("x", 'b', OneChange(kCatalogVersion + 2, 1, {}));
+  Certify("x", 'c', OneChange(kCatalogVersion + 1, 1, {}));
+  Certify("x", 'd', other);
+  const auto works = Now().house_works;
+  ASSERT_THAT(works, SizeIs(1));
+  core_.OnHouseReport({works[0].number, Registry(), Tables({0, 1, 2}), 0}, now_us_);
+  Decide();
+  std::map<char, proto::Decision> decisions;
+  for (const Core::Send& send : Now().sends) {
+    const proto::Decision decision = Parsed(send).decision();
+    decisions[decision.tx_id()[0]] = decision;
+  }
+  EXPECT_EQ(decisions['a'].error(), "another schema change has made version 3 of the catalog");
+  EXPECT_TRUE(decisions['a'].older_catalog());
+  EXPECT_EQ(decisions['b'].error(), "the primary does not know version 5 of the catalog");
+  EXPECT_FALSE(decisions['b'].older_catalog());
+  EXPECT_EQ(decisions['c'].global_t(), 11);
+  EXPECT_EQ(decisions['d'].error(), "another schema change has made version 4 of the catalog");
+  EXPECT_TRUE(decisions['d'].older_catalog());
+}
+
+TEST_F(PrimaryCoreTest, ARepeatedSchemaChangeGetsTheSameAnswer) {
+  Hello("x", 1, "a", 10);
+  Now();
+  const proto::WriteSet change = OneChange(kCatalogVersion + 1, 1, {});
+  Certify("x", 'a', change);
+  Decide();
+  Certify("x", 'a', change);
+  const auto batch = core_.NextBatch();
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_EQ(batch->items[0].global_t, 0) << "nothing is written again";
+  core_.AnnounceDecisions(core_.Finish({batch->batch_id, {{11, std::nullopt, ""}}}));
+  const auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(2));
+  EXPECT_EQ(Parsed(actions.sends[1]).decision().global_t(), 11);
 }
 
 TEST_F(PrimaryCoreTest, TheCatalogNeverGoesBack) {

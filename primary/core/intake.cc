@@ -45,6 +45,9 @@ bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* messag
 
 Refusal Intake::OlderCatalog(const CertifyRequest& request) const {
   const std::uint32_t version = request.rows.catalog_version();
+  if (request.rows.kind() == proto::ENTRY_SCHEMA_CHANGE && version <= tables_.version) {
+    return {"another schema change has made " + Version(version), true};
+  }
   if (version >= tables_.version) return {};
   for (const proto::Row& row : request.rows.rows()) {
     const auto table = tables_.numbers.find(row.table_id());
