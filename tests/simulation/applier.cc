@@ -10,11 +10,6 @@ constexpr std::int64_t kConflictGraceUs = 150'000;
 constexpr std::int64_t kAckIntervalUs = 250'000;
 const PgError kLost{PgReaction::kReconnect, "", "the session is lost"};
 
-TableCatalogPtr SharedCatalog() {
-  static const auto shared = std::make_shared<const TableCatalog>(Catalog());
-  return shared;
-}
-
 sp::ApplyCore::Options CoreOptions() {
   sp::ApplyCore::Options options;
   options.ack_interval_us = kAckIntervalUs;
@@ -199,7 +194,8 @@ void Applier::TellPosition() {
   if (scenario_.mutation == Mutation::kLostOwnAreThere) {
     own.insert(database_.applied_before_crash().begin(), database_.applied_before_crash().end());
   }
-  core_.OnPosition(sp::ApplyPosition{true, state.watermark, state.joining, std::move(own), SharedCatalog()});
+  core_.OnPosition(sp::ApplyPosition{true, state.watermark, state.joining, std::move(own),
+                                     CatalogOf(state.CatalogVersion())});
   Answered();
 }
 
@@ -213,7 +209,8 @@ void Applier::Do(const sp::ClaimApply& /*request*/) {
 }
 
 void Applier::Do(const sp::ReadCatalog& /*request*/) {
-  core_.OnCatalog(SessionIsBroken() ? PgResult<TableCatalogPtr>(kLost) : SharedCatalog());
+  core_.OnCatalog(SessionIsBroken() ? PgResult<TableCatalogPtr>(kLost)
+                                    : CatalogOf(database_.state()->CatalogVersion()));
   Answered();
 }
 

@@ -40,9 +40,10 @@ bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set) {
   return true;
 }
 
-void TakeForKnown(proto::WriteSet* write_set) {
-  write_set->clear_kind();
-  write_set->set_catalog_version(Catalog().version);
+void TakeForKnown(std::uint32_t version, proto::WriteSet* write_set) {
+  const std::uint32_t found = write_set->catalog_version();
+  if (!proto::EntryKind_IsValid(write_set->kind())) write_set->clear_kind();
+  if (found == 0 || found == kUnknownVersion) write_set->set_catalog_version(version);
   for (proto::Row& row : *write_set->mutable_rows()) {
     if (row.table_id() == kUnknownTable) row.set_table_id(kNamesGuard);
     row.set_access(row.has_image() || row.deleted() ? proto::ACCESS_WRITE : proto::ACCESS_GUARD);

@@ -10,7 +10,7 @@ namespace psp::simulation {
 // transaction's id alone decides, so that other draws stay as they are.
 bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set);
 
-// What a receiver would do that ignores what it does not know: a known kind and version everywhere.
-void TakeForKnown(proto::WriteSet* write_set);
+// What a receiver would do that ignores what it does not know: a known kind everywhere, and today's version.
+void TakeForKnown(std::uint32_t version, proto::WriteSet* write_set);
 
 }  // namespace psp::simulation

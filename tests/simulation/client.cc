@@ -89,15 +89,13 @@ std::vector<RowKey> Client::RowsOf(const Operation& operation) const {
   return {};
 }
 
-// As psp.ddl counts: one more than the newest that the transaction sees.
-RowKey Client::NextChange() const {
+std::uint32_t Client::CatalogVersion() const {
   const SpState& state = open_->repeatable_read ? *open_->begin : *node_.database().state();
-  std::int64_t newest = 0;
-  for (const auto& [key, row] : state.rows) {
-    if (key.table_id == kHistoryTable) newest = std::max(newest, ChangeOf(key));
-  }
-  return ChangeKey(newest + 1);
+  return state.CatalogVersion();
 }
+
+// As psp.ddl counts: one more than the newest that the transaction sees.
+RowKey Client::NextChange() const { return ChangeKey(CatalogVersion()); }
 
 // The rows, and the unique index's entries of old and new values.
 std::vector<RowKey> Client::LocksOf(const Operation& operation) const {
@@ -191,11 +189,14 @@ bool Client::IsTaken(std::int64_t value, const std::set<RowKey>& but_by) const {
 
 std::shared_ptr<proto::WriteSet> Client::MakeWriteSet() const {
   auto write_set = std::make_shared<proto::WriteSet>();
-  write_set->set_catalog_version(Catalog().version);
+  write_set->set_catalog_version(CatalogVersion());
   for (const auto& [key, image] : open_->writes) {
     proto::Row* row = write_set->add_rows();
     row->set_table_id(key.table_id);
-    if (key.table_id == kHistoryTable) write_set->set_kind(proto::ENTRY_SCHEMA_CHANGE);
+    if (key.table_id == kHistoryTable) {
+      write_set->set_kind(proto::ENTRY_SCHEMA_CHANGE);
+      write_set->set_catalog_version(static_cast<std::uint32_t>(ChangeOf(key)) + 1);
+    }
     row->set_key(key.key);
     row->set_deleted(!image.has_value());
     if (image) row->set_image(*image);

@@ -57,6 +57,7 @@ class Client {
   void Step();
   bool Execute(const Operation& operation);
   bool SetName(std::int64_t id, std::int64_t value);
+  std::uint32_t CatalogVersion() const;
   RowKey NextChange() const;
   std::vector<RowKey> RowsOf(const Operation& operation) const;
   std::vector<RowKey> LocksOf(const Operation& operation) const;

@@ -60,7 +60,7 @@ void PrimaryDaemon::OnMessage(const std::string& route, const std::string& bytes
   if (message.has_certify() && scenario_.mutation == Mutation::kUnknownIsTakenForKnown) {
     proto::WriteSet write_set;
     write_set.ParseFromString(message.certify().write_set());
-    TakeForKnown(&write_set);
+    TakeForKnown(database_.Tables().version, &write_set);
     message.mutable_certify()->set_write_set(write_set.SerializeAsString());
   }
   core_.OnMessage(route, &message, sim_.now_us());

@@ -85,8 +85,24 @@ void PrimaryDatabase::Write(const primary::BatchItem& item) {
   for (const proto::Row& row : request.rows.rows()) {
     data_[{row.table_id(), row.key()}] = {item.global_t, request.sp_id, !row.has_image(), row.image()};
   }
+  if (request.rows.kind() == proto::ENTRY_SCHEMA_CHANGE) ChangeCatalog(request.rows, item.global_t);
   log_[item.global_t] = {request.tx_id, request.sp_id, request.write_set};
   committed_[item.global_t] = request.tx_id;
+}
+
+// As in sql/primary/daemon/change_catalog.sql.
+void PrimaryDatabase::ChangeCatalog(const proto::WriteSet& change, GlobalT global_t) {
+  tables_.version = change.catalog_version();
+  versions_.push_back(global_t);
+  for (const proto::TableChange& table : change.table_changes()) {
+    tables_.numbers[table.table_id()] = {tables_.version, table.dropped()};
+    for (const std::uint32_t guard_id : table.guard_ids())
+      tables_.numbers[guard_id] = {tables_.version, false};
+  }
+}
+
+std::uint32_t PrimaryDatabase::CatalogVersionAt(GlobalT global_t) const {
+  return 1 + static_cast<std::uint32_t>(std::ranges::upper_bound(versions_, global_t) - versions_.begin());
 }
 
 std::vector<primary::Verdict> PrimaryDatabase::Decide(const primary::Batch& batch) {
@@ -132,7 +148,7 @@ primary::EncodedCopyChunk PrimaryDatabase::Read(Epoch epoch, const primary::Read
   std::size_t bytes_before = 0;
   for (auto entry = data_.upper_bound(work.after); entry != data_.end(); ++entry) {
     const auto& [key, row] = *entry;
-    if (row.deleted) continue;
+    if (row.deleted || tables_.numbers.at(key.table_id).dropped) continue;
     if (row.global_t > work.snapshot_t) continue;
     if (bytes_before >= work.bytes_max) break;
     if (rows.rows_size() > 0 && rows.rows(0).table_id() == kHistoryTable) break;
@@ -141,8 +157,9 @@ primary::EncodedCopyChunk PrimaryDatabase::Read(Epoch epoch, const primary::Read
     one->set_table_id(key.table_id);
     one->set_key(key.key);
     one->set_image(row.image);
+    one->set_catalog_version(CatalogVersionAt(row.global_t));
   }
-  rows.set_catalog_version(Tables().version);
+  rows.set_catalog_version(CatalogVersionAt(work.snapshot_t));
   return primary::EncodeCopyChunk(epoch, work, std::move(rows), static_cast<std::int64_t>(data_.size()),
                                   closed_t());
 }
@@ -173,11 +190,12 @@ bool PrimaryDatabase::Collect() {
   constexpr std::size_t kPieceKeys = 3;
   std::size_t collected = 0;
   for (auto one = data_.begin(); one != data_.end() && collected < kPieceKeys;) {
-    const bool old = one->second.deleted && one->second.global_t <= truncated_t_;
-    one = old ? data_.erase(one) : std::next(one);
-    collected += old ? 1 : 0;
+    const bool is_old = one->second.deleted && one->second.global_t <= truncated_t_;
+    const bool goes = is_old || tables_.numbers.at(one->first.table_id).dropped;
+    one = goes ? data_.erase(one) : std::next(one);
+    collected += goes ? 1 : 0;
+    if (is_old) collected_t_ = truncated_t_;
   }
-  if (collected > 0) collected_t_ = truncated_t_;
   return collected == kPieceKeys;
 }
 

@@ -14,6 +14,7 @@
 #include "primary/certify/types.h"
 #include "primary/publish/housework.h"
 #include "primary/publish/streams.h"
+#include "tests/simulation/rows.h"
 #include "tests/simulation/scenario.h"
 
 namespace psp::simulation {
@@ -46,7 +47,7 @@ class PrimaryDatabase {
   GlobalT unbroken_t() const { return UnbrokenUpTo(settled_t_, decided_); }
   GlobalT truncated_t() const { return truncated_t_; }
   std::vector<primary::RegistryRow> Registry() const;
-  KnownTables Tables() const { return {1, {{0, {}}, {1, {}}, {2, {}}, {3, {}}}}; }
+  const KnownTables& Tables() const { return tables_; }
   primary::LogChunk Read(const primary::ReadLog& work) const;
   primary::EncodedCopyChunk Read(Epoch epoch, const primary::ReadCopy& work) const;
   primary::HouseReport Keep(const primary::HouseWork& work);
@@ -65,6 +66,8 @@ class PrimaryDatabase {
   std::optional<Conflict> Lost(const primary::BatchItem& item) const;
   std::optional<Conflict> LostOn(const RowKey& key, const primary::CertifyRequest& request) const;
   void Write(const primary::BatchItem& item);
+  void ChangeCatalog(const proto::WriteSet& change, GlobalT global_t);
+  std::uint32_t CatalogVersionAt(GlobalT global_t) const;
   void Truncate();
   bool Collect();
 
@@ -78,6 +81,8 @@ class PrimaryDatabase {
   std::vector<NumberRange> decided_;
   std::map<SpId, GlobalT> acked_;
   std::map<SpId, GlobalT> joins_;  // join_t, where it is not null
+  KnownTables tables_{1, {{kHistoryTable, {}}, {kCounters, {}}, {kNames, {}}, {kNamesGuard, {}}}};
+  std::vector<GlobalT> versions_;  // by which each version from 2 on came
   std::map<RowKey, Row> data_;
   std::map<TxId, primary::Verdict> tx_log_;
   std::map<GlobalT, LogEntry> log_;

@@ -66,18 +66,6 @@ std::vector<std::vector<std::int64_t>> ArraysOf(std::string_view record) {
   return arrays;
 }
 
-TableCatalog MakeCatalog() {
-  constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
-  TableCatalog catalog;
-  catalog.version = 1;
-  for (const auto& [id, name] : {std::pair{kHistoryTable, "schema_history"}, std::pair{kCounters, "counters"},
-                                 std::pair{kNames, "names"}}) {
-    catalog.tables[id] = {id, "public", name, {"id"}, {kInt8, kInt8}, {kInt8}};
-  }
-  catalog.guards[kNamesGuard] = {kNames, "names_value"};
-  return catalog;
-}
-
 }  // namespace
 
 RowKey ChangeKey(std::int64_t change) { return {kHistoryTable, Record({change})}; }
@@ -89,8 +77,15 @@ std::string Image(std::int64_t id, std::int64_t value) { return Record({id, valu
 std::int64_t ValueOf(const std::string& image) { return FieldsOf(image).at(1); }
 std::int64_t ChangeOf(const RowKey& key) { return FieldsOf(key.key).at(0); }
 
-const TableCatalog& Catalog() {
-  static const TableCatalog catalog = MakeCatalog();
+TableCatalogPtr CatalogOf(std::uint32_t version) {
+  constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
+  auto catalog = std::make_shared<TableCatalog>();
+  catalog->version = version;
+  for (const auto& [id, name] : {std::pair{kHistoryTable, "schema_history"}, std::pair{kCounters, "counters"},
+                                 std::pair{kNames, "names"}}) {
+    catalog->tables[id] = {id, "public", name, {"id"}, {kInt8, kInt8}, {kInt8}};
+  }
+  catalog->guards[kNamesGuard] = {kNames, "names_value"};
   return catalog;
 }
 

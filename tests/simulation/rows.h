@@ -29,7 +29,8 @@ std::int64_t ValueOf(const std::string& image);
 // Of the keys that ChangeKey makes.
 std::int64_t ChangeOf(const RowKey& key);
 
-const TableCatalog& Catalog();
+// What a database knows whose newest schema change made this version.
+TableCatalogPtr CatalogOf(std::uint32_t version);
 
 struct RowChanges {
   std::vector<RowKey> deletes;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/simulation/rows.h"
+
 namespace psp::simulation {
 
 constexpr std::int64_t kFlushUs = 400'000;
@@ -13,6 +15,11 @@ sp::Snapshot SpState::Snapshot() const {
     if (global_t > watermark) snapshot.seen.push_back(global_t);
   }
   return snapshot;
+}
+
+std::uint32_t SpState::CatalogVersion() const {
+  const auto end = rows.lower_bound(RowKey{kHistoryTable + 1, ""});
+  return end == rows.begin() ? 1 : static_cast<std::uint32_t>(ChangeOf(std::prev(end)->first)) + 1;
 }
 
 std::uint64_t SpState::VersionOf(const RowKey& key) const {

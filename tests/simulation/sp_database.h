@@ -30,6 +30,8 @@ struct SpState {
   std::uint64_t versions = 0;
 
   sp::Snapshot Snapshot() const;
+  // The newest schema change's, which makes the version after its own number.
+  std::uint32_t CatalogVersion() const;
   void Put(const RowKey& key, const std::string& image) { rows[key] = {image, ++versions}; }
   // The row's version; 0: there is none.
   std::uint64_t VersionOf(const RowKey& key) const;
