@@ -19,6 +19,7 @@ _PRIMARY_SQL = """
     SELECT jsonb_build_object(
         'epoch', c.epoch,
         'database_state', c.state,
+        'catalog_version', c.catalog_version,
         'published_t', greatest(l.truncated_t, (SELECT max(global_t) FROM psp.replication_log)),
         'oldest_log_t', l.truncated_t)
     FROM psp.cluster c, psp.log_start l
@@ -27,7 +28,8 @@ _PRIMARY_SQL = """
 _SP_SQL = """
     SELECT status || jsonb_build_object(
         'age_s', extract(epoch FROM clock_timestamp() - updated_at),
-        'watermark', (SELECT watermark FROM psp.watermark))
+        'watermark', (SELECT watermark FROM psp.watermark),
+        'catalog_version', (SELECT catalog_version FROM psp.identity))
     FROM psp.daemon_status
 """
 
@@ -52,6 +54,7 @@ def _primary_status(cluster: LocalCluster) -> dict[str, Any]:
         "postgres_pid": cluster.pid(PRIMARY, "postgres"),
         "epoch": None,
         "database_state": None,
+        "catalog_version": None,
         "published_t": None,
         "oldest_log_t": None,
     }
@@ -98,7 +101,7 @@ def _sp_status(cluster: LocalCluster, sp: SpNode) -> dict[str, Any]:
 _SP_FIELDS = (
     "state", "watermark", "closed_t", "lag_transactions", "lag_ms", "commits_total", "aborts_total",
     "commits_per_s", "aborts_per_s", "rtt_ms", "epoch", "waiting", "join_rows_done", "join_rows_total",
-    "last_error", "age_s",
+    "catalog_version", "last_error", "age_s",
 )  # fmt: skip
 
 
@@ -118,7 +121,7 @@ def render(status: dict[str, Any]) -> Group:
     line = (
         f"cluster {status['name']}   primary: {primary['state']}"
         f" (daemon pid {primary['daemon_pid'] or '-'}, epoch {primary['epoch']},"
-        f" closed_t {primary['closed_t']})"
+        f" closed_t {primary['closed_t']}, catalog version {primary['catalog_version']})"
     )
     parts: list[Text | Table] = [Text(line), _sp_table(status["sps"])]
     failed = [sp for sp in status["sps"] if sp["last_error"]]
@@ -129,12 +132,13 @@ def render(status: dict[str, Any]) -> Group:
 def _sp_table(sps: list[dict[str, Any]]) -> Table:
     columns = (
         "SP", "state", "water-\nmark", "lag\ntx", "lag\nms", "commits\nper s", "aborts\nper s", "rtt\nms",
-        "port",
+        "cata-\nlog", "port",
     )  # fmt: skip
     rows = [
         (
             sp["name"], sp["state"], sp["watermark"], sp["lag_transactions"],
-            sp["lag_ms"], sp["commits_per_s"], sp["aborts_per_s"], sp["rtt_ms"], sp["port"],
+            sp["lag_ms"], sp["commits_per_s"], sp["aborts_per_s"], sp["rtt_ms"],
+            sp["catalog_version"], sp["port"],
         )
         for sp in sps
     ]  # fmt: skip

@@ -31,7 +31,8 @@ def show(status: dict[str, Any]) -> Table:
     """The same for people."""
     served = "psp-primary runs" if status["is_served"] else "psp-primary does not run"
     title = (
-        f"{served}, epoch {status['epoch']}, {status['mode']} mode. Newest number: {status['newest_t']}; "
+        f"{served}, epoch {status['epoch']}, {status['mode']} mode, "
+        f"catalog version {status['catalog_version']}. Newest number: {status['newest_t']}; "
         f"log from {status['log_begins_t']} on, {status['log_bytes'] / 2**20:,.1f} MiB"
     )
     columns = ("id", "name", "zone", "state", "on its disk\nup to", "transactions\nbehind", "since")

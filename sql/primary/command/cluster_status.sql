@@ -1,6 +1,6 @@
 -- psp primary status: the cluster as a whole, and what the log keeps for semi-primaries that have not acknowledged it.
 -- Parameters: the two numbers of the daemon's advisory lock.
-SELECT c.epoch, c.state, c.mode,
+SELECT c.epoch, c.state, c.mode, c.catalog_version,
        greatest(l.truncated_t, (SELECT max(global_t) FROM psp.replication_log)) AS newest_t,
        l.truncated_t AS log_begins_t, pg_total_relation_size('psp.replication_log') AS log_bytes,
        EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = %s::bigint AND objid = %s::bigint
