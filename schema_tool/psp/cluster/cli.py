@@ -291,7 +291,7 @@ def run_verify(
     json: Json = False,
     timeout_s: Annotated[float, typer.Option(help="How long the streams may take to drain.")] = 60,
 ) -> None:
-    """Compares the rows of all SPs and the primary by checksums; writers should pause.
+    """Compares the rows of all SPs and the primary by checksums, and the SPs' schemas; writers should pause.
 
     Ends with code 1 if anything differs. For servers elsewhere: psp primary verify.
     """

@@ -1,47 +1,28 @@
-"""Whether all SPs and the primary hold the same rows: a count and a checksum for each table.
+"""Whether all SPs and the primary hold the same rows, and all SPs have the same schema.
 
-An SP's checksum is computed from its tables, as an application reads them; the primary's from the images in
-psp.data. A checksum is the sum of a 64-bit hash of each row's image, so the order of rows does not matter.
+Of the schema that is what psp keeps the same: schemas.py.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 import typer
-from psycopg import sql
-from psycopg.rows import dict_row, scalar_row
-from rich.console import Group
+from psycopg.rows import scalar_row
+from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.text import Text
 
+from psp.cluster import schemas
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster
+from psp.cluster.sums import Definitions, Sums, TableSum, primary_sums, read_sp
 from psp.output import PspError, console, print_json, table
-from psp.sql_files import read_sql
 from psp.waiting import WaitTimeout, wait_until
-
-# How the capture functions write values that are captured as text (sql/native/install/capture.sql).
-_TEXT_SETTINGS = (
-    "SET datestyle = 'ISO, MDY'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1; "
-    "SET bytea_output = 'hex'; SET search_path = pg_catalog"
-)
-
-_FORMS: Mapping[str, LiteralString] = {
-    "binary": "r.{}",
-    "text": "r.{}::text",
-    "output": "CASE WHEN num_nulls(r.{0}) = 0 THEN concat(r.{0}) END",
-}
-
-_PRIMARY_SQL = """
-    SELECT t.schema_name, t.table_name, count(d.image) AS rows,
-           coalesce(sum(hash_record_extended(ROW(d.image), 0)), 0) AS checksum
-      FROM psp.tables t
-      LEFT JOIN psp.data d ON d.table_id = t.table_id AND NOT d.deleted
-     GROUP BY t.table_id HAVING t.schema_name <> 'psp' OR count(d.image) > 0
-     ORDER BY t.schema_name, t.table_name
-"""
 
 _PUBLISHED_SQL = """
     SELECT greatest((SELECT truncated_t FROM psp.log_start), (SELECT max(global_t) FROM psp.replication_log))
@@ -49,22 +30,15 @@ _PUBLISHED_SQL = """
 
 
 @dataclass(frozen=True)
-class TableSum:
-    """What one server holds of one table."""
-
-    rows: int
-    checksum: int
-
-
-Sums = dict[str, TableSum]
-
-
-@dataclass(frozen=True)
 class Verification:
-    """The sums of every table at every node; not `drained`: the streams did not come to rest."""
+    """The sums of every table at every node, by the table's name, and where the SPs' schemas differ.
+
+    Not `drained`: the streams did not come to rest.
+    """
 
     drained: bool
-    nodes: dict[str, Sums]
+    nodes: dict[str, dict[str, TableSum]]
+    schema_differences: list[schemas.Difference]
 
     @property
     def tables(self) -> list[str]:
@@ -72,13 +46,13 @@ class Verification:
         return sorted({name for sums in self.nodes.values() for name in sums})
 
     def differing(self) -> list[str]:
-        """The tables that are not the same everywhere."""
+        """The tables whose rows are not the same everywhere."""
         return [name for name in self.tables if len({sums.get(name) for sums in self.nodes.values()}) > 1]
 
     @property
     def consistent(self) -> bool:
-        """Whether every node holds the same rows of every table."""
-        return self.drained and not self.differing()
+        """Whether every node holds the same rows of every table, and every SP has the same schema."""
+        return self.drained and not self.differing() and not self.schema_differences
 
     def as_dict(self) -> dict[str, Any]:
         """For --json and results files."""
@@ -90,6 +64,7 @@ class Verification:
             "consistent": self.consistent,
             "drained": self.drained,
             "differing": self.differing(),
+            "schema_differences": [difference.as_dict() for difference in self.schema_differences],
             "nodes": nodes,
         }
 
@@ -106,12 +81,55 @@ def verify_servers(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: floa
         drained = True
     except WaitTimeout:
         drained = False
-    with _reaching(PRIMARY):
-        nodes = {PRIMARY: primary_sums(primary_dsn)}
+    sps: dict[str, _Sp] = {}
     for name, dsn in sp_dsns.items():
         with _reaching(name):
-            nodes[name] = sp_sums(dsn)
-    return Verification(drained, nodes)
+            sps[name] = _read_sp(dsn)
+    definitions = _definitions_of_today(sps.values())
+    with _reaching(PRIMARY):
+        sums = {PRIMARY: primary_sums(primary_dsn, definitions)}
+    sums |= {name: sp.sums for name, sp in sps.items()}
+    return Verification(
+        drained, _by_name(sums, definitions), schemas.compare({name: sp.schema for name, sp in sps.items()})
+    )
+
+
+@dataclass(frozen=True)
+class _Sp:
+    """What one SP has: the tables as it knows them, their rows, its schema."""
+
+    catalog_version: int
+    definitions: Definitions
+    sums: Sums
+    schema: schemas.Schema
+
+
+def _read_sp(dsn: str) -> _Sp:
+    """In one snapshot."""
+    with psycopg.connect(dsn, row_factory=scalar_row) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        version: Any = connection.execute("SELECT catalog_version FROM psp.identity").fetchone()
+        return _Sp(version, *read_sp(connection), schemas.read_schema(connection))
+
+
+def _definitions_of_today(sps: Iterable[_Sp]) -> Definitions:
+    """As the SP with the newest catalog has them; tables that it lacks as any other has them."""
+    found: Definitions = {}
+    for sp in sorted(sps, key=lambda sp: sp.catalog_version):
+        found |= sp.definitions
+    return found
+
+
+def _by_name(nodes: Mapping[str, Sums], definitions: Definitions) -> dict[str, dict[str, TableSum]]:
+    """With the tables' names in place of their numbers, which stay where a name does not tell the table."""
+    names: dict[int, str] = {}
+    for table_id in sorted({table_id for sums in nodes.values() for table_id in sums}):
+        label = definitions[table_id].label if table_id in definitions else "not at any semi-primary:"
+        is_plain = table_id in definitions and label not in names.values()
+        names[table_id] = label if is_plain else f"{label} table {table_id}"
+    return {
+        node: {names[table_id]: found for table_id, found in sums.items()} for node, sums in nodes.items()
+    }
 
 
 @contextmanager
@@ -162,44 +180,6 @@ def named(sp_dsns: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def primary_sums(dsn: str) -> Sums:
-    """From the images that the primary keeps."""
-    with psycopg.connect(dsn, row_factory=dict_row) as connection:
-        rows = connection.execute(_PRIMARY_SQL).fetchall()
-    return {_label(row): TableSum(row["rows"], int(row["checksum"])) for row in rows}
-
-
-def sp_sums(dsn: str) -> Sums:
-    """From the tables themselves, in one snapshot."""
-    sums = {}
-    with psycopg.connect(dsn, row_factory=dict_row) as connection:
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        connection.execute(_TEXT_SETTINGS)
-        catalog = connection.execute(read_sql("catalog/captured_columns.sql")).fetchall()
-        for entry in catalog:
-            row = connection.execute(_table_query(entry)).fetchone()
-            assert row is not None
-            if entry["schema_name"] != "psp" or row["rows"] > 0:  # psp.schema_history: only if there are any
-                sums[_label(entry)] = TableSum(row["rows"], int(row["checksum"]))
-    return sums
-
-
-def _table_query(entry: dict[str, Any]) -> sql.Composed:
-    """Count and checksum of a table at an SP; the image is the one that the capture triggers make."""
-    values = [
-        sql.SQL(_FORMS[form]).format(sql.Identifier(name))
-        for name, form in zip(entry["names"], entry["forms"], strict=True)
-    ]
-    return sql.SQL(
-        "SELECT count(*) AS rows,"
-        " coalesce(sum(hash_record_extended(ROW(record_send(ROW({}))), 0)), 0) AS checksum FROM {} r"
-    ).format(sql.SQL(", ").join(values), sql.Identifier(entry["schema_name"], entry["table_name"]))
-
-
-def _label(row: dict[str, Any]) -> str:
-    return f"{row['schema_name']}.{row['table_name']}"
-
-
 def _value(dsn: str, statement: str) -> Any:
     with psycopg.connect(dsn, row_factory=scalar_row) as connection:
         return connection.execute(statement).fetchone()
@@ -225,14 +205,22 @@ def _render(result: Verification) -> Group:
     rows = []
     for name in result.tables:
         counts = [sums[name].rows if name in sums else None for sums in result.nodes.values()]
-        rows.append((name, *counts, "DIFFERS" if name in differing else "same"))
-    overview = table(None, ("table", *(f"{node} rows" for node in result.nodes), "checksums"), rows)
-    if result.consistent and not result.tables:
-        verdict = Text("There are no tables to compare.")
-    elif result.consistent:
-        verdict = Text("The primary and all SPs hold the same rows.", style="green")
-    elif not result.drained:
-        verdict = Text("The streams did not come to rest in time.", style="red")
-    else:
-        verdict = Text("The nodes do not hold the same rows.", style="red")
-    return Group(overview, verdict)
+        rows.append((escape(name), *counts, "DIFFERS" if name in differing else "same"))
+    parts: list[RenderableType] = [
+        table(None, ("table", *(f"{node} rows" for node in result.nodes), "checksums"), rows)
+    ]
+    if result.schema_differences:
+        parts.append(schemas.show(result.schema_differences))
+    return Group(*parts, _verdict(result))
+
+
+def _verdict(result: Verification) -> Text:
+    if not result.drained:
+        return Text("The streams did not come to rest in time.", style="red")
+    if result.differing():
+        return Text("The nodes do not hold the same rows.", style="red")
+    if result.schema_differences:
+        return Text("The SPs do not have the same schema.", style="red")
+    if not result.tables:
+        return Text("There are no tables to compare.")
+    return Text("The primary and all SPs hold the same rows. All SPs have the same schema.", style="green")

@@ -119,6 +119,7 @@ def run_verify(
 ) -> None:
     """Compares the rows of semi-primaries with the primary's by checksums; writers should pause.
 
+    The semi-primaries' schemas are compared, too, where psp keeps them the same.
     Ends with code 1 if anything differs.
 
     [bold]Example[/]

@@ -5,7 +5,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psp.cli import app
-from psp.cluster import verify
+from psp.cluster.sums import primary_sums, read_sp
 from psp.output import PspError
 from psp.primary.database import daemon_lock
 from psp.schema.catalog import read_database
@@ -128,7 +128,9 @@ def test_a_schema_is_changed_by_release_and_another_adoption(adopted: Pair) -> N
     with three.connect() as connection:
         assert connection.execute("SELECT added FROM t").fetchall() == []
         assert connection.execute("SELECT count(*) FROM u").fetchone() == (0,)
-    assert verify.primary_sums(adopted.primary_dsn) == verify.sp_sums(adopted.dsn)
+    with adopted.connect() as connection:
+        definitions, sums = read_sp(connection)
+    assert primary_sums(adopted.primary_dsn, definitions) == sums
 
 
 def test_the_only_copy_of_rows_is_not_forgotten_without_a_word(adopted: Pair, tmp_path: Path) -> None:
