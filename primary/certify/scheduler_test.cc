@@ -243,7 +243,7 @@ TEST(Scheduler, ASchemaChangeIsDecidedAlone) {
   scheduler.Certify(Request(1, {"a"}));
   const auto in_flight = scheduler.NextBatch();
   scheduler.Certify(Request(2, {"b"}));
-  scheduler.Certify(Change(3, 1, 0));
+  scheduler.Certify(Change(3, 1, 2));
   scheduler.Certify(Request(4, {"c"}));
   const auto before = scheduler.NextBatch();
   EXPECT_THAT(Ids(before), ElementsAre(Id(2)));
@@ -272,8 +272,7 @@ TEST(Scheduler, ASchemaChangeThatHasLostHoldsNobodyUp) {
   EXPECT_TRUE(scheduler.idle());
 }
 
-// Of its own it has all: the statements lock the tables.
-TEST(Scheduler, ASchemaChangeMustHaveTheRowsOfOthers) {
+TEST(Scheduler, ASchemaChangeMustHaveAllRows) {
   Scheduler scheduler({}, 0);
   CertifyRequest rows = Request(1, {"a"});
   rows.sp_id = 2;
@@ -292,7 +291,34 @@ TEST(Scheduler, ASchemaChangeMustHaveTheRowsOfOthers) {
   EXPECT_EQ(lacks_the_other->items[0].global_t, 0) << "Id(3) is of SP 1";
   scheduler.Finish(Success(*lacks_the_other));
   scheduler.Certify(Change(5, 1, 1));
-  EXPECT_GT(scheduler.NextBatch()->items[0].global_t, 0) << "the other rows are its own";
+  const auto lacks_its_own = scheduler.NextBatch();
+  EXPECT_EQ(lacks_its_own->items[0].global_t, 0) << "its session may have gone";
+  scheduler.Finish(Success(*lacks_its_own));
+  CertifyRequest change = Change(6, 1, 1);
+  change.seen = {2};
+  scheduler.Certify(change);
+  EXPECT_GT(scheduler.NextBatch()->items[0].global_t, 0);
+}
+
+TEST(Scheduler, ASchemaChangeMustHaveAnOwnTransactionThatIsNotTheLast) {
+  Scheduler scheduler({}, 0);
+  for (const int n : {1, 2, 3}) {
+    CertifyRequest rows = Request(n, {std::string(1, static_cast<char>('a' + n))});
+    rows.watermark = n == 3 ? 1 : 0;  // by then 1 is applied
+    scheduler.Certify(rows);
+    scheduler.Finish(Success(*scheduler.NextBatch()));
+  }
+  CertifyRequest change = Change(4, 1, 1);
+  change.seen = {3};
+  scheduler.Certify(change);
+  const auto lost = scheduler.NextBatch();
+  EXPECT_EQ(lost->items[0].abort_reason,
+            "SP 1 has written rows of table_id 1 that the schema change has not seen (global_t 2)");
+  scheduler.Finish(Success(*lost));
+  change = Change(5, 1, 1);
+  change.seen = {2, 3};
+  scheduler.Certify(change);
+  EXPECT_GT(scheduler.NextBatch()->items[0].global_t, 0);
 }
 
 TEST(Scheduler, ASchemaChangeOfOtherTablesNeedNotHaveThem) {

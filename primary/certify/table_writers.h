@@ -1,8 +1,12 @@
-// Which semi-primary has written which table last. A schema change must not commit when its semi-primary
+// Which semi-primary has written which table, and when. A schema change must not commit when its semi-primary
 // lacks rows of a table that it changes: its statements have not seen them. Pure; one thread.
+//
+// That holds for the semi-primary's own transactions, too. A session may have gone before it heard that it has
+// committed: its locks are gone, and its rows come back by the stream.
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <unordered_map>
 
 #include "common/ids.h"
@@ -12,19 +16,19 @@ namespace psp::primary {
 
 class TableWriters {
  public:
-  // Who wrote what up to `start_t` is not known any more: it counts as written to every table, by others.
+  // Who wrote what up to `start_t` is not known any more: it counts as written to every table.
   explicit TableWriters(GlobalT start_t) : start_t_(start_t) {}
 
   // A transaction has committed.
   void Note(const CertifyRequest& request, GlobalT global_t);
 
-  // Refuses a schema change whose snapshot lacks rows of another semi-primary in a table that it changes. Its
-  // own semi-primary's rows it has: its statements lock the tables.
+  // Refuses a schema change whose snapshot lacks rows of a table that it changes.
   Refusal Missing(const CertifyRequest& schema_change) const;
 
  private:
   const GlobalT start_t_;
-  std::unordered_map<std::uint32_t, std::unordered_map<SpId, GlobalT>> newest_;  // by table
+  // By table. Of each semi-primary the newest number, and all that it had not applied when it wrote the newest.
+  std::unordered_map<std::uint32_t, std::unordered_map<SpId, std::set<GlobalT>>> written_;
 };
 
 }  // namespace psp::primary

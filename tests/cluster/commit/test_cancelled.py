@@ -3,17 +3,19 @@
 import threading
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
 from psp.cluster import verify
-from psp.cluster.local import LocalCluster, Zone
+from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.waiting import wait_until
 
+from tests.cluster.schema_changes.statements import allow_ddl
 from tests.cluster.support import (
     OUTCOME_UNKNOWN,
     SCHEMA,
+    SERIALIZATION_FAILURE,
     WAIT_S,
     MakeCluster,
     connect,
@@ -55,8 +57,8 @@ def check_committed(far: LocalCluster, error: psycopg.Error) -> None:
     assert verify.verify(far).consistent
 
 
-def test_by_another_session(far: LocalCluster) -> None:
-    sp = far.sp("far")
+def cancelled_commit(sp: SpNode, statement: LiteralString) -> psycopg.Error:
+    """What the session is told. The primary commits."""
     errors: list[psycopg.Error] = []
 
     def commit(connection: psycopg.Connection[Any]) -> None:
@@ -64,18 +66,46 @@ def test_by_another_session(far: LocalCluster) -> None:
             connection.commit()
         errors.extend(caught)
 
-    with connect(sp) as connection, psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
+    with (
+        connect(sp) as connection,
+        psycopg.connect(sp.admin_dsn, autocommit=True) as admin,
+    ):
         pid = connection.info.backend_pid
         # So that the hook is connected: it holds the lock while it connects, too.
         connection.execute("INSERT INTO counter VALUES ('first', 0)")
         connection.commit()
-        connection.execute("INSERT INTO document (note) VALUES ('kept')")
+        connection.execute(statement)
         committer = threading.Thread(target=commit, args=(connection,))
         committer.start()
         wait_until("the hook to wait", lambda: waits_in_hook(admin, pid), WAIT_S)
         admin.execute("SELECT pg_cancel_backend(%s)", (pid,))
         committer.join(WAIT_S)
-    check_committed(far, errors[0])
+    return errors[0]
+
+
+def test_by_another_session(far: LocalCluster) -> None:
+    error = cancelled_commit(far.sp("far"), "INSERT INTO document (note) VALUES ('kept')")
+    check_committed(far, error)
+
+
+def test_a_schema_change_that_comes_soon_after_it_has_not_seen_its_rows(
+    far: LocalCluster,
+) -> None:
+    """They are committed, and not in this database yet: the check of all rows did not find them."""
+    sp = far.sp("far")
+    allow_ddl(sp)
+    with connect(sp) as migration:
+        migration.execute("SELECT 1")
+        cancelled_commit(sp, "INSERT INTO counter VALUES ('kept', -1)")
+        with raises(SERIALIZATION_FAILURE, "57P01", "23514"):
+            migration.execute(
+                "SELECT psp.ddl('ALTER TABLE counter ADD CONSTRAINT positive CHECK (value >= 0)')"
+            )
+            migration.commit()
+    for name in ("far", "near"):
+        assert wait_for_row(far.sp(name), "SELECT value FROM counter WHERE name = 'kept'") == (-1,)
+    wait_streaming(far)
+    assert verify.verify(far).consistent
 
 
 def test_a_statement_timeout_does_not_reach_it(far: LocalCluster) -> None:
@@ -100,7 +130,10 @@ def test_two_cancels_and_the_next_commit(far: LocalCluster) -> None:
         except psycopg.Error as error:
             told.append(error.sqlstate)
 
-    with connect(sp) as connection, psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
+    with (
+        connect(sp) as connection,
+        psycopg.connect(sp.admin_dsn, autocommit=True) as admin,
+    ):
         pid = connection.info.backend_pid
         for attempt in range(6):
             connection.execute("INSERT INTO counter VALUES (%s, 0)", (f"cancelled {attempt}",))
@@ -116,13 +149,21 @@ def test_two_cancels_and_the_next_commit(far: LocalCluster) -> None:
                 connection.rollback()
             outcome = connection.execute("SELECT psp.outcome(%s)", row).fetchone()
             # 57014 is true when the first cancel came before anything was sent.
-            possible = {None: {"committed"}, "57014": {"aborted"}, OUTCOME_UNKNOWN: {"committed", "aborted"}}
+            possible = {
+                None: {"committed"},
+                "57014": {"aborted"},
+                OUTCOME_UNKNOWN: {"committed", "aborted"},
+            }
             assert outcome is not None and outcome[0] in possible[told[-1]], told
             connection.commit()
             connection.execute("INSERT INTO counter VALUES (%s, 0)", (f"after {attempt}",))
             connection.commit()
             if outcome == ("committed",):
-                wait_for_row(sp, "SELECT 1 FROM counter WHERE name = %s", (f"cancelled {attempt}",))
+                wait_for_row(
+                    sp,
+                    "SELECT 1 FROM counter WHERE name = %s",
+                    (f"cancelled {attempt}",),
+                )
     assert OUTCOME_UNKNOWN in told
     assert verify.verify(far, WAIT_S).consistent
 
