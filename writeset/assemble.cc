@@ -78,6 +78,26 @@ Problem DecodeEntry(std::string_view* rest, std::size_t columns, std::vector<Rec
   return "";
 }
 
+// Calls take(table_id, key, image) for each row that was looked up, until that says what is wrong.
+template <class Take>
+Problem ForEachFound(std::string_view found, Take take) {
+  std::vector<RecordField> fields;
+  while (!found.empty()) {
+    if (Problem problem = DecodeRecord(&found, &fields); !problem.empty()) return problem;
+    const auto table_id =
+        fields.size() == 2 && fields[0].value && fields[1].value ? ReadInt32(*fields[0].value) : std::nullopt;
+    if (!table_id) return "a found table is not (int4, bytea)";
+    std::string_view entries = *fields[1].value;
+    while (!entries.empty()) {
+      if (Problem problem = DecodeEntry(&entries, 2, &fields); !problem.empty()) return problem;
+      const RowKeyView key{static_cast<std::uint32_t>(*table_id), *fields[0].value};
+      if (Problem problem = take(key, *fields[1].value); !problem.empty()) return problem;
+    }
+  }
+  return "";
+}
+
+// Rows and statements in the order of capture. What stands between two changes from one to the other is a segment.
 class Assembler {
  public:
   Problem Add(const Chunk& chunk) {
@@ -90,6 +110,8 @@ class Assembler {
         return AddEntries(chunk, Kind::kDelete);
       case 'g':
         return AddEntries(chunk, Kind::kGuard);
+      case 'l':
+        return SettleSegment(chunk.payload);
       case 'c':
         return AddTableChange(chunk);
       default:
@@ -97,7 +119,8 @@ class Assembler {
     }
   }
 
-  AssembledWriteSet Finish() const {
+  AssembledWriteSet Finish() {
+    if (has_statements_) RepeatEarlierKeys();
     AssembledWriteSet result;
     *result.write_set.mutable_table_changes() = {table_changes_.begin(), table_changes_.end()};
     result.write_set.mutable_rows()->Reserve(static_cast<int>(rows_.size()));
@@ -120,8 +143,9 @@ class Assembler {
     std::string_view rest = chunk.payload;
     while (!rest.empty()) {
       if (Problem problem = DecodeEntry(&rest, has_image ? 2 : 1, &fields_); !problem.empty()) return problem;
-      AddEntry(
-          {{chunk.table_id, *fields_[0].value}, kind, has_image ? *fields_[1].value : std::string_view()});
+      const Captured entry{
+          {chunk.table_id, *fields_[0].value}, kind, has_image ? *fields_[1].value : std::string_view()};
+      if (Problem problem = AddEntry(entry); !problem.empty()) return problem;
     }
     return "";
   }
@@ -149,7 +173,8 @@ class Assembler {
         AppendInt32(&key, static_cast<std::int32_t>(field.value->size()));
         key.append(*field.value);
       }
-      AddEntry({{chunk.table_id, key}, Kind::kUpsert, image});
+      if (Problem problem = AddEntry({{chunk.table_id, key}, Kind::kUpsert, image}); !problem.empty())
+        return problem;
     }
     return "";
   }
@@ -163,16 +188,65 @@ class Assembler {
     return "";
   }
 
-  void AddEntry(const Captured& entry) {
+  Problem AddEntry(const Captured& entry) {
+    const bool is_statement = entry.key.table_id == kSchemaHistoryId;
+    if (is_statement && !in_statements_ && doubts_ > 0) return "a segment's doubts were not looked up";
+    if (is_statement != in_statements_) BeginSegment(is_statement);
     const auto [known, is_new] = by_key_.try_emplace(entry.key, rows_.size());
     if (is_new) {
       rows_.push_back(entry);
     } else if (entry.kind != Kind::kGuard) {
+      if (rows_[known->second].kind != Kind::kDoubt) ++doubts_;
       rows_[known->second].kind = Kind::kDoubt;
+    }
+    return "";
+  }
+
+  void BeginSegment(bool of_statements) {
+    in_statements_ = of_statements;
+    has_statements_ = true;
+    segment_begin_ = rows_.size();
+    by_key_.clear();
+    doubts_ = 0;
+  }
+
+  // Op 'l': what the keys in doubt are at the end of the segment. One that was not found is deleted.
+  Problem SettleSegment(std::string_view found) {
+    if (in_statements_) return "statements are not looked up";
+    for (std::size_t i = segment_begin_; i < rows_.size(); ++i) {
+      if (rows_[i].kind == Kind::kDoubt) rows_[i].kind = Kind::kDelete;
+    }
+    doubts_ = 0;
+    return ForEachFound(found, [this](const RowKeyView& key, std::string_view image) -> Problem {
+      const auto known = by_key_.find(key);
+      if (known == by_key_.end() || rows_[known->second].kind != Kind::kDelete)
+        return "a found row was not in doubt";
+      rows_[known->second].kind = Kind::kUpsert;
+      rows_[known->second].image = image;
+      return "";
+    });
+  }
+
+  // The last segment has the rows as the transaction leaves them, in the form that their tables have by then.
+  void RepeatEarlierKeys() {
+    if (in_statements_) BeginSegment(false);
+    const std::vector<Captured> earlier(rows_.begin(),
+                                        rows_.begin() + static_cast<std::ptrdiff_t>(segment_begin_));
+    for (const Captured& one : earlier) {
+      const bool is_dropped = std::ranges::any_of(table_changes_, [&](const proto::TableChange& change) {
+        return change.dropped() && change.table_id() == one.key.table_id;
+      });
+      if (one.key.table_id == kSchemaHistoryId || is_dropped) continue;
+      if (!by_key_.try_emplace(one.key, rows_.size()).second) continue;
+      rows_.push_back({one.key, one.kind == Kind::kGuard ? Kind::kGuard : Kind::kDoubt, {}});
     }
   }
 
-  std::unordered_map<RowKeyView, std::size_t, RowKeyHash> by_key_;  // -> index in rows_
+  std::unordered_map<RowKeyView, std::size_t, RowKeyHash> by_key_;  // of the segment -> index in rows_
+  bool has_statements_ = false;
+  bool in_statements_ = false;     // what the segment is of
+  std::size_t segment_begin_ = 0;  // index in rows_
+  std::size_t doubts_ = 0;         // in the segment
   std::vector<Captured> rows_;
   std::vector<RecordField> fields_;
   std::deque<std::string> keys_;  // made from images; rows_ points into them
@@ -214,21 +288,14 @@ Result<Done, std::string> SettleDoubts(std::string_view found, AssembledWriteSet
     doubts.emplace(RowKeyView{row->table_id(), row->key()}, row);
     row->set_deleted(true);
   }
-  std::vector<RecordField> fields;
-  while (!found.empty()) {
-    if (Problem problem = DecodeRecord(&found, &fields); !problem.empty()) return problem;
-    const auto table_id =
-        fields.size() == 2 && fields[0].value && fields[1].value ? ReadInt32(*fields[0].value) : std::nullopt;
-    if (!table_id) return std::string("a found table is not (int4, bytea)");
-    std::string_view entries = *fields[1].value;
-    while (!entries.empty()) {
-      if (Problem problem = DecodeEntry(&entries, 2, &fields); !problem.empty()) return problem;
-      const auto doubt = doubts.find({static_cast<std::uint32_t>(*table_id), *fields[0].value});
-      if (doubt == doubts.end()) return std::string("a found row was not asked for");
-      doubt->second->set_deleted(false);
-      doubt->second->set_image(fields[1].value->data(), fields[1].value->size());
-    }
-  }
+  const Problem problem = ForEachFound(found, [&](const RowKeyView& key, std::string_view image) -> Problem {
+    const auto doubt = doubts.find(key);
+    if (doubt == doubts.end()) return "a found row was not asked for";
+    doubt->second->set_deleted(false);
+    doubt->second->set_image(image.data(), image.size());
+    return "";
+  });
+  if (!problem.empty()) return problem;
   assembled->doubts.clear();
   return Done{};
 }

@@ -4,9 +4,13 @@
 // knows the row that the transaction leaves behind: such keys are doubts, and the hook looks them up
 // (writeset/FORMAT.md).
 //
-// Invariants of the result: each (table_id, key) occurs once, in the order of its first capture; a row that
-// is not deleted has an image; a guard has neither an image nor `deleted`; a doubt has none of them yet; each
-// table of table_changes occurs once, in the order of its first change.
+// Rows and statements (rows of psp.schema_history) stay in the order of capture, as segments: rows or statements
+// that follow one another. What was captured more often in an earlier segment was looked up at its end.
+//
+// Invariants of the result: in each segment a (table_id, key) occurs once, in the order of its first capture; the
+// last one has all keys of the earlier ones, but those of dropped tables; a row that is not deleted has an image; a
+// guard has neither an image nor `deleted`; a doubt has none of them yet; each table of table_changes occurs once, in
+// the order of its first change.
 #pragma once
 
 #include <string>

@@ -136,6 +136,32 @@ TEST(AssembleWriteSetTest, AMalformedChangeOfATableIsRefused) {
   }
 }
 
+std::string Statement(std::string_view key) { return Chunk(kSchemaHistoryId, 'u', Entry(key, "text")); }
+
+TEST(AssembleWriteSetTest, TheLastSegmentHasTheKeysOfAllSegments) {
+  EXPECT_EQ(Show(Upsert("a", "1") + Statement("s")), "a=1, s=text, a?");
+  EXPECT_EQ(Show(Statement("s") + Upsert("a", "1")), "s=text, a=1");
+  EXPECT_EQ(Show(Upsert("a", "1") + Statement("s") + Delete("a") + Delete("b")),
+            "a=1, s=text, a gone, b gone");
+  EXPECT_EQ(Show(Upsert("a", "1") + Statement("s") + Upsert("b", "2") + Statement("t") + Upsert("c", "3")),
+            "a=1, s=text, b=2, t=text, c=3, a?, b?");
+  EXPECT_EQ(Show(Chunk(9, 'g', Entry("k")) + Statement("s") + Statement("t")),
+            "k guard9, s=text, t=text, k guard9");
+}
+
+TEST(AssembleWriteSetTest, KeysOfADroppedTableAreNotRepeated) {
+  EXPECT_EQ(Show(Upsert("a", "1") + Chunk(7, 'c', std::string(1, 1)) + Statement("s")), "a=1, s=text");
+}
+
+TEST(AssembleWriteSetTest, AnEarlierSegmentsDoubtsAreLookedUpAtItsEnd) {
+  const std::string twice = Upsert("a", "1") + Upsert("a", "2") + Upsert("b", "3") + Delete("b");
+  EXPECT_EQ(Show(twice + Statement("s")), "malformed");
+  EXPECT_EQ(Show(twice + Chunk(0, 'l', Found(7, Entry("a", "4"))) + Statement("s")),
+            "a=4, b gone, s=text, a?, b?");
+  EXPECT_EQ(Show(twice + Chunk(0, 'l', Found(7, Entry("c", "4"))) + Statement("s")), "malformed");
+  EXPECT_EQ(Show(Statement("s") + Chunk(0, 'l', "")), "malformed");
+}
+
 TEST(SettleDoubtsTest, FoundRowsHaveTheirImageAndTheOthersAreGone) {
   auto assembled = AssembleWriteSet(Upsert("a", "1") + Delete("b") + Upsert("b", "2") + Upsert("c", "3") +
                                     Delete("c") + Chunk(8, 'd', Entry("b") + Entry("b")));

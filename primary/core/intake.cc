@@ -1,6 +1,8 @@
 #include "primary/core/intake.h"
 
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "writeset/check.h"
 
@@ -12,6 +14,19 @@ std::string Version(std::uint32_t version) {
 }
 
 std::string Table(std::uint32_t table_id) { return "table_id " + std::to_string(table_id); }
+
+// A schema change may name a key in several segments; the last one has the row as the transaction leaves it.
+void KeepLastOfEachKey(proto::WriteSet* write_set) {
+  auto* rows = write_set->mutable_rows();
+  std::unordered_set<RowKeyView, RowKeyHash, RowKeyEqual> seen;
+  std::vector<int> last;
+  for (int i = rows->size() - 1; i >= 0; --i) {
+    if (seen.emplace(rows->Get(i).table_id(), rows->Get(i).key()).second) last.push_back(i);
+  }
+  int kept = 0;
+  for (auto i = last.rbegin(); i != last.rend(); ++i) rows->SwapElements(kept++, *i);
+  rows->DeleteSubrange(kept, rows->size() - kept);
+}
 
 }  // namespace
 
@@ -37,6 +52,7 @@ bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* messag
     reason = "malformed write-set: no catalog version";
   }
   if (reason.empty()) request->refusal = OlderCatalog(*request);
+  if (request->rows.kind() == proto::ENTRY_SCHEMA_CHANGE) KeepLastOfEachKey(&request->rows);
   request->watermark = message->snapshot().watermark();
   request->seen.assign(message->snapshot().seen().begin(), message->snapshot().seen().end());
   request->write_set = std::move(*message->mutable_write_set());
@@ -72,9 +88,15 @@ std::string Intake::UnknownIn(const CertifyRequest& request) const {
   const std::uint32_t version = request.rows.catalog_version();
   const bool is_schema_change = request.rows.kind() == proto::ENTRY_SCHEMA_CHANGE;
   if (version > tables_.version + (is_schema_change ? 1 : 0)) return Version(version);
+  std::unordered_set<std::uint32_t> own;  // that the change creates
+  for (const proto::TableChange& change : request.rows.table_changes()) {
+    own.insert(change.table_id());
+    own.insert(change.guard_ids().begin(), change.guard_ids().end());
+  }
   for (const proto::Row& row : request.rows.rows()) {
     const auto table = tables_.numbers.find(row.table_id());
-    if (table == tables_.numbers.end() || table->second.dropped) return Table(row.table_id());
+    const bool is_known = table != tables_.numbers.end() && !table->second.dropped;
+    if (!is_known && !own.contains(row.table_id())) return Table(row.table_id());
   }
   for (const proto::TableChange& change : request.rows.table_changes()) {
     const auto table = tables_.numbers.find(change.table_id());

@@ -158,6 +158,7 @@ void HookProtocol::Query(std::string_view body) {
   if (const auto* rows = std::get_if<RowsRequest>(&*request)) return Rows(*rows);
   doubtful_.reset();
   if (auto* commit = std::get_if<CommitRequest>(&*request)) return Commit(std::move(*commit));
+  if (const auto* segment = std::get_if<SegmentRequest>(&*request)) return Segment(*segment);
   if (const auto* statements = std::get_if<StatementsRequest>(&*request)) return Statements(*statements);
   if (std::holds_alternative<HookOutcomeRequest>(*request)) return Wait(std::move(*request));
   if (std::holds_alternative<PingRequest>(*request)) {
@@ -201,6 +202,13 @@ void HookProtocol::Rows(const RowsRequest& request) {
     return Ready();
   }
   Wait(std::move(*commit));
+}
+
+void HookProtocol::Segment(const SegmentRequest& request) {
+  const std::string lines = DescribeDoubts(request.assembled);
+  const std::string proof = Proof(options_.token, "segment " + lines + " " + request.hash);
+  wire::AppendOneText(&output_, "doubts", proof + " " + lines);
+  Ready();
 }
 
 void HookProtocol::Statements(const StatementsRequest& request) {

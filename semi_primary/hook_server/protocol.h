@@ -62,6 +62,7 @@ class HookProtocol {
   void Commit(CommitRequest request);
   void Doubts(const DoubtsRequest& request);
   void Rows(const RowsRequest& request);
+  void Segment(const SegmentRequest& request);
   void Statements(const StatementsRequest& request);
   void BeginDiscard(std::size_t message_bytes);
   void EndDiscard();

@@ -180,6 +180,23 @@ TEST_F(HookProtocolTest, AnotherRequestDropsTheOneInDoubt) {
   EXPECT_FALSE(protocol_.TakeRequest().has_value());
 }
 
+TEST_F(HookProtocolTest, ASegmentIsAnsweredWithItsDoubtsAndLeavesNothingBehind) {
+  LogIn();
+  for (const int times : {1, 2}) {
+    const std::string chunks = Chunks(times);
+    const std::string answer = Send(
+        Message('Q', "segment " + Proof("secret", "segment " + Sha256(chunks)) + " " + EncodeHex(chunks)));
+    const auto assembled = AssembleWriteSet(chunks);
+    ASSERT_TRUE(assembled.ok());
+    const std::string lines = DescribeDoubts(*assembled);
+    EXPECT_EQ(lines.empty(), times == 1);
+    EXPECT_EQ(Types(answer), "TDCZ");
+    EXPECT_THAT(answer, HasSubstr(Proof("secret", "segment " + lines + " " + Sha256(chunks)) + " " + lines));
+  }
+  EXPECT_THAT(Send(Rows("")), HasSubstr("08P01"));
+  EXPECT_FALSE(protocol_.TakeRequest().has_value());
+}
+
 TEST_F(HookProtocolTest, StatementsAreAnsweredWithAProofOfMessageAndAnswer) {
   LogIn();
   const std::string message = "BEGIN; CREATE TABLE t (i int)";

@@ -54,7 +54,7 @@ UserError WrongProof() {
           "Only psp's own functions may commit. The token stands in psp.identity of the daemon's database."};
 }
 
-// An SP applies all rows of a transaction at once, so they cannot stand before and after a statement.
+// The apply worker does not apply segments one after the other yet.
 bool ChangesSchemaAndRows(const proto::WriteSet& write_set) {
   return write_set.kind() == proto::ENTRY_SCHEMA_CHANGE &&
          std::ranges::any_of(write_set.rows(),
@@ -123,6 +123,15 @@ Result<HookRequest, UserError> ParseRows(std::string_view rest, std::string_view
   return HookRequest(RowsRequest{*tx_id, std::move(found->bytes)});
 }
 
+Result<HookRequest, UserError> ParseSegment(std::string_view rest, std::string_view token,
+                                            std::size_t write_set_bytes_max) {
+  const auto chunks = TakeProvenBytes(rest, token, "segment ", write_set_bytes_max);
+  if (!chunks) return chunks.error();
+  auto assembled = AssembleWriteSet(chunks->bytes);
+  if (!assembled) return Malformed("the segment: " + assembled.error());
+  return HookRequest(SegmentRequest{std::move(*assembled), Sha256(chunks->bytes)});
+}
+
 Result<HookRequest, UserError> ParseStatements(std::string_view rest, std::string_view token,
                                                std::size_t write_set_bytes_max) {
   auto message = TakeProvenBytes(rest, token, "statements ", write_set_bytes_max);
@@ -159,6 +168,7 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
   if (IsSet(name)) return HookRequest(SetRequest{});
   if (name == "commit") return ParseCommit(line, token, write_set_bytes_max);
   if (name == "rows") return ParseRows(line, token, write_set_bytes_max);
+  if (name == "segment") return ParseSegment(line, token, write_set_bytes_max);
   if (name == "statements") return ParseStatements(line, token, write_set_bytes_max);
   if (name == "outcome") return ParseOutcome(line, token);
   if (name == "ping" && line.empty()) return HookRequest(PingRequest{});
@@ -167,7 +177,7 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
     return tx_id ? Result<HookRequest, UserError>(DoubtsRequest{*tx_id}) : Malformed("the tx id is no uuid");
   }
   return UserError{"0A000", "this is the psp commit hook's server, not a database",
-                   "It knows the requests commit, doubts, rows, statements, outcome and ping.", ""};
+                   "It knows the requests commit, doubts, rows, segment, statements, outcome and ping.", ""};
 }
 
 }  // namespace psp::sp

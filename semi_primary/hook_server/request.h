@@ -4,12 +4,13 @@
 //                                             SEEN: comma list of global_t, or -
 //   doubts TX_ID                              what the commit request of just now leaves in doubt
 //   rows TX_ID PROOF HEX                      the rows that settle the doubts; now it is submitted
+//   segment PROOF HEX                         what these chunks of a segment leave in doubt (assemble.h)
 //   statements PROOF HEX                      the statements of a client's message
 //   outcome TX_ID PROOF
 //   ping
 //
 // PROOF (proof.h) is of `TX_ID CATALOG_VERSION WATERMARK SEEN` and the hash of HEX's bytes; of `rows TX_ID ` and that hash;
-// of `statements ` and that hash; of `outcome TX_ID`.
+// of `segment ` or `statements ` and that hash; of `outcome TX_ID`.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,11 @@ struct RowsRequest {
   std::string found;  // as SettleDoubts takes it
 };
 
+struct SegmentRequest {
+  AssembledWriteSet assembled;
+  std::string hash;  // of the chunks
+};
+
 struct StatementsRequest {
   std::string message;
 };
@@ -57,7 +63,7 @@ struct SetRequest {};  // SET …, which libpq sends by itself; answered, withou
 
 struct EmptyRequest {};
 
-using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, StatementsRequest,
+using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, SegmentRequest, StatementsRequest,
                                  HookOutcomeRequest, PingRequest, SetRequest, EmptyRequest>;
 
 // Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 0A000 no such request. Bad input never throws.

@@ -67,6 +67,16 @@ TEST(ParseRequestTest, Rows) {
   EXPECT_EQ(Sqlstate(Proven("rows", "nonsense", "found")), "08P01");
 }
 
+TEST(ParseRequestTest, Segment) {
+  const std::string proof = Proof("secret", "segment " + Sha256(""));
+  const auto request = ParseRequest("segment " + proof + " ", "secret", 1000);
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_EQ(std::get<SegmentRequest>(*request).assembled.write_set.rows_size(), 0);
+  EXPECT_EQ(std::get<SegmentRequest>(*request).hash, Sha256(""));
+  EXPECT_EQ(Sqlstate("segment " + Proof("secret", "segment " + Sha256("x")) + " 78"), "08P01");
+  EXPECT_EQ(Sqlstate("segment " + proof + " 78"), "28P01");
+}
+
 std::string Statements(const std::string& message) {
   return "statements " + Proof("secret", "statements " + Sha256(message)) + " " + EncodeHex(message);
 }

@@ -68,7 +68,7 @@ class Sites:
             return connection.execute(query).fetchall()
 
     def assert_same(self) -> None:
-        """Every table holds the same rows at both SPs and in the primary's images, and the schemas are the same."""
+        """Every table holds the same rows at both SPs and at the primary, and the schemas are the same."""
         result = verify(self.cluster)
         assert result.consistent, result.as_dict()
 

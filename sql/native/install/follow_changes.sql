@@ -108,35 +108,30 @@ BEGIN
     END IF;
 END $$;
 
+-- What a query on a table returns. It runs in a function of the table's owner: the planner may call what stands in the predicates of
+-- its indexes.
+CREATE FUNCTION psp.read_as_owner(target regclass, query text) RETURNS SETOF bytea
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    reader CONSTANT text := format('pg_temp.%I', 'psp_' || gen_random_uuid());
+BEGIN
+    EXECUTE format('CREATE FUNCTION %s() RETURNS SETOF pg_catalog.bytea LANGUAGE plpgsql SECURITY DEFINER '
+                   'SET search_path = pg_catalog, pg_temp SET xmloption = content%s AS %L',
+                   reader, psp.text_settings(), format('BEGIN RETURN QUERY %s; END', query));
+    PERFORM psp.give_to_owner(ARRAY[reader::regproc], target);
+    RETURN QUERY EXECUTE format('SELECT * FROM %s()', reader);
+    EXECUTE format('DROP FUNCTION %s()', reader);
+END $$;
+
 -- Whether a table has rows. A snapshot that is kept for the transaction may not show them all; then any page counts.
 CREATE FUNCTION psp.has_rows(target regclass) RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    found boolean;
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RETURN (SELECT sum(pg_relation_size(r.relation)) > 0
                   FROM (SELECT target UNION SELECT t.relid FROM pg_partition_tree(target) t) r(relation));
     END IF;
-    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', target) INTO found;
-    RETURN found;
-END $$;
-
--- ALTER COLUMN … TYPE of a captured table with rows, where PostgreSQL has computed the column's values again.
-CREATE FUNCTION psp.refuse_rewrites() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    target regclass;
-BEGIN
-    FOR target IN
-        SELECT r.relation FROM psp.own_commands o JOIN psp.captured_relations r ON r.relation = ANY (o.rewritten)
-         WHERE o.xid = pg_current_xact_id()
-    LOOP
-        IF psp.has_rows(target) THEN
-            PERFORM psp.refuse_change(target, 'has rows, which the statement would write again',
-                                      'Add a column of the new type, fill it in transactions of their own, drop the old one and rename.');
-        END IF;
-    END LOOP;
+    RETURN EXISTS (SELECT FROM psp.read_as_owner(target, format('SELECT ''''::pg_catalog.bytea FROM %s LIMIT 1', target)));
 END $$;
 
 -- Whether a new column's value in rows that were there is the same at every server: one that PostgreSQL's own functions make of
@@ -163,51 +158,30 @@ BEGIN
     RETURN value IS NOT DISTINCT FROM made.missing;
 END $$;
 
--- What a change of a table with rows must keep: their keys, and images that can be read in the new form (FORMAT.md). `was` and `now`
--- are psp.noted_definition.
-CREATE FUNCTION psp.check_rows_kept(target regclass, was jsonb, now jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    in_steps CONSTANT text := 'Add a column, fill it in transactions of their own, and drop the old one. In a table without rows it is possible.';
-    col record;
+-- Whether the rows of a table are to be sent again: their images would not do any more, or the servers may have made different values.
+-- `was` and `now` are psp.noted_definition.
+CREATE FUNCTION psp.are_rows_new(target regclass, was jsonb, now jsonb) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF was -> 'key' <> now -> 'key' THEN
-        PERFORM psp.refuse_change(target, 'has rows, which would get other keys',
-                                  'Create another table, write the rows there, and let it take the name.');
-    END IF;
-    FOR col IN
-        SELECT a.attnum AS number, a.attname AS name, a.atthasmissing AS has_value,
-               a.attidentity <> '' OR (a.atthasdef AND a.attgenerated = '') AS has_default,
-               o.value IS NOT NULL AS was_there, o.value -> 'encoding' IS DISTINCT FROM n.value -> 'encoding' AS is_other
-          FROM jsonb_array_elements(now -> 'columns') n
-          JOIN pg_attribute a ON a.attrelid = target AND a.attnum = (n.value ->> 'number')::integer
-          LEFT JOIN jsonb_array_elements(was -> 'columns') o ON o.value -> 'number' = n.value -> 'number'
-    LOOP
-        IF col.was_there AND col.is_other THEN
-            PERFORM psp.refuse_change(target, format('has rows, and values of column %I would travel in another form', col.name), in_steps);
-        ELSIF NOT col.was_there AND (CASE WHEN col.has_value THEN NOT psp.is_steady_default(target, col.number)
-                                          ELSE col.has_default END) THEN
-            PERFORM psp.refuse_change(
-                target, format('has rows, and column %I might get other values in them at each server', col.name),
-                'Add the column without the default, ALTER COLUMN … SET DEFAULT, and fill it in transactions of their own.');
-        END IF;
-    END LOOP;
+    RETURN EXISTS (
+               SELECT FROM jsonb_array_elements(now -> 'columns') n
+                 JOIN pg_attribute a ON a.attrelid = target AND a.attnum = (n.value ->> 'number')::integer
+                 LEFT JOIN jsonb_array_elements(was -> 'columns') o ON o.value -> 'number' = n.value -> 'number'
+                WHERE CASE WHEN o.value IS NOT NULL THEN o.value -> 'encoding' <> n.value -> 'encoding'
+                           WHEN a.atthasmissing THEN NOT psp.is_steady_default(target, a.attnum)
+                           ELSE a.attidentity <> '' OR (a.atthasdef AND a.attgenerated = '') END)
+           OR EXISTS (SELECT FROM psp.rewritten_relations w
+                       WHERE w.xid = pg_current_xact_id()
+                         AND (w.relation = target OR w.relation IN (SELECT t.relid FROM pg_partition_tree(target) t)));
 END $$;
 
--- Rows of a new partition are another table's, or nobody's, for the primary.
-CREATE FUNCTION psp.check_new_partitions(target regclass, was jsonb) RETURNS void
+-- Whether there is a partition with rows that was none: for the primary they were rows of another table.
+CREATE FUNCTION psp.has_new_partitions(target regclass, was jsonb) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    partition regclass;
 BEGIN
-    FOR partition IN
-        SELECT t.relid FROM pg_partition_tree(target) t JOIN pg_class c ON c.oid = t.relid
-         WHERE t.isleaf AND NOT was -> 'relations' ? format('%s.%s', c.relnamespace::regnamespace, c.relname)
-    LOOP
-        IF psp.has_rows(partition) THEN
-            PERFORM psp.refuse_change(partition, 'has rows, and becomes a partition', 'Attach it without rows, and write them afterwards.');
-        END IF;
-    END LOOP;
+    RETURN EXISTS (SELECT FROM pg_partition_tree(target) t JOIN pg_class c ON c.oid = t.relid
+                    WHERE t.isleaf AND NOT was -> 'relations' ? format('%s.%s', c.relnamespace::regnamespace, c.relname)
+                      AND psp.has_rows(t.relid));
 END $$;
 
 -- What a sequence must keep, or have from its beginning.
@@ -278,6 +252,38 @@ BEGIN
     INSERT INTO psp.older_images (table_id, until_version, fields) VALUES (table_id, version - 1, steps) ON CONFLICT DO NOTHING;
 END $$;
 
+-- ---- all rows of a table -----------------------------------------------------------------------------------------------------------
+
+-- Tables whose rows the statement of this transaction has made or changed.
+CREATE UNLOGGED TABLE psp.tables_to_capture (
+    xid      xid8,
+    table_id integer,
+    PRIMARY KEY (xid, table_id)
+);
+
+-- Captures all rows of these tables, after the statement: as an update of all of them would be captured. It makes functions of other roles
+-- (psp.read_as_owner), so it is a superuser's.
+CREATE FUNCTION psp.capture_tables() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    client CONSTANT text := pg_client_encoding();
+    facts  jsonb;
+BEGIN
+    PERFORM set_config('client_encoding', 'UTF8', true);  -- binary text is in it
+    FOR facts IN
+        SELECT psp.capture_facts(to_regclass(format('%I.%I', t.schema_name, t.table_name)), t.table_id, '{}')
+          FROM psp.tables_to_capture c JOIN psp.tables t USING (table_id) WHERE c.xid = pg_current_xact_id()
+    LOOP
+        INSERT INTO psp.write_set (xid, table_id, op, payload)
+        SELECT pg_current_xact_id(), (facts ->> 'table_id')::integer, CASE WHEN psp.is_key_in_image(facts) THEN 'i' ELSE 'u' END::"char", e
+          FROM psp.read_as_owner((facts ->> 'relation')::regclass,
+                                 format('SELECT %s FROM %s r', psp.entry_of(facts, 'r'), facts ->> 'relation')) e;
+    END LOOP;
+    DELETE FROM psp.tables_to_capture WHERE xid = pg_current_xact_id();
+    DELETE FROM psp.rewritten_relations WHERE xid = pg_current_xact_id();
+    PERFORM set_config('client_encoding', client, true);
+END $$;
+
 -- ---- what follows ------------------------------------------------------------------------------------------------------------
 
 -- The next number for a table or a guard. None is given twice.
@@ -319,7 +325,13 @@ BEGIN
     PERFORM psp.create_capture(target, table_id, psp.keep_guard_numbers(target, was -> 'guards'));
     now := psp.noted_definition(table_id);
     IF here AND psp.has_rows(target) THEN
-        PERFORM psp.check_rows_kept(target, was, now), psp.check_new_partitions(target, was);
+        IF was -> 'key' <> now -> 'key' AND NOT EXISTS (
+            SELECT FROM psp.tables_to_capture c WHERE (c.xid, c.table_id) = (pg_current_xact_id(), follow_changed.table_id)) THEN
+            PERFORM psp.refuse_change(target, 'has rows, which would get other keys',
+                                      'Say so in a statement that names the table and the columns.');
+        ELSIF psp.are_rows_new(target, was, now) OR psp.has_new_partitions(target, was) THEN
+            INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), follow_changed.table_id) ON CONFLICT DO NOTHING;
+        END IF;
     END IF;
     PERFORM psp.note_older_images(table_id, target, version, was, now);
 END $$;
@@ -331,10 +343,16 @@ DECLARE
 BEGIN
     PERFORM psp.check_table(target);
     IF here AND psp.has_rows(target) THEN
-        PERFORM psp.refuse_change(target, 'has rows from its beginning, which are not certified',
-                                  'Create it without rows, and write them in another transaction.');
+        -- A trigger that does not come from the whole: it was a partition, and its rows are the whole's.
+        IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = target AND t.tgname = 'psp_refuse_truncate') THEN
+            PERFORM psp.refuse_change(target, 'has rows, and is a partition no more', 'Delete the rows first, and write them again afterwards.');
+        END IF;
+        INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), table_id);
     END IF;
     PERFORM psp.create_capture(target, table_id, psp.keep_guard_numbers(target, '{}'));
+    IF NOT here THEN
+        EXECUTE format('SELECT psp.apply_clear_%s()', table_id);  -- its rows come from where the statement ran first
+    END IF;
     RETURN table_id;
 END $$;
 
@@ -419,6 +437,46 @@ END $$;
 
 -- ---- before a statement --------------------------------------------------------------------------------------------------------
 
+-- The captured relations whose names are words of a text.
+CREATE FUNCTION psp.relations_in(statement text) RETURNS oid[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    words CONSTANT text[] := regexp_split_to_array(lower(statement), '[^[:alnum:]_$]+');
+BEGIN
+    RETURN ARRAY(SELECT c.oid FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
+                  WHERE CASE WHEN c.relname ~ '[^[:alnum:]_$]' THEN position(lower(c.relname) IN lower(statement)) > 0
+                             ELSE lower(c.relname) = ANY (words) END);
+END $$;
+
+-- A statement that may give the rows of a table other keys, by its words: the rows are captured as deleted, and after the statement as
+-- they are then.
+CREATE FUNCTION psp.capture_old_keys(statement text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    client CONSTANT text := pg_client_encoding();
+    facts  jsonb;
+BEGIN
+    IF statement !~* '\malter\M.*\m(type|primary)\M' THEN
+        RETURN;
+    END IF;
+    PERFORM set_config('client_encoding', 'UTF8', true);  -- binary text is in it
+    FOR facts IN
+        SELECT psp.capture_facts(r.relation, r.table_id, '{}')
+          FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
+         WHERE r.relation = ANY (psp.relations_in(statement)) AND NOT c.relispartition AND psp.has_rows(r.relation)
+    LOOP
+        CONTINUE WHEN statement !~* '\mprimary\M'
+                      AND NOT EXISTS (SELECT FROM jsonb_array_elements(facts -> 'key_columns') k
+                                       WHERE position(lower(k.value ->> 'name') IN lower(statement)) > 0);
+        INSERT INTO psp.write_set (xid, table_id, op, payload)
+        SELECT pg_current_xact_id(), (facts ->> 'table_id')::integer, 'd', e
+          FROM psp.read_as_owner((facts ->> 'relation')::regclass,
+                                 format('SELECT record_send(ROW(%s)) FROM %s r', psp.key_of(facts, 'r'), facts ->> 'relation')) e;
+        INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), (facts ->> 'table_id')::integer) ON CONFLICT DO NOTHING;
+    END LOOP;
+    PERFORM set_config('client_encoding', client, true);
+END $$;
+
 -- What PostgreSQL would not let a statement do because of psp's triggers, on the tables whose names are in its text. All of it is as
 -- before after psp.follow_changes.
 --   A column of the key cannot be altered while a trigger names it.
@@ -427,11 +485,7 @@ END $$;
 CREATE FUNCTION psp.prepare_tables(statement text, role name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    words CONSTANT text[] := regexp_split_to_array(lower(statement), '[^[:alnum:]_$]+');
-    named CONSTANT oid[] := ARRAY(
-        SELECT c.oid FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
-         WHERE CASE WHEN c.relname ~ '[^[:alnum:]_$]' THEN position(lower(c.relname) IN lower(statement)) > 0
-                    ELSE lower(c.relname) = ANY (words) END);
+    named CONSTANT oid[] := psp.relations_in(statement);
     found record;
 BEGIN
     IF statement !~* 'alter|partition' THEN

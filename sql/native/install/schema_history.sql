@@ -62,7 +62,7 @@ CREATE FUNCTION psp.write_statement() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     x        CONSTANT xid8 := pg_current_xact_id();
-    captured CONSTANT bigint := psp.captured_rows();
+    captured bigint;  -- before the statement
     row      psp.schema_history;
 BEGIN
     IF pg_trigger_depth() > 1 THEN
@@ -73,7 +73,10 @@ BEGIN
         PERFORM psp.refuse_statement('needs all settings', 'Call psp.ddl.');
     END IF;
     LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;
-    SELECT count(*) + 1 INTO row.statement_n FROM psp.write_set w WHERE w.xid = x AND w.table_id = @SCHEMA_HISTORY_ID@;
+    PERFORM psp.capture_old_keys(NEW.statement), psp.end_segment();
+    captured := psp.captured_rows();
+    SELECT count(*) + 1 INTO row.statement_n FROM psp.write_set w
+     WHERE w.xid = x AND w.table_id = @SCHEMA_HISTORY_ID@ AND w.op <> 'l';
     SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
     SELECT clock_timestamp(), i.name, NEW.role, NEW.settings, NEW.statement
       INTO row.executed_at, row.sp_name, row.role, row.settings, row.statement FROM psp.identity i;
@@ -86,8 +89,9 @@ BEGIN
     END IF;
     IF captured <> psp.captured_rows() THEN
         PERFORM psp.refuse_statement('cannot write rows of captured tables',
-                                     'Write them in a transaction of their own, after the schema change.');
+                                     'Write them by statements of their own, in the same transaction.');
     END IF;
+    PERFORM psp.capture_tables();
     RETURN NULL;
 END $$;
 
@@ -231,9 +235,6 @@ BEGIN
     PERFORM psp.prepare_tables(NEW.statement, NEW.role);
     PERFORM psp.begin_own_commands(true);
     EXECUTE call USING NEW.statement;
-    IF here THEN
-        PERFORM psp.refuse_rewrites();
-    END IF;
     PERFORM psp.end_own_commands();
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     EXECUTE removal;

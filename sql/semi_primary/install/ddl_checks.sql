@@ -4,8 +4,13 @@
 -- change (schema_history.sql there), while it does.
 CREATE UNLOGGED TABLE psp.own_commands (
     xid          xid8 PRIMARY KEY,
-    is_statement boolean NOT NULL,
-    rewritten    oid[] NOT NULL DEFAULT '{}'  -- tables in which it has computed columns again
+    is_statement boolean NOT NULL
+);
+
+-- Tables of which a statement of a schema change has computed columns again, until psp.capture_tables.
+CREATE UNLOGGED TABLE psp.rewritten_relations (
+    xid      xid8 NOT NULL,
+    relation oid NOT NULL
 );
 
 CREATE FUNCTION psp.begin_own_commands(is_statement boolean DEFAULT false) RETURNS void

@@ -179,8 +179,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF psp.is_schema_change() THEN
         IF pg_event_trigger_table_rewrite_reason() & 4 <> 0 THEN
-            UPDATE psp.own_commands SET rewritten = rewritten || pg_event_trigger_table_rewrite_oid()
-             WHERE xid = pg_current_xact_id();
+            INSERT INTO psp.rewritten_relations VALUES (pg_current_xact_id(), pg_event_trigger_table_rewrite_oid());
         END IF;
     ELSIF psp.is_captured(pg_event_trigger_table_rewrite_oid()) THEN
         PERFORM psp.refuse_ddl(pg_event_trigger_table_rewrite_oid()::regclass::text, tg_tag);

@@ -81,20 +81,6 @@ def test_statements_run_at_every_sp(pair: LocalCluster) -> None:
         assert execute(north, query) == execute(south, query), name
 
 
-@pytest.mark.parametrize("rows_first", [True, False])
-def test_a_statement_and_rows_are_not_in_one_transaction(pair: LocalCluster, rows_first: bool) -> None:
-    north = pair.sps[0]
-    steps: list[LiteralString] = [
-        "INSERT INTO item VALUES (1, 'one')",
-        "SELECT psp.ddl('CREATE VIEW with_rows AS SELECT 1')",
-    ]
-    with connect(north) as connection, raises("0A000"):
-        for step in steps if rows_first else reversed(steps):
-            connection.execute(step)
-        connection.commit()
-    assert not exists(north, "with_rows")
-
-
 def test_who_has_not_been_allowed_changes_no_schema(pair: LocalCluster) -> None:
     with connect(as_admin(pair.sps[0])) as connection:
         for statement in (

@@ -273,10 +273,12 @@ def test_a_server_that_joins_reads_rows_of_every_definition() -> None:
         growth.join(cluster, Zone("b"))
         b = cluster.sp("b")
         query: LiteralString = "SELECT * FROM thing ORDER BY id"
+        parents: LiteralString = "SELECT * FROM parent"
         wait_for_row(b, "SELECT 1 FROM fresh WHERE id = 1")
         settle(cluster)
         assert execute(a, query) == execute(b, query)
         assert len(execute(b, query)) == 53
+        assert execute(a, parents) == execute(b, parents)
         execute(b, "UPDATE thing SET tags = '{c}' WHERE v = 7")
         execute(b, "INSERT INTO thing (v) VALUES (54)")
         settle(cluster)
