@@ -136,7 +136,7 @@ def check_decisions() -> Iterator[str]:
 
 def check_map() -> Iterator[str]:
     """The steps of the walks in ARCHITECTURE.md, and the rows of its last table."""
-    text = MAP.read_text(encoding="utf-8").partition("## Three walks")[2]
+    text = MAP.read_text(encoding="utf-8").partition("## Four walks")[2]
     steps = re.split(r"\n(?=\d+\. |\| |\n)", text)
     if len(steps) < WALK_STEPS_MIN:
         yield f"ARCHITECTURE.md: the walks have only {len(steps)} steps"

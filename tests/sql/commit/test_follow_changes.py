@@ -284,7 +284,7 @@ def test_rows_of_a_new_table_are_sent(connection: psycopg.Connection[Any]) -> No
 
 
 def test_an_owners_code_runs_as_the_owner(connection: psycopg.Connection[Any]) -> None:
-    """The planner calls what stands in an index's predicate; so does whoever reads the table."""
+    """To read the table is enough: the planner calls what stands in the predicates of its indexes."""
     ddl(
         connection,
         "CREATE FUNCTION who() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS "
