@@ -190,6 +190,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
       FROM pg_roles r WHERE r.rolname = name
 $$;
 
+-- What a statement may have left in the worker's session. (psp.reset_apply_session does the rest.)
+CREATE FUNCTION psp.forget_statement_in_worker() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE psp.apply_session SET pid = pg_backend_pid();
+    EXECUTE 'UNLISTEN *';
+    EXECUTE 'DEALLOCATE ALL';
+    PERFORM pg_advisory_unlock_all();
+END $$;
+
 -- Runs a row's statement, here and where it arrives. A function of its role does that, so that nothing inside can come back to
 -- the rights of this one, which is a superuser's. It is made under a name that nobody can foresee. Once the statement's settings hold,
 -- each name has its schema.
@@ -234,7 +244,13 @@ BEGIN
     END LOOP;
     PERFORM psp.prepare_tables(NEW.statement, NEW.role);
     PERFORM psp.begin_own_commands(true);
+    IF NOT here THEN  -- it does not pass for the apply worker, which writes captured tables in the replica role
+        UPDATE psp.apply_session SET pid = 0;
+    END IF;
     EXECUTE call USING NEW.statement;
+    IF NOT here THEN
+        PERFORM psp.forget_statement_in_worker();
+    END IF;
     PERFORM psp.end_own_commands();
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     EXECUTE removal;

@@ -299,6 +299,26 @@ def test_a_function_that_runs_as_its_owner_changes_the_schema_as_its_owner(pair:
     assert execute(south, owner) == execute(north, "SELECT current_user")
 
 
+def test_a_statement_is_not_the_apply_worker(pair: LocalCluster) -> None:
+    """At the other server it runs in the worker's session: it leaves nothing there, and cannot write past the capture."""
+    north, south = pair.sps
+    worker: LiteralString = "SELECT pid FROM pg_stat_activity WHERE application_name = 'psp apply worker'"
+    ddl(north, "DO $$ BEGIN LISTEN news; PERFORM pg_advisory_lock(4711); EXECUTE 'PREPARE p AS SELECT 1'; END $$")
+    ddl(north, "CREATE VIEW came_after AS SELECT 1 AS one")
+    wait_for_relation(south, "came_after")
+    assert execute(south, "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711") == []
+    pids = execute(as_admin(south), worker)
+    ddl(
+        north,
+        "DO $$ BEGIN IF session_user = 'psp_semi_primary' THEN "
+        "BEGIN INSERT INTO item VALUES (666, 'forged'); EXCEPTION WHEN feature_not_supported THEN NULL; END; "
+        "END IF; END $$",
+    )
+    verify.wait_drained(pair)
+    assert execute(south, "SELECT 1 FROM item WHERE id = 666") == []
+    assert execute(as_admin(south), worker) == pids
+
+
 def test_a_server_that_was_away_catches_up_in_order(pair: LocalCluster) -> None:
     north, south = pair.sps
     with paused(pair, "south"):
