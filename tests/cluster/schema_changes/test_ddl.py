@@ -300,7 +300,7 @@ def test_a_function_that_runs_as_its_owner_changes_the_schema_as_its_owner(pair:
 
 
 def test_a_statement_is_not_the_apply_worker(pair: LocalCluster) -> None:
-    """At the other server it runs in the worker's session: it leaves nothing there, and cannot write past the capture."""
+    """It runs in the worker's session there, leaves nothing in it, and does not write past the capture."""
     north, south = pair.sps
     worker: LiteralString = "SELECT pid FROM pg_stat_activity WHERE application_name = 'psp apply worker'"
     ddl(north, "DO $$ BEGIN LISTEN news; PERFORM pg_advisory_lock(4711); EXECUTE 'PREPARE p AS SELECT 1'; END $$")
