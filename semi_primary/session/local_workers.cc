@@ -29,6 +29,7 @@ const std::vector<std::string> kSettings = {
     "SET extra_float_digits = 1",
     "SET bytea_output = 'hex'",
     "SET lc_monetary = 'C'",
+    "SET timezone = 'UTC'",
     "SET session_replication_role = replica",
     "SET row_security = off",
     "SET statement_timeout = 0",

@@ -14,6 +14,7 @@ import psycopg
 from psycopg.rows import tuple_row
 from rich.text import Text
 
+from psp.schema.generate import TEXT_SETTINGS
 from psp.sql_files import read_sql
 
 # PostgreSQL writes the array of IN ('a', 'b') on a varchar otherwise after a dump: each element has the cast.
@@ -56,8 +57,9 @@ def _cut(text: str, begin: int) -> str:
 
 
 def read_schema(connection: psycopg.Connection[Any]) -> Schema:
-    """What an SP has. The session's search_path is pg_catalog, so that all names have their schema."""
-    connection.execute("SET search_path = pg_catalog; SET quote_all_identifiers = off; SET timezone = 'UTC'")
+    """What an SP has. All names have their schema, since the search_path is pg_catalog in the transaction."""
+    connection.execute(TEXT_SETTINGS.encode())
+    connection.execute("SET LOCAL quote_all_identifiers = off")
     with connection.cursor(row_factory=tuple_row) as cursor:
         rows = cursor.execute(read_sql("semi_primary/command/schema_state.sql")).fetchall()
     return {(kind, name): _normalised(definition) for kind, name, definition in rows}

@@ -18,13 +18,8 @@ from psycopg import sql
 from psycopg.rows import dict_row, tuple_row
 
 from psp.cluster.older_images import Field, as_of_today
+from psp.schema.generate import TEXT_SETTINGS
 from psp.sql_files import constant, read_sql
-
-# How the capture functions write values that are captured as text (psp.text_settings).
-TEXT_SETTINGS: LiteralString = (
-    "SET datestyle = 'ISO, MDY'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1; "
-    "SET bytea_output = 'hex'; SET lc_monetary = 'C'; SET search_path = pg_catalog"
-)
 
 _FORMS: Mapping[str, LiteralString] = {
     "binary": "r.{}",
@@ -74,7 +69,7 @@ Definitions = dict[int, Definition]
 
 def read_sp(connection: psycopg.Connection[Any]) -> tuple[Definitions, Sums]:
     """From the tables themselves. One snapshot, if the transaction has only one."""
-    connection.execute(TEXT_SETTINGS)
+    connection.execute(TEXT_SETTINGS.encode())
     with connection.cursor(row_factory=dict_row) as cursor:
         catalog = cursor.execute(read_sql("catalog/captured_columns.sql")).fetchall()
         definitions: Definitions = {}

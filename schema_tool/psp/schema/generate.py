@@ -21,7 +21,7 @@ FACT_FILES = ("owners.sql", "capture_facts.sql", "guards.sql", "apply_functions.
 TEXT_SETTINGS = """
 SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO, MDY'; SET LOCAL intervalstyle = 'postgres';
 SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'; SET LOCAL lc_monetary = 'C';
-SET LOCAL search_path = pg_catalog, pg_temp
+SET LOCAL timezone = 'UTC'; SET LOCAL search_path = pg_catalog, pg_temp
 """
 """What the text forms of values depend on, as the capture functions have it."""
 

@@ -25,7 +25,7 @@ END $$;
 CREATE FUNCTION psp.text_settings() RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT ' SET datestyle = ''ISO, MDY'' SET intervalstyle = ''postgres'' SET extra_float_digits = 1'
-           ' SET bytea_output = ''hex'' SET lc_monetary = ''C'''
+           ' SET bytea_output = ''hex'' SET lc_monetary = ''C'' SET timezone = ''UTC'''
 $$;
 
 -- Whether the key's bytes stand in the image, and only their places have to be told (op 'i').

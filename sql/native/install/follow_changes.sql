@@ -211,7 +211,7 @@ END $$;
 -- The bytes that a new column's value in older rows has in an image, in hexadecimal digits; null: NULL. (PostgreSQL keeps the value as an array.)
 CREATE FUNCTION psp.older_value(target regclass, number integer, encoding text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
-SET extra_float_digits = 1 SET bytea_output = 'hex' SET lc_monetary = 'C' SET standard_conforming_strings = on AS $$
+SET extra_float_digits = 1 SET bytea_output = 'hex' SET lc_monetary = 'C' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
 DECLARE
     kept  record;
     bytes bytea;

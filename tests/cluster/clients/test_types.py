@@ -20,7 +20,8 @@ ALL_TYPES = """
         pct percent, p3 point3, ai int[], at text[], am mood[], ap point3[], r1 int4range, mr int4multirange,
         money money, tsv tsvector, x xml, ui oid, nm name,
         tsq tsquery, ci circle, ln line, ls lseg, bx box, pa path, po polygon, jp jsonpath, lsn pg_lsn,
-        mac8 macaddr8, cis circle[], tsqs tsquery[], xs xml[], dr daterange, dm datemultirange
+        mac8 macaddr8, cis circle[], tsqs tsquery[], xs xml[], dr daterange, dm datemultirange,
+        tszs timestamptz[]
     );
 """
 
@@ -49,7 +50,7 @@ def test_every_kind_of_value(sites: Sites) -> None:
             '', '<(1.5,-0),0.1>', '{1,2,3}', '[(0,0),(1,0.1)]', '(0,0),(1,1)', '[(0,0),(1,1)]',
             '((0,0),(1,1),(0,0.1))', '$.a[*] ? (@ > 1)', '16/B374D848', '08:00:2b:01:02:03:04:05',
             '{"<(0,0),1>",NULL}', '{"","a & !b"}', '{"<a/>","text <!-- x -->"}', '[2020-01-01,)',
-            '{[2020-01-01,2020-02-01),[2021-01-01,)}')
+            '{[2020-01-01,2020-02-01),[2021-01-01,)}', '{2020-01-01 00:00+05:30}')
         """,
         "INSERT INTO all_types (id) VALUES (2)",
         "INSERT INTO all_types (id, n, r, d, da, ts, tsz, t, by, ai, jb)"

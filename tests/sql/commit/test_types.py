@@ -181,7 +181,8 @@ def test_image(connection: psycopg.Connection[Any], copy_query: bytes, name: str
         connection.rollback()
         # Settings that the text forms would depend on, if capture did not fix them.
         connection.execute(
-            "SET datestyle = 'SQL, DMY'; SET extra_float_digits = -3; SET bytea_output = escape"
+            "SET datestyle = 'SQL, DMY'; SET extra_float_digits = -3; SET bytea_output = escape; "
+            "SET timezone = 'Asia/Tokyo'"
         )
         insert = f"INSERT INTO everything (id, {quote(name)}) VALUES (1, %s::{name})"
         connection.execute(insert.encode(), (value,))
