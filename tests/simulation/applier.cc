@@ -194,8 +194,8 @@ void Applier::TellPosition() {
   if (scenario_.mutation == Mutation::kLostOwnAreThere) {
     own.insert(database_.applied_before_crash().begin(), database_.applied_before_crash().end());
   }
-  core_.OnPosition(sp::ApplyPosition{true, state.watermark, state.joining, std::move(own),
-                                     CatalogOf(state.CatalogVersion())});
+  core_.OnPosition(
+      sp::ApplyPosition{true, state.watermark, state.joining, std::move(own), CatalogOf(state.SchemaNow())});
   Answered();
 }
 
@@ -210,7 +210,7 @@ void Applier::Do(const sp::ClaimApply& /*request*/) {
 
 void Applier::Do(const sp::ReadCatalog& /*request*/) {
   core_.OnCatalog(SessionIsBroken() ? PgResult<TableCatalogPtr>(kLost)
-                                    : CatalogOf(database_.state()->CatalogVersion()));
+                                    : CatalogOf(database_.state()->SchemaNow()));
   Answered();
 }
 
@@ -284,16 +284,30 @@ void Applier::Do(const sp::RunStatements& request) {
   LockRows();
 }
 
-void Applier::LockRows() {
+// Who holds the first lock that is not free; nobody: all are taken.
+std::set<SpDatabase::LockOwner> Applier::TryLocks() {
+  using Lock = SpDatabase::TableLock;
   std::vector<RowKey> keys = changes_.deletes;
   for (const auto& [key, image] : changes_.upserts) {
     keys.push_back(key);
     if (key.table_id == kNames) keys.push_back(GuardKey(ValueOf(image)));
+    if (key.table_id != kHistoryTable) continue;
+    auto blockers = database_.TryLockTable(kLockOwner, ChangeIn(image).table_id, Lock::kChange);
+    if (!blockers.empty()) return blockers;
   }
   for (const RowKey& key : keys) {
-    if (database_.TryLock(kLockOwner, key)) continue;
+    auto blockers = database_.TryLockTable(kLockOwner, key.table_id, Lock::kWrite);
+    if (!blockers.empty()) return blockers;
+    if (!database_.TryLock(kLockOwner, key)) return {database_.HolderOf(key)};
+  }
+  return {};
+}
+
+void Applier::LockRows() {
+  if (const auto blockers = TryLocks(); !blockers.empty()) {
     if (blocked_since_us_ == 0) blocked_since_us_ = sim_.now_us();
-    if (sim_.now_us() - blocked_since_us_ >= kConflictGraceUs) hooks_.end_blocker(database_.HolderOf(key));
+    if (sim_.now_us() - blocked_since_us_ >= kConflictGraceUs)
+      std::ranges::for_each(blockers, hooks_.end_blocker);
     return Later(500, 5'000, [this] { LockRows(); });
   }
   if (scenario_.mutation == Mutation::kWatermarkBeforeRows) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -57,6 +58,7 @@ class Applier {
 
   void TakeFromQueue();
   void TellPosition();
+  std::set<SpDatabase::LockOwner> TryLocks();
   void LockRows();
   void Commit(const sp::ApplyStatements& statements);
 

@@ -41,7 +41,8 @@ void CheckOwnCommitsWereBack(Simulator* sim, const History& history, const Prima
 void CheckTables(Simulator* sim, const PrimaryDatabase& primary, const std::map<SpId, SpStatePtr>& sps) {
   std::map<RowKey, std::string> expected;
   for (const auto& [key, row] : primary.data()) {
-    if (key.table_id != kNamesGuard && !row.deleted) expected[key] = row.image;
+    const bool is_row = key.table_id != kNamesGuard && !row.deleted;
+    if (is_row && !primary.Tables().numbers.at(key.table_id).dropped) expected[key] = row.image;
   }
   for (const auto& [sp_id, state] : sps) {
     std::map<RowKey, std::string> rows;
@@ -74,6 +75,36 @@ void CheckWriters(Simulator* sim, const Scenario& scenario, const History& histo
   }
 }
 
+// A schema change makes the next version, and has seen all rows of the tables that it changes. Afterwards nobody writes to
+// them by an older definition.
+void CheckSchemaChanges(Simulator* sim, const History& history, const PrimaryDatabase& primary) {
+  std::uint32_t version = 1;
+  std::map<std::uint32_t, std::uint32_t> changed_in;
+  std::map<std::uint32_t, std::vector<GlobalT>> writers;
+  for (const auto& [global_t, tx_id] : primary.committed()) {
+    const TxRecord& record = history.at(tx_id);
+    const proto::WriteSet& write_set = *record.write_set;
+    for (const proto::Row& row : write_set.rows()) {
+      if (changed_in[row.table_id()] > write_set.catalog_version()) {
+        sim->Violation(global_t, " wrote ", Text({row.table_id(), row.key()}), " by an older definition");
+      }
+      writers[row.table_id()].push_back(global_t);
+    }
+    if (write_set.kind() != proto::ENTRY_SCHEMA_CHANGE) continue;
+    if (write_set.catalog_version() != ++version) {
+      sim->Violation(global_t, " makes catalog version ", write_set.catalog_version(), ", not ", version);
+    }
+    for (const proto::TableChange& change : write_set.table_changes()) {
+      changed_in[change.table_id()] = version;
+      for (const GlobalT writer_t : writers[change.table_id()]) {
+        if (!record.snapshot.Has(writer_t)) {
+          sim->Violation(global_t, " changed table ", change.table_id(), " without having ", writer_t);
+        }
+      }
+    }
+  }
+}
+
 // 5: bad input changes nothing.
 void CheckNothingBadIsIn(Simulator* sim, const History& history, const PrimaryDatabase& primary) {
   for (const auto& [global_t, tx_id] : primary.committed()) {
@@ -91,6 +122,7 @@ void CheckEverything(Simulator* sim, const Scenario& scenario, const History& hi
   CheckOwnCommitsWereBack(sim, history, primary, lost);
   CheckTables(sim, primary, semi_primaries);
   CheckWriters(sim, scenario, history, primary);
+  CheckSchemaChanges(sim, history, primary);
 }
 
 }  // namespace psp::simulation

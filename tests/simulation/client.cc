@@ -39,17 +39,40 @@ void Client::Begin() {
   open_->own_before = node_.reported.size();
   const std::int64_t operations = sim_.Between(1, 3);
   for (std::int64_t i = 0; i < operations; ++i) open_->operations.push_back(Draw());
-  if (sim_.Chance(kChangesPercent)) open_->operations = {{Kind::kChangeSchema, 0, 0}};
+  if (sim_.Chance(kChangesPercent)) open_->operations = {DrawChange(database.state()->SchemaNow())};
   Later(0, 5'000, &Client::Step);
 }
 
 Client::Operation Client::Draw() {
   const std::int64_t dice = sim_.Between(1, 10);
   const std::int64_t name = sim_.Between(0, scenario_.names - 1);
+  const auto created = node_.database().state()->SchemaNow().created;
+  if (dice == 1 && !created.empty()) {
+    return {Kind::kWriteNote, name, 0, {SchemaChange::Kind::kOfNoTable, Any(created)}};
+  }
   if (dice <= 5) return {Kind::kIncrement, sim_.Between(0, scenario_.counters - 1), 0};
   if (dice <= 8) return {Kind::kSetName, name, sim_.Between(1, kNameValues)};
   if (dice == 9) return {Kind::kDeleteName, name, 0};
   return {Kind::kSwapNames, name, sim_.Between(0, scenario_.names - 1)};
+}
+
+Client::Operation Client::DrawChange(const Schema& schema) {
+  std::set<std::uint32_t> tables = schema.created;
+  const std::int64_t dice = sim_.Between(1, 10);
+  SchemaChange change;
+  if (dice <= 3) {
+    change.kind = SchemaChange::Kind::kCreate;  // its number comes when it runs
+  } else if (dice <= 5 && !tables.empty()) {
+    change = {SchemaChange::Kind::kDrop, Any(tables)};
+  } else if (dice <= 8) {
+    tables.insert({kCounters, kNames});
+    change = {SchemaChange::Kind::kChange, Any(tables)};
+  }
+  return {Kind::kChangeSchema, 0, 0, change};
+}
+
+std::uint32_t Client::Any(const std::set<std::uint32_t>& tables) {
+  return *std::next(tables.begin(), sim_.Between(0, static_cast<std::int64_t>(tables.size()) - 1));
 }
 
 // Own commits are visible at once: they are in the snapshot, and no counter is behind what it was left at.
@@ -83,24 +106,27 @@ std::vector<RowKey> Client::RowsOf(const Operation& operation) const {
       return {NameKey(operation.id)};
     case Kind::kSwapNames:
       return {NameKey(operation.id), NameKey(operation.other)};
+    case Kind::kWriteNote:
+      return {NoteKey(operation.change.table_id, operation.id)};
     case Kind::kChangeSchema:
       return {NextChange()};
   }
   return {};
 }
 
-std::uint32_t Client::CatalogVersion() const {
+Schema Client::VisibleSchema() const {
   const SpState& state = open_->repeatable_read ? *open_->begin : *node_.database().state();
-  return state.CatalogVersion();
+  return state.SchemaNow();
 }
 
 // As psp.ddl counts: one more than the newest that the transaction sees.
-RowKey Client::NextChange() const { return ChangeKey(CatalogVersion()); }
+RowKey Client::NextChange() const { return ChangeKey(VisibleSchema().version); }
 
 // The rows, and the unique index's entries of old and new values.
 std::vector<RowKey> Client::LocksOf(const Operation& operation) const {
   std::vector<RowKey> locks = RowsOf(operation);
-  if (operation.kind == Kind::kIncrement || operation.kind == Kind::kChangeSchema) return locks;
+  const bool writes_names = RowsOf(operation).front().table_id == kNames;
+  if (!writes_names) return locks;
   for (const RowKey& row : RowsOf(operation)) {
     const auto found = node_.database().state()->rows.find(row);
     if (found != node_.database().state()->rows.end())
@@ -113,8 +139,7 @@ std::vector<RowKey> Client::LocksOf(const Operation& operation) const {
 void Client::Step() {
   if (open_->next == open_->operations.size()) return Commit();
   const Operation& operation = open_->operations[open_->next];
-  for (const RowKey& lock : LocksOf(operation)) {
-    if (node_.database().TryLock(number_, lock)) continue;
+  if (!Lock(operation)) {
     if (open_->blocked_since_us == 0) open_->blocked_since_us = sim_.now_us();
     if (sim_.now_us() - open_->blocked_since_us >= kDeadlockTimeoutUs) return End(Report::kNothing);
     return Later(500, 3'000, &Client::Step);
@@ -130,6 +155,17 @@ void Client::Step() {
   if (!Execute(operation)) return End(Report::kNothing);
   ++open_->next;
   Later(0, sim_.Chance(scenario_.long_pauses_percent) ? 400'000 : 10'000, &Client::Step);
+}
+
+// The tables, then the rows. False: somebody else has one of them.
+bool Client::Lock(const Operation& operation) {
+  SpDatabase& database = node_.database();
+  const bool changes = operation.kind == Kind::kChangeSchema;
+  const std::uint32_t table_id = changes ? operation.change.table_id : RowsOf(operation).front().table_id;
+  const auto lock = changes ? SpDatabase::TableLock::kChange : SpDatabase::TableLock::kWrite;
+  if (table_id != 0 && !database.TryLockTable(number_, table_id, lock).empty()) return false;
+  return std::ranges::all_of(LocksOf(operation),
+                             [&](const RowKey& row) { return database.TryLock(number_, row); });
 }
 
 // False: the statement fails, and with it the transaction.
@@ -151,9 +187,15 @@ bool Client::Execute(const Operation& operation) {
     case Kind::kDeleteName:
       if (Visible(NameKey(operation.id))) open_->writes[NameKey(operation.id)] = std::nullopt;
       return true;
-    case Kind::kChangeSchema:
-      open_->writes[NextChange()] = Image(ChangeOf(NextChange()), 0);
+    case Kind::kWriteNote: {
+      const RowKey key = NoteKey(operation.change.table_id, operation.id);
+      if (!node_.database().state()->SchemaNow().Has(key.table_id)) return false;  // it was dropped meanwhile
+      const auto old = Visible(key);
+      open_->writes[key] = Image(operation.id, old ? ValueOf(*old) + 1 : 1);
       return true;
+    }
+    case Kind::kChangeSchema:
+      return ChangeSchema(operation.change);
     case Kind::kSwapNames: {
       const auto one = Visible(NameKey(operation.id));
       const auto other = Visible(NameKey(operation.other));
@@ -165,6 +207,14 @@ bool Client::Execute(const Operation& operation) {
     }
   }
   return false;
+}
+
+bool Client::ChangeSchema(SchemaChange what) {
+  const Schema schema = VisibleSchema();
+  if (what.kind == SchemaChange::Kind::kCreate) what.table_id = schema.last_number + 1;
+  if (what.kind != SchemaChange::Kind::kCreate && !schema.Has(what.table_id)) return false;
+  open_->writes[NextChange()] = StatementOf(ChangeOf(NextChange()), what);
+  return true;
 }
 
 bool Client::SetName(std::int64_t id, std::int64_t value) {
@@ -189,13 +239,16 @@ bool Client::IsTaken(std::int64_t value, const std::set<RowKey>& but_by) const {
 
 std::shared_ptr<proto::WriteSet> Client::MakeWriteSet() const {
   auto write_set = std::make_shared<proto::WriteSet>();
-  write_set->set_catalog_version(CatalogVersion());
+  write_set->set_catalog_version(VisibleSchema().version);
   for (const auto& [key, image] : open_->writes) {
     proto::Row* row = write_set->add_rows();
     row->set_table_id(key.table_id);
     if (key.table_id == kHistoryTable) {
       write_set->set_kind(proto::ENTRY_SCHEMA_CHANGE);
       write_set->set_catalog_version(static_cast<std::uint32_t>(ChangeOf(key)) + 1);
+      if (const SchemaChange what = ChangeIn(*image); what.table_id != 0) {
+        *write_set->add_table_changes() = TableChangeOf(what);
+      }
     }
     row->set_key(key.key);
     row->set_deleted(!image.has_value());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/simulation/history.h"
+#include "tests/simulation/schema.h"
 #include "tests/simulation/sp_node.h"
 
 namespace psp::simulation {
@@ -29,11 +30,12 @@ class Client {
   void EndIfRunning();  // the apply worker's grace is over
 
  private:
-  enum class Kind { kIncrement, kSetName, kDeleteName, kSwapNames, kChangeSchema };
+  enum class Kind { kIncrement, kSetName, kDeleteName, kSwapNames, kWriteNote, kChangeSchema };
   struct Operation {
     Kind kind = Kind::kIncrement;
     std::int64_t id = 0;
     std::int64_t other = 0;  // kSetName: the value; kSwapNames: the other id
+    SchemaChange change{};   // kChangeSchema; kWriteNote: the table
   };
   struct Open {
     TxId tx_id;
@@ -57,8 +59,12 @@ class Client {
   void Step();
   bool Execute(const Operation& operation);
   bool SetName(std::int64_t id, std::int64_t value);
-  std::uint32_t CatalogVersion() const;
+  Operation DrawChange(const Schema& schema);
+  std::uint32_t Any(const std::set<std::uint32_t>& tables);
+  bool Lock(const Operation& operation);
+  Schema VisibleSchema() const;
   RowKey NextChange() const;
+  bool ChangeSchema(SchemaChange what);
   std::vector<RowKey> RowsOf(const Operation& operation) const;
   std::vector<RowKey> LocksOf(const Operation& operation) const;
   std::optional<std::string> Visible(const RowKey& key) const;

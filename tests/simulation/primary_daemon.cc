@@ -1,6 +1,7 @@
 #include "tests/simulation/primary_daemon.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tests/simulation/bad_input.h"
 
@@ -57,15 +58,32 @@ void PrimaryDaemon::OnMessage(const std::string& route, const std::string& bytes
   proto::ToPrimary message;
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at the primary");
   NoteMessage(route, message);
-  if (message.has_certify() && scenario_.mutation == Mutation::kUnknownIsTakenForKnown) {
-    proto::WriteSet write_set;
-    write_set.ParseFromString(message.certify().write_set());
-    TakeForKnown(database_.Tables().version, &write_set);
-    message.mutable_certify()->set_write_set(write_set.SerializeAsString());
-  }
+  if (message.has_certify()) MakeMistakes(message.mutable_certify());
   core_.OnMessage(route, &message, sim_.now_us());
   CarryOutActions();
   Dispatch();
+}
+
+void PrimaryDaemon::MakeMistakes(proto::Certify* certify) {
+  proto::WriteSet write_set;
+  write_set.ParseFromString(certify->write_set());
+  const bool is_schema_change = write_set.kind() == proto::ENTRY_SCHEMA_CHANGE;
+  const std::uint32_t newest = database_.Tables().version;
+  const bool is_older =
+      !is_schema_change && write_set.catalog_version() > 0 && write_set.catalog_version() <= newest;
+  if (scenario_.mutation == Mutation::kUnknownIsTakenForKnown) {
+    TakeForKnown(newest, &write_set);
+  } else if (scenario_.mutation == Mutation::kOlderDefinitionsAreTaken && is_older) {
+    write_set.set_catalog_version(newest);
+  } else if (scenario_.mutation == Mutation::kWaitingAreNotCheckedAgain && is_older) {
+    for (const auto& [tx_id, version] : changes_under_way_) {
+      if (version == newest + 1) write_set.set_catalog_version(version);
+    }
+  } else if (scenario_.mutation == Mutation::kMissingRowsAreOverlooked && is_schema_change) {
+    certify->mutable_snapshot()->set_watermark(std::numeric_limits<GlobalT>::max());
+  }
+  if (is_schema_change) changes_under_way_[*TxId::FromBytes(certify->tx_id())] = write_set.catalog_version();
+  certify->set_write_set(write_set.SerializeAsString());
 }
 
 void PrimaryDaemon::NoteMessage(const std::string& route, const proto::ToPrimary& message) {
@@ -136,6 +154,7 @@ void PrimaryDaemon::OnBatchResult(const primary::BatchResult& result) {
   for (const primary::Scheduler::Decided& one : finished.decided) {
     sim_.Trace("primary: ", one.tx_id.ToText(), " of SP ", one.sp_id, " gets ", one.verdict.global_t);
     told_.insert(one.tx_id);
+    changes_under_way_.erase(one.tx_id);
   }
   Dispatch();
   core_.AnnounceDecisions(finished);
@@ -180,9 +199,10 @@ void PrimaryDaemon::Read(const primary::ReadCopy& work) {
 }
 
 void PrimaryDaemon::KeepHouse(const primary::HouseWork& work) {
-  house_free_us_ = std::max(house_free_us_, sim_.now_us()) + sim_.Between(200, 5'000);
-  sim_.At(house_free_us_, alive_, [this, work] {
-    sim_.After(50, alive_, [this, report = database_.Keep(work)] {
+  const std::int64_t done_us = std::max(house_free_us_, sim_.now_us()) + sim_.Between(200, 5'000);
+  house_free_us_ = done_us + sim_.Between(50, 3'000);
+  sim_.At(done_us, alive_, [this, work, told_us = house_free_us_] {
+    sim_.At(told_us, alive_, [this, report = database_.Keep(work)] {
       core_.OnHouseReport(report, sim_.now_us());
       CarryOutActions();
     });

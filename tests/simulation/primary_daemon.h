@@ -38,6 +38,7 @@ class PrimaryDaemon {
   };
 
   void OnMessage(const std::string& route, const std::string& bytes);
+  void MakeMistakes(proto::Certify* certify);
   void NoteMessage(const std::string& route, const proto::ToPrimary& message);
 
   void Dispatch();
@@ -62,7 +63,9 @@ class PrimaryDaemon {
   std::map<std::uint64_t, primary::Batch> running_;
   std::set<RowKey> running_keys_;
   std::map<SpId, Stream> streams_;
-  std::set<TxId> told_;             // decided by this daemon
+  std::set<TxId> told_;  // decided by this daemon
+  std::map<TxId, std::uint32_t>
+      changes_under_way_;           // schema changes that are not decided, and their versions
   std::int64_t house_free_us_ = 0;  // the housekeeper does one thing after the other
   const std::shared_ptr<const int> alive_ = std::make_shared<int>(0);
 };

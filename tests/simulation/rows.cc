@@ -71,23 +71,12 @@ std::vector<std::vector<std::int64_t>> ArraysOf(std::string_view record) {
 RowKey ChangeKey(std::int64_t change) { return {kHistoryTable, Record({change})}; }
 RowKey CounterKey(std::int64_t id) { return {kCounters, Record({id})}; }
 RowKey NameKey(std::int64_t id) { return {kNames, Record({id})}; }
+RowKey NoteKey(std::uint32_t table_id, std::int64_t id) { return {table_id, Record({id})}; }
 RowKey GuardKey(std::int64_t value) { return {kNamesGuard, Record({value})}; }
 
 std::string Image(std::int64_t id, std::int64_t value) { return Record({id, value}); }
 std::int64_t ValueOf(const std::string& image) { return FieldsOf(image).at(1); }
 std::int64_t ChangeOf(const RowKey& key) { return FieldsOf(key.key).at(0); }
-
-TableCatalogPtr CatalogOf(std::uint32_t version) {
-  constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
-  auto catalog = std::make_shared<TableCatalog>();
-  catalog->version = version;
-  for (const auto& [id, name] : {std::pair{kHistoryTable, "schema_history"}, std::pair{kCounters, "counters"},
-                                 std::pair{kNames, "names"}}) {
-    catalog->tables[id] = {id, "public", name, {"id"}, {kInt8, kInt8}, {kInt8}};
-  }
-  catalog->guards[kNamesGuard] = {kNames, "names_value"};
-  return catalog;
-}
 
 std::vector<RowKey> UnpackKeys(std::uint32_t table_id, std::string_view record) {
   const auto arrays = ArraysOf(record);
@@ -108,7 +97,10 @@ std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, s
 
 std::string Text(const RowKey& key) {
   constexpr std::array kTables = {"schema change ", "counter ", "name ", "value "};
-  return kTables.at(key.table_id) + std::to_string(FieldsOf(key.key).at(0));
+  const std::string table = key.table_id < kTables.size()
+                                ? kTables.at(key.table_id)
+                                : "note of table " + std::to_string(key.table_id) + " ";
+  return table + std::to_string(FieldsOf(key.key).at(0));
 }
 
 }  // namespace psp::simulation

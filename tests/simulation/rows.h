@@ -22,15 +22,13 @@ inline constexpr std::uint32_t kNamesGuard = 3;
 RowKey ChangeKey(std::int64_t change);
 RowKey CounterKey(std::int64_t id);
 RowKey NameKey(std::int64_t id);
+RowKey NoteKey(std::uint32_t table_id, std::int64_t id);  // of a table that a schema change has created
 RowKey GuardKey(std::int64_t value);
 
 std::string Image(std::int64_t id, std::int64_t value);
 std::int64_t ValueOf(const std::string& image);
 // Of the keys that ChangeKey makes.
 std::int64_t ChangeOf(const RowKey& key);
-
-// What a database knows whose newest schema change made this version.
-TableCatalogPtr CatalogOf(std::uint32_t version);
 
 struct RowChanges {
   std::vector<RowKey> deletes;

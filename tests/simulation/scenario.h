@@ -46,6 +46,9 @@ enum class Mutation {
   kCommitsBeforeApplyHasBegun,  // after a crash the hook does not wait until the daemon has heard of it
   kJoinerAcknowledges,          // an SP that joins acknowledges 0 before it has its copy
   kUnknownIsTakenForKnown,      // the primary ignores kinds, versions and tables that it does not know
+  kOlderDefinitionsAreTaken,    // … takes every transaction for one that found the newest catalog
+  kWaitingAreNotCheckedAgain,  // … takes those that come while a schema change is decided for ones that found it
+  kMissingRowsAreOverlooked,  // … takes every schema change for one that has seen everything
 };
 
 struct Scenario {

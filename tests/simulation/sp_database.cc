@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/simulation/rows.h"
-
 namespace psp::simulation {
 
 constexpr std::int64_t kFlushUs = 400'000;
@@ -17,9 +15,17 @@ sp::Snapshot SpState::Snapshot() const {
   return snapshot;
 }
 
-std::uint32_t SpState::CatalogVersion() const {
+Schema SpState::SchemaNow() const {
+  Schema schema;
   const auto end = rows.lower_bound(RowKey{kHistoryTable + 1, ""});
-  return end == rows.begin() ? 1 : static_cast<std::uint32_t>(ChangeOf(std::prev(end)->first)) + 1;
+  for (auto change = rows.begin(); change != end; ++change) schema.Add(ChangeIn(change->second.image));
+  return schema;
+}
+
+void SpState::Put(const RowKey& key, const std::string& image) {
+  rows[key] = {image, ++versions};
+  if (key.table_id != kHistoryTable || ChangeIn(image).kind != SchemaChange::Kind::kDrop) return;
+  std::erase_if(rows, [&](const auto& row) { return row.first.table_id == ChangeIn(image).table_id; });
 }
 
 std::uint64_t SpState::VersionOf(const RowKey& key) const {
@@ -64,6 +70,7 @@ void SpDatabase::Crash() {
   up_ = false;
   incarnation_ = std::make_shared<int>(0);
   locks_.clear();
+  table_locks_.clear();
 }
 
 bool SpDatabase::TryLock(LockOwner owner, const RowKey& key) {
@@ -75,8 +82,21 @@ SpDatabase::LockOwner SpDatabase::HolderOf(const RowKey& key) const {
   return found == locks_.end() ? 0 : found->second;
 }
 
+std::set<SpDatabase::LockOwner> SpDatabase::TryLockTable(LockOwner owner, std::uint32_t table_id,
+                                                         TableLock lock) {
+  auto& holders = table_locks_[table_id];
+  std::set<LockOwner> in_the_way;
+  for (const auto& [holder, held] : holders) {
+    const bool is_shared = held == TableLock::kWrite && lock == TableLock::kWrite;
+    if (holder != owner && !is_shared) in_the_way.insert(holder);
+  }
+  if (in_the_way.empty()) holders[owner] = std::max(holders[owner], lock);
+  return in_the_way;
+}
+
 void SpDatabase::Unlock(LockOwner owner) {
   std::erase_if(locks_, [owner](const auto& lock) { return lock.second == owner; });
+  for (auto& [table_id, holders] : table_locks_) holders.erase(owner);
 }
 
 RowKey AdvisoryLock(const TxId& tx_id) { return {0, tx_id.ToBytes()}; }

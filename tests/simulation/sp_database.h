@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "common/epochs.h"
 #include "common/ids.h"
 #include "semi_primary/submit/local_certification.h"
+#include "tests/simulation/schema.h"
 #include "tests/simulation/simulator.h"
 
 namespace psp::simulation {
@@ -30,9 +32,10 @@ struct SpState {
   std::uint64_t versions = 0;
 
   sp::Snapshot Snapshot() const;
-  // The newest schema change's, which makes the version after its own number.
-  std::uint32_t CatalogVersion() const;
-  void Put(const RowKey& key, const std::string& image) { rows[key] = {image, ++versions}; }
+  // As the history's rows make it.
+  Schema SchemaNow() const;
+  // A statement runs where its row is written.
+  void Put(const RowKey& key, const std::string& image);
   // The row's version; 0: there is none.
   std::uint64_t VersionOf(const RowKey& key) const;
 };
@@ -73,6 +76,9 @@ class SpDatabase {
   // Row locks, locks of unique values and advisory locks (table_id 0). True: `owner` holds it now.
   bool TryLock(LockOwner owner, const RowKey& key);
   LockOwner HolderOf(const RowKey& key) const;  // 0: nobody
+  // Writers of a table share it, a schema change of the table does not. Who is in the way; nobody: `owner` holds it now.
+  enum class TableLock { kWrite, kChange };
+  std::set<LockOwner> TryLockTable(LockOwner owner, std::uint32_t table_id, TableLock lock);
   void Unlock(LockOwner owner);
 
  private:
@@ -83,6 +89,7 @@ class SpDatabase {
   SpStatePtr durable_;
   std::deque<SpStatePtr> not_durable_;
   std::map<RowKey, LockOwner> locks_;
+  std::map<std::uint32_t, std::map<LockOwner, TableLock>> table_locks_;
   std::map<GlobalT, Told> told_;
   std::optional<bool> lacks_own_;
   bool has_apply_session_ = false;

@@ -1,0 +1,38 @@
+// The schema of a simulation and its changes. A schema change is a row (change, what it does) of the schema's history; tables
+// that it creates have rows (id, n). A database's schema follows from its history.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "common/ids.h"
+#include "tests/simulation/rows.h"
+
+namespace psp::simulation {
+
+struct SchemaChange {
+  enum class Kind { kOfNoTable, kChange, kCreate, kDrop };
+  Kind kind = Kind::kOfNoTable;
+  std::uint32_t table_id = 0;
+};
+
+// The image of the change's row.
+std::string StatementOf(std::int64_t change, const SchemaChange& what);
+SchemaChange ChangeIn(const std::string& image);
+proto::TableChange TableChangeOf(const SchemaChange& what);
+
+struct Schema {
+  std::uint32_t version = 1;
+  std::uint32_t last_number = kNamesGuard;  // of tables and guards
+  std::set<std::uint32_t> created;          // and not dropped
+
+  bool Has(std::uint32_t table_id) const { return table_id <= kNamesGuard || created.contains(table_id); }
+  void Add(const SchemaChange& what);
+};
+
+// What a database knows that has this schema.
+TableCatalogPtr CatalogOf(const Schema& schema);
+
+}  // namespace psp::simulation
