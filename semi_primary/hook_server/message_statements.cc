@@ -143,6 +143,8 @@ StatementKind KindOf(const Words& words) {
     case PG_QUERY__TOKEN__ABORT_P:
     case PG_QUERY__TOKEN__ROLLBACK:
       return StatementKind::kRollback;
+    case PG_QUERY__TOKEN__RESET:
+      return words[1] == PG_QUERY__TOKEN__ALL ? StatementKind::kRollback : StatementKind::kOther;
     case PG_QUERY__TOKEN__PREPARE:
       return words[1] == PG_QUERY__TOKEN__TRANSACTION ? StatementKind::kRollback : StatementKind::kOther;
     default:

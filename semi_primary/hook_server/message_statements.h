@@ -20,7 +20,7 @@ namespace psp::sp {
 enum class StatementKind {
   kDdl,          // PostgreSQL fires the event trigger ddl_command_end after it, once
   kTransaction,  // BEGIN, COMMIT, SAVEPOINT and the like
-  kRollback,  // ROLLBACK, also TO a savepoint, and PREPARE TRANSACTION: the session loses what it has written
+  kRollback,  // ROLLBACK, also TO a savepoint, PREPARE TRANSACTION, RESET ALL: the session loses what it has noted
   kOther,
 };
 

@@ -62,8 +62,8 @@ bool ChangesSchemaAndRows(const proto::WriteSet& write_set) {
 }
 
 UserError MixedChange() {
-  return {"0A000", "psp: a transaction cannot both call psp.ddl and write rows", "",
-          "Write the rows in a transaction of their own, after the schema change."};
+  return {"0A000", "psp: a transaction cannot both change the schema and write rows", "",
+          "COMMIT between them."};
 }
 
 struct ProvenBytes {

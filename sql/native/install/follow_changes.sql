@@ -118,7 +118,7 @@ BEGIN
     EXECUTE format('CREATE FUNCTION %s() RETURNS SETOF pg_catalog.bytea LANGUAGE plpgsql SECURITY DEFINER '
                    'SET search_path = pg_catalog, pg_temp SET xmloption = content%s AS %L',
                    reader, psp.text_settings(), format('BEGIN RETURN QUERY %s; END', query));
-    PERFORM psp.give_to_owner(ARRAY[reader::regproc], target);
+    PERFORM psp.begin_own_commands(), psp.give_to_owner(ARRAY[reader::regproc], target), psp.end_own_commands();
     RETURN QUERY EXECUTE format('SELECT * FROM %s()', reader);
     EXECUTE format('DROP FUNCTION %s()', reader);
 END $$;

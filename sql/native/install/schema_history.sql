@@ -62,6 +62,7 @@ CREATE FUNCTION psp.write_statement() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     x        CONSTANT xid8 := pg_current_xact_id();
+    plain    CONSTANT boolean := NEW.statement IS NULL;  -- it has run without psp.ddl (plain_ddl.sql)
     captured bigint;  -- before the statement
     row      psp.schema_history;
 BEGIN
@@ -71,10 +72,16 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: permission denied for function psp.ddl';
     ELSIF NEW.settings IS NULL OR EXISTS (SELECT FROM psp.names_of_settings() s(name) WHERE NEW.settings ->> s.name IS NULL) THEN
         PERFORM psp.refuse_statement('needs all settings', 'Call psp.ddl.');
+    ELSIF NOT plain AND psp.is_schema_change() THEN
+        PERFORM psp.refuse_statement('cannot be called by another schema change', 'Call it in a statement of its own.');
     END IF;
     LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;
-    PERFORM psp.capture_old_keys(NEW.statement), psp.end_segment();
-    captured := psp.captured_rows();
+    IF plain THEN
+        SELECT e.text, e.captured INTO NEW.statement, captured FROM psp.statement_that_ended() e;
+    ELSE
+        PERFORM psp.capture_old_keys(NEW.statement), psp.end_segment();
+        captured := psp.captured_rows();
+    END IF;
     SELECT count(*) + 1 INTO row.statement_n FROM psp.write_set w
      WHERE w.xid = x AND w.table_id = @SCHEMA_HISTORY_ID@ AND w.op <> 'l';
     SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
@@ -232,9 +239,15 @@ BEGIN
                      'CREATEROLE or REPLICATION, or may use the server''s files or programs.',
             HINT = 'SET ROLE to the role that owns the schema. What only a superuser can do is done at each server.';
     END IF;
+    IF here AND psp.take_ended_statement() THEN
+        PERFORM psp.end_own_commands(), psp.follow_changes(NEW.change + 1, true);
+        RETURN NULL;
+    END IF;
+    PERFORM psp.begin_own_commands();
     EXECUTE format('CREATE FUNCTION %s(statement text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $f$BEGIN EXECUTE $1; END$f$', runner);
     EXECUTE format('REVOKE ALL ON FUNCTION %s(text) FROM PUBLIC', runner);  -- the statement may call code of others
     EXECUTE format('ALTER FUNCTION %s(text) OWNER TO %I', runner, NEW.role);
+    PERFORM psp.end_own_commands();
     -- pg_temp last: it would be first, with what others may have left in this session.
     FOR setting IN
         SELECT s.name, concat(NEW.settings ->> s.name, CASE s.name WHEN 'search_path' THEN ', pg_temp' END) AS value

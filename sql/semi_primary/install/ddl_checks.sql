@@ -41,7 +41,7 @@ CREATE FUNCTION psp.way_to_change() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN psp.is_schema_change() OR (SELECT i.mode FROM psp.identity i) = 'views'
                 THEN 'Release the database with "psp schema release", change it and adopt it again.'
-                ELSE 'SELECT psp.ddl(''…'') makes a change at all semi-primaries (docs/schema-changes.md).' END
+                ELSE 'SET ROLE to one that may call psp.ddl: its statements run at all semi-primaries (docs/schema-changes.md).' END
 $$;
 
 CREATE FUNCTION psp.refuse_ddl(

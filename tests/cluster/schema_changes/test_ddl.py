@@ -303,7 +303,10 @@ def test_a_statement_is_not_the_apply_worker(pair: LocalCluster) -> None:
     """It runs in the worker's session there, leaves nothing in it, and does not write past the capture."""
     north, south = pair.sps
     worker: LiteralString = "SELECT pid FROM pg_stat_activity WHERE application_name = 'psp apply worker'"
-    ddl(north, "DO $$ BEGIN LISTEN news; PERFORM pg_advisory_lock(4711); EXECUTE 'PREPARE p AS SELECT 1'; END $$")
+    ddl(
+        north,
+        "DO $$ BEGIN LISTEN news; PERFORM pg_advisory_lock(4711); EXECUTE 'PREPARE p AS SELECT 1'; END $$",
+    )
     ddl(north, "CREATE VIEW came_after AS SELECT 1 AS one")
     wait_for_relation(south, "came_after")
     assert execute(south, "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711") == []
@@ -332,13 +335,13 @@ def test_a_server_that_was_away_catches_up_in_order(pair: LocalCluster) -> None:
 
 def test_an_obstacle_stops_one_server_until_it_is_gone(pair: LocalCluster) -> None:
     north, south = pair.sps
-    execute(south, "CREATE VIEW obstacle AS SELECT 'of south' AS v")
+    execute(south, "SET psp.schema_changes = local; CREATE VIEW obstacle AS SELECT 'of south' AS v")
     ddl(north, "CREATE VIEW obstacle AS SELECT 'of north' AS v")
     status = wait_for_row(
         as_admin(south), "SELECT last_error FROM psp.status WHERE last_error LIKE '%%obstacle%%'"
     )
     assert "already exists" in status[0]
-    execute(south, "DROP VIEW obstacle")
+    execute(south, "SET psp.schema_changes = local; DROP VIEW obstacle")
     wait_for_row(
         south, "SELECT 1 FROM pg_views WHERE viewname = 'obstacle' AND definition LIKE '%%of north%%'"
     )

@@ -58,7 +58,7 @@ NEW_PARTITIONS = [
 
 @pytest.mark.parametrize("script", NEW_PARTITIONS)
 def test_a_new_partition_is_told_what_to_do(app: Pair, script: str) -> None:
-    with app.connect_as_application() as connection, explained("DEFAULT partition, before adoption"):
+    with app.connect_as_application() as connection, explained("psp.ddl"):
         connection.execute(script.encode())
 
 

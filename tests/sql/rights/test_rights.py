@@ -31,7 +31,9 @@ CREATE UNIQUE INDEX t_s ON t (lower(s)) WHERE v > 0;
 INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 """
 
-ASKABLE = ["names_of_settings", "outcome", "snapshot", "statement_settings", "transaction_id"]
+ASKABLE = [
+    "names_of_settings", "outcome", "snapshot", "statement_has_ended", "statement_settings", "transaction_id",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

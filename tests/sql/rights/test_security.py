@@ -206,6 +206,7 @@ def test_the_role_of_the_primarys_daemon(app: Pair) -> None:
 
 SUPERUSERS_FUNCTIONS = {
     "on_ddl_start", "on_ddl", "on_drop", "on_rewrite",  # event triggers
+    "on_statement_start", "on_statement_drop", "on_statement_end", "statement_has_ended",  # of plain DDL
     "guard_warnings", "refresh_guards",  # what they have not seen
     "align_sequences", "move_sequence",  # ALTER SEQUENCE is for the owners of sequences
     "this_database",  # pg_control_system, data_directory
@@ -250,7 +251,7 @@ def test_the_role_of_the_functions(app: Pair) -> None:
             "ORDER BY 1",
             {"role": OWNER_ROLE},
         ).fetchall()
-    used = "applied apply_session commit_intent committing identity schema_history "
+    used = "applied apply_session commit_intent committing identity own_commands schema_history "
     used += "statements_of_older_copy status watermark write_set"
     assert [name for (name,) in tables] == [f"psp.{name}" for name in used.split()]
 
@@ -283,6 +284,7 @@ def inside(app: Pair) -> Iterator[tuple[psycopg.Connection[Any], list[str]]]:
         connection.execute("DROP EVENT TRIGGER psp_on_ddl_start")
         connection.execute("DROP EVENT TRIGGER psp_on_ddl")
         connection.execute("DROP EVENT TRIGGER psp_on_drop")
+        connection.execute("SET psp.schema_changes = local")
         connection.execute(CLIMB.encode())
         connection.add_notice_handler(lambda notice: roles.append(str(notice.message_primary)))
         yield connection, roles

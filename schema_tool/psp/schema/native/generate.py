@@ -19,10 +19,12 @@ FIRST_FILES = (
     "create_capture.sql",
     "follow_changes.sql",
     "schema_history.sql",
+    "plain_ddl.sql",
 )
 LAST_FILES = (
     "function_owner.sql",
     *GUARD_FILES,
+    "plain_ddl_start.sql",
     "grants.sql.j2",
     "daemon_role.sql",
 )  # after everything else: schema changes are refused then

@@ -1,0 +1,350 @@
+-- DDL without psp.ddl: an ordinary statement of a role that may call psp.ddl is a schema change of the cluster, like one that
+-- psp.ddl runs. It runs here by itself. When it has ended, it becomes a row of psp.schema_history (schema_history.sql).
+--
+-- Event triggers know a statement's tag and its objects, but not its text. current_query() is the client's whole message: if that
+-- may have several statements, the daemon tells where each one is (semi_primary/hook_server/message_statements.h).
+-- docs/schema-changes.md has what is refused, docs/decisions/33 why.
+
+-- What a session notes of the DDL statement that it runs, in its setting psp.running_ddl: a table would grow with each statement of
+-- a transaction. Who may set it may as well call psp.ddl, or only harms himself.
+CREATE TYPE psp.running_ddl AS (
+    message_at   numeric,  -- statement_timestamp(): all statements of a message have the same one
+    n            integer,  -- in the message: 1, 2, …
+    depth        integer,  -- 1: the statement itself runs; more: statements inside it, of an extension for example
+    tag          text,
+    goes         boolean,  -- with the stream, if it changes anything permanent
+    is_permanent boolean,
+    is_temporary boolean,
+    captured     bigint,   -- psp.captured_rows() before the statement
+    has_ended    boolean,  -- and waits to become a row of psp.schema_history
+    statements   text      -- what the daemon has told of the message
+);
+
+-- That of this message.
+CREATE FUNCTION psp.running_ddl() RETURNS psp.running_ddl
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    running CONSTANT psp.running_ddl := nullif(current_setting('psp.running_ddl', true), '')::psp.running_ddl;
+BEGIN
+    IF running.message_at = extract(epoch FROM statement_timestamp()) THEN
+        RETURN running;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION psp.note_running_ddl(running psp.running_ddl) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM set_config('psp.running_ddl', running::text, false);
+END $$;
+
+CREATE FUNCTION psp.refuse_plain_ddl(what text, detail text) RETURNS void
+LANGUAGE plpgsql AS $function$
+BEGIN
+    RAISE EXCEPTION USING
+        ERRCODE = 'feature_not_supported', MESSAGE = 'psp: ' || what, DETAIL = detail,
+        HINT = 'SELECT psp.ddl($$…$$) runs any text at all semi-primaries. SET psp.schema_changes = local lets statements that '
+               'change no captured table stay here.';
+END $function$;
+
+-- ---- what goes with the stream ---------------------------------------------------------------------------------------------------
+
+-- The role of a statement that stands in no function. (Not current_user: this is called in functions of others.)
+CREATE FUNCTION psp.role_of_statement() RETURNS name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role')::name END
+$$;
+
+CREATE FUNCTION psp.goes_with_stream() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    role CONSTANT name := psp.role_of_statement();
+BEGIN
+    RETURN current_setting('psp.schema_changes', true) IS DISTINCT FROM 'local'
+           AND has_function_privilege(role, 'psp.ddl(text)', 'EXECUTE') AND psp.may_change_schema(role);
+END $$;
+
+-- What PostgreSQL runs in no transaction, and what is no part of a schema. (CONCURRENTLY is judged by psp.on_ddl_start.)
+CREATE FUNCTION psp.stays_here(tag text, message text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT CASE WHEN tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE')
+                THEN message ~* 'concurrently'
+                     AND (message ~ '--|/\*' OR message ~* '(index\s+|detach\s.*\s)concurrently\M')
+                WHEN tag IN ('GRANT', 'REVOKE', 'COMMENT', 'SECURITY LABEL') THEN message ~* '\mlarge\s+object\M'
+                ELSE tag = 'ALTER LARGE OBJECT' END
+$$;
+
+-- Whether a message may have several statements. One that begins with a comment passes for such a message.
+CREATE FUNCTION psp.may_have_several(message text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT position(';' IN rtrim(message, E'; \t\r\n\f')) > 0 OR message !~ '^[ \t\r\n\f]*[A-Za-z(]'
+$$;
+
+CREATE FUNCTION psp.has_captured_rows() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.write_set w WHERE w.xid = pg_current_xact_id_if_assigned() AND w.table_id <> @SCHEMA_HISTORY_ID@);
+END $$;
+
+-- Whether psp's triggers could be in a statement's way (psp.prepare_tables).
+CREATE FUNCTION psp.needs_preparation(tag text, message text) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT tag OPERATOR(pg_catalog.=) 'ALTER TABLE'
+           OR tag OPERATOR(pg_catalog.=) 'CREATE TABLE' AND message OPERATOR(pg_catalog.~*) 'partition'
+$$;
+
+CREATE FUNCTION psp.is_of_temporary_table(class oid, object oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pg_class c WHERE c.oid = psp.relation_of(class, object) AND c.relnamespace = pg_my_temp_schema());
+END $$;
+
+-- ---- the text of a statement --------------------------------------------------------------------------------------------------------
+
+-- A line for each statement of the message: kind, place, bytes.
+CREATE FUNCTION psp.statements_of_message(running psp.running_ddl, message text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+SET debug_print_plan = off SET debug_print_parse = off SET debug_print_rewritten = off AS $$
+DECLARE
+    token CONSTANT text := (SELECT i.token FROM psp.identity i);
+    bytes CONSTANT bytea := convert_to(message, 'UTF8');
+BEGIN
+    IF running.statements IS NULL THEN
+        PERFORM psp.hook_connect();
+        running.statements := psp.proven_lines(
+            psp.ask_daemon(format('statements %s %s', psp.proof(token, 'statements ', sha256(bytes)), encode(bytes, 'hex'))),
+            token, 'statements ', sha256(bytes));
+        PERFORM psp.note_running_ddl(running);
+    END IF;
+    RETURN running.statements;
+END $$;
+
+-- Whether a statement of this text has this tag: the tag's words are in it, in their order, the first one at its beginning.
+CREATE FUNCTION psp.is_statement_of(tag text, statement text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT tag = 'SELECT INTO' OR coalesce(statement ~* ('^\s*' || replace(tag, ' ', '\M.*\m') || '\M'), false)
+$$;
+
+CREATE FUNCTION psp.text_of_ddl(running psp.running_ddl) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    message CONSTANT text := current_query();
+    found   text := message;
+    lines   text;
+    place   text[];
+BEGIN
+    IF psp.may_have_several(message) THEN
+        IF current_setting('standard_conforming_strings') = 'off' THEN
+            PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
+                                         'It is in a message with other statements, and standard_conforming_strings is off.');
+        END IF;
+        lines := psp.statements_of_message(running, message);
+        IF lines ~ '(^|\n)rollback ' THEN  -- it undoes the count
+            PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
+                                         'It is in a message with ROLLBACK, PREPARE TRANSACTION or RESET ALL.');
+        END IF;
+        SELECT string_to_array(l.line, ' ') INTO place
+          FROM string_to_table(lines, E'\n') WITH ORDINALITY l(line, at)
+         WHERE l.line LIKE 'ddl %' ORDER BY l.at OFFSET running.n - 1 LIMIT 1;
+        found := convert_from(substring(convert_to(message, 'UTF8') FROM place[2]::integer + 1 FOR place[3]::integer), 'UTF8');
+    END IF;
+    IF NOT psp.is_statement_of(running.tag, found) THEN
+        PERFORM psp.refuse_plain_ddl(format('the text of this %s is not known', running.tag), 'It is not in the client''s message.');
+    END IF;
+    RETURN found;
+END $$;
+
+-- A temporary object of this session whose name is in the text.
+CREATE FUNCTION psp.temporary_name_in(statement text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    RETURN (SELECT min(o.name)
+              FROM (SELECT c.relname FROM pg_class c WHERE c.relnamespace = pg_my_temp_schema()
+                    UNION ALL SELECT p.proname FROM pg_proc p WHERE p.pronamespace = pg_my_temp_schema()
+                    UNION ALL SELECT t.typname FROM pg_type t WHERE t.typnamespace = pg_my_temp_schema() AND t.typrelid = 0
+                    UNION ALL SELECT 'pg_temp') o(name)
+             WHERE CASE WHEN o.name ~ '\W' THEN position(lower(o.name) IN lower(statement)) > 0
+                        ELSE statement ~* ('\m' || o.name || '\M') END);
+END $$;
+
+-- What means something in this session, and nothing at another server.
+CREATE FUNCTION psp.check_plain_statement(tag text, statement text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    named CONSTANT text := psp.temporary_name_in(statement);
+BEGIN
+    IF tag = 'SELECT INTO' THEN
+        PERFORM psp.refuse_plain_ddl('SELECT INTO is not supported', 'CREATE TABLE … AS does the same.');
+    ELSIF tag = 'CREATE TABLE AS' AND (statement ~ '\$[0-9]' OR statement ~* '\mexecute\M') THEN
+        PERFORM psp.refuse_plain_ddl('the statement has parameters, or is a prepared one', 'Other servers do not know them.');
+    ELSIF named IS NOT NULL THEN
+        PERFORM psp.refuse_plain_ddl(format('the statement names %I, which is temporary', named), 'Other servers do not have it.');
+    END IF;
+END $$;
+
+-- The text of the statement that has ended and waits to become a row, and how much was captured before it.
+CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint) RETURNS record
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    running CONSTANT psp.running_ddl := psp.running_ddl();
+BEGIN
+    IF running.has_ended AND psp.is_schema_change() THEN
+        text := psp.text_of_ddl(running);
+        captured := running.captured;
+        PERFORM psp.check_plain_statement(running.tag, text);
+    ELSE
+        PERFORM psp.refuse_statement('needs a text', 'Give it the statement.');
+    END IF;
+END $$;
+
+-- ---- from its beginning to its end -----------------------------------------------------------------------------------------------
+
+CREATE FUNCTION psp.on_statement_start() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    message CONSTANT text := coalesce(current_query(), '');
+    running psp.running_ddl;
+    context text;
+    text    text;
+BEGIN
+    IF position(';' IN message) = 0 AND message ~* '^\s*create\s+((local|global)\s+)?temp' THEN
+        RETURN;  -- so that these cost no more
+    END IF;
+    running := psp.running_ddl();
+    IF running.depth > 0 THEN
+        running.depth := running.depth + 1;
+        PERFORM psp.note_running_ddl(running);
+        RETURN;
+    END IF;
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF position(E'\n' IN context) > 0 THEN
+        RETURN;  -- in a function
+    END IF;
+    running.goes := NOT psp.stays_here(tg_tag, message) AND psp.goes_with_stream();
+    IF NOT running.goes AND NOT psp.may_have_several(message) THEN
+        RETURN;
+    END IF;
+    running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + 1, 0, tg_tag, running.goes, false, false, 0, false,
+                running.statements);
+    IF running.goes AND (psp.needs_preparation(tg_tag, message) OR psp.has_captured_rows()) THEN
+        text := psp.text_of_ddl(running);
+        running.statements := (psp.running_ddl()).statements;
+        -- What names a temporary object changes nothing permanent, or is refused.
+        IF psp.temporary_name_in(text) IS NULL THEN
+            PERFORM psp.capture_old_keys(text), psp.end_segment(), psp.prepare_tables(text, psp.role_of_statement());
+            running.captured := psp.captured_rows();
+        END IF;
+    END IF;
+    IF running.goes THEN
+        PERFORM psp.begin_own_commands(true);
+    END IF;
+    running.depth := 1;
+    PERFORM psp.note_running_ddl(running);
+END $$;
+
+-- Nobody should take a statement that stays here for one that goes with the stream.
+CREATE FUNCTION psp.tell_local(tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('psp.schema_changes', true) IS DISTINCT FROM 'local' THEN
+        RAISE NOTICE USING MESSAGE = format('psp: this %s stays at this semi-primary', tag),
+                           HINT = 'Statements of roles that may call psp.ddl run at all semi-primaries.';
+    END IF;
+END $$;
+
+-- Notes what a statement, or one inside it, has done.
+CREATE FUNCTION psp.note_objects(tag text, context text, permanent boolean, temporary boolean) RETURNS psp.running_ddl
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    running psp.running_ddl := psp.running_ddl();
+BEGIN
+    IF running.depth > 0 THEN
+        running.is_permanent := running.is_permanent OR permanent;
+        running.is_temporary := running.is_temporary OR temporary;
+        RETURN running;
+    ELSIF NOT permanent OR psp.is_own_command() OR psp.is_schema_change() THEN
+        RETURN NULL;
+    ELSIF position(E'\n' IN context) > 0 AND psp.goes_with_stream() THEN
+        PERFORM psp.refuse_plain_ddl(tag || ' in a function or a DO block is not supported', 'The text of the statement is not known.');
+    END IF;
+    PERFORM psp.tell_local(tag);
+    RETURN NULL;
+END $$;
+
+-- What PostgreSQL's command DROP has dropped. Other commands tell their objects when they end.
+CREATE FUNCTION psp.on_statement_drop() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    running psp.running_ddl;
+    dropped record;
+    context text;
+BEGIN
+    IF tg_tag LIKE 'DROP %' THEN
+        GET DIAGNOSTICS context = PG_CONTEXT;
+        SELECT coalesce(bool_or(o.temporary), false) AS temporary, coalesce(bool_or(NOT o.temporary), false) AS permanent INTO dropped
+          FROM (SELECT d.is_temporary OR coalesce(d.address_names[1] LIKE 'pg\_temp%', false) AS temporary
+                  FROM pg_event_trigger_dropped_objects() d WHERE d.original) o;
+        running := psp.note_objects(tg_tag, context, dropped.permanent, dropped.temporary);
+        IF running.depth > 0 THEN
+            PERFORM psp.note_running_ddl(running);
+        END IF;
+    END IF;
+END $$;
+
+CREATE FUNCTION psp.on_statement_end() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    running psp.running_ddl;
+    changed record;
+    context text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    SELECT coalesce(bool_or(o.temporary), false) AS temporary, coalesce(bool_or(NOT o.temporary), tg_tag = 'DROP OWNED') AS permanent
+      INTO changed
+      FROM (SELECT CASE c.schema_name WHEN 'pg_temp' THEN true ELSE psp.is_of_temporary_table(c.classid, c.objid) END AS temporary
+              FROM pg_event_trigger_ddl_commands() c WHERE NOT c.in_extension) o;
+    running := psp.note_objects(tg_tag, context, changed.permanent, changed.temporary);
+    IF running.depth > 0 THEN
+        running.depth := running.depth - 1;
+        running.has_ended := running.depth = 0 AND running.goes AND running.is_permanent;
+        PERFORM psp.note_running_ddl(running);
+    END IF;
+    IF running.depth = 0 AND running.is_permanent AND NOT running.goes THEN
+        PERFORM psp.tell_local(running.tag);
+    ELSIF running.depth = 0 AND running.goes AND NOT running.is_permanent THEN
+        PERFORM psp.end_own_commands();
+        IF psp.needs_preparation(running.tag, current_query()) THEN
+            PERFORM psp.take_back_grants(), psp.follow_tables(i.catalog_version, false), psp.capture_tables() FROM psp.identity i;
+        END IF;
+    ELSIF running.has_ended AND running.is_temporary THEN
+        PERFORM psp.refuse_plain_ddl('the statement changes both temporary and permanent objects', 'Only the latter go with the stream.');
+    END IF;
+END $$;
+
+CREATE FUNCTION psp.statement_has_ended() RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((psp.running_ddl()).has_ended, false)
+$$;
+
+-- It has become a row of psp.schema_history, and must not run again.
+CREATE FUNCTION psp.take_ended_statement() RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    running psp.running_ddl := psp.running_ddl();
+BEGIN
+    IF running.has_ended THEN
+        running.has_ended := false;
+        PERFORM psp.note_running_ddl(running);
+        RETURN true;
+    END IF;
+    RETURN false;
+END $$;
+
+-- Like psp.ddl: with the rights and settings of its caller, so that these become the statement's.
+CREATE FUNCTION psp.record_statement() RETURNS event_trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF psp.statement_has_ended() THEN
+        INSERT INTO psp.new_statement (settings) VALUES (psp.statement_settings());
+    END IF;
+END $$;

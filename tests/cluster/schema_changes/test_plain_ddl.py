@@ -1,0 +1,231 @@
+"""Ordinary DDL by ordinary drivers: the same statement runs at every SP."""
+
+import subprocess
+from collections.abc import Iterator
+from typing import LiteralString
+
+import psycopg
+import pytest
+from psp.cluster.local import LocalCluster, SpNode
+from psp.paths import postgres_program
+
+from tests.cluster.schema_changes.statements import allow_ddl, changes, exists, wait_for_relation
+from tests.cluster.support import (
+    CONNECTION_FAILURE,
+    adopted_pair,
+    as_admin,
+    connect,
+    execute,
+    paused,
+    raises,
+    retry,
+    settle,
+    wait_for_row,
+)
+
+SCHEMA = """
+CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL);
+CREATE UNLOGGED TABLE aside (id int);
+"""
+
+
+@pytest.fixture(scope="module")
+def shared_pair() -> Iterator[LocalCluster]:
+    with adopted_pair([SCHEMA]) as cluster:
+        for sp in cluster.sps:
+            allow_ddl(sp)
+        yield cluster
+
+
+@pytest.fixture
+def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
+    """Two SPs, which hold the same rows after the test, the history of schema changes among them."""
+    yield shared_pair
+    settle(shared_pair)
+    for sp in shared_pair.sps:
+        assert execute(as_admin(sp), "SELECT psp.guard_problems()") == []
+
+
+def texts(sp: SpNode, since: int) -> list[str]:
+    """The statements of the changes after this one."""
+    query: LiteralString = (
+        "SELECT statement FROM psp.schema_history WHERE change > %s ORDER BY change, statement_n"
+    )
+    return [statement for (statement,) in execute(as_admin(sp), query, [since])]
+
+
+def wait_for_change(sp: SpNode, number: int) -> None:
+    """Waits until a change has arrived."""
+    wait_for_row(as_admin(sp), "SELECT 1 FROM psp.schema_history WHERE change >= %s", [number])
+
+
+@pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
+def test_a_table_from_its_beginning_to_its_end(pair: LocalCluster, prepare: bool) -> None:
+    north, south = pair.sps
+    statements: list[LiteralString] = [
+        "CREATE TABLE fresh (id serial PRIMARY KEY, name text UNIQUE)",
+        "INSERT INTO fresh (name) VALUES ('one')",
+        "ALTER TABLE fresh ADD COLUMN price numeric NOT NULL DEFAULT 0",
+        "UPDATE fresh SET price = 7",
+        "CREATE INDEX ON fresh (price)",
+        "ALTER TABLE fresh RENAME COLUMN name TO label",
+        "COMMENT ON TABLE fresh IS 'it; is -- new'",
+    ]
+    with connect(north, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement, prepare=prepare)
+    wait_for_change(south, changes(north))
+    assert execute(south, "SELECT id > 0, label, price FROM fresh") == [(True, "one", 7)]
+    assert execute(south, "SELECT obj_description('fresh'::regclass)") == [("it; is -- new",)]
+    with connect(south, autocommit=True) as connection:
+        connection.execute("DROP TABLE fresh", prepare=prepare)
+    wait_for_row(north, "SELECT 1 WHERE to_regclass('fresh') IS NULL")
+
+
+def test_several_in_a_transaction_are_one_change(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    before = changes(north)
+    with connect(north) as connection:
+        connection.execute("CREATE TABLE pets (id int PRIMARY KEY)")
+        connection.execute("ALTER TABLE pets ADD COLUMN name text")
+        connection.execute("CREATE VIEW names AS SELECT name FROM pets")
+        assert not exists(south, "pets")
+    assert changes(north) == before + 1
+    wait_for_relation(south, "names")
+
+
+def test_messages_with_several_statements(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    before = changes(north)
+    with connect(north, autocommit=True) as connection:
+        connection.execute(
+            """
+            -- makes; all this
+            CREATE TABLE ä (id int PRIMARY KEY); /* ; */ CREATE TEMP TABLE own (id int);
+            CREATE FUNCTION says() RETURNS text LANGUAGE plpgsql AS $f$ BEGIN RETURN 'ß;'; END; $f$;
+            SELECT says(); SELECT 'x;' AS y;
+            COMMENT ON TABLE ä IS '€'; DROP TABLE own;
+            CREATE VIEW two AS SELECT 2 -- two
+            """
+        )
+        connection.execute("CREATE VIEW three AS SELECT 3; CREATE VIEW four AS SELECT 4;")
+        connection.execute(
+            "BEGIN; CREATE VIEW five AS SELECT 5; COMMIT; BEGIN; CREATE VIEW six AS SELECT 6; COMMIT"
+        )
+    assert texts(north, before) == [
+        "CREATE TABLE ä (id int PRIMARY KEY)",
+        "CREATE FUNCTION says() RETURNS text LANGUAGE plpgsql AS $f$ BEGIN RETURN 'ß;'; END; $f$",
+        "COMMENT ON TABLE ä IS '€'",
+        "CREATE VIEW two AS SELECT 2",
+        "CREATE VIEW three AS SELECT 3",
+        "CREATE VIEW four AS SELECT 4",
+        "CREATE VIEW five AS SELECT 5",
+        "CREATE VIEW six AS SELECT 6",
+    ]
+    assert changes(north) == before + 4
+    wait_for_relation(south, "six")
+    assert execute(south, "SELECT says(), obj_description('ä'::regclass)") == [("ß;", "€")]
+
+
+REFUSED_MESSAGES: list[LiteralString] = [
+    "CREATE VIEW refused AS SELECT 1; ROLLBACK; CREATE VIEW refused_too AS SELECT 2",
+    "SAVEPOINT s; CREATE VIEW refused AS SELECT 1; ROLLBACK TO s; CREATE VIEW refused_too AS SELECT 2",
+    "DO $$ BEGIN CREATE VIEW refused AS SELECT 1; END $$; SELECT 1",
+    "CREATE VIEW refused AS SELECT 1; SELECT nothing.here",
+    "SET standard_conforming_strings = off; CREATE VIEW refused AS SELECT 1",
+]
+
+
+@pytest.mark.parametrize("message", REFUSED_MESSAGES)
+def test_messages_that_change_nothing(pair: LocalCluster, message: LiteralString) -> None:
+    north = pair.sps[0]
+    before = changes(north)
+    with connect(north, autocommit=True) as connection, pytest.raises(psycopg.Error) as caught:
+        if message.startswith("SAVEPOINT"):
+            connection.execute("BEGIN")
+        connection.execute(message)
+    assert caught.value.sqlstate in ("0A000", "42P01")
+    assert (changes(north), exists(north, "refused")) == (before, False)
+
+
+def test_a_failure_half_way_leaves_nothing(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    before = changes(north)
+    with connect(north) as connection, raises("42P07"):
+        connection.execute("CREATE TABLE half (id int PRIMARY KEY)")
+        connection.execute("CREATE TABLE item (id int PRIMARY KEY)")
+    with connect(north) as connection:
+        connection.execute("CREATE VIEW undone AS SELECT 1")
+        connection.rollback()
+    execute(north, "CREATE VIEW half AS SELECT 1")
+    wait_for_relation(south, "half")
+    assert texts(south, before) == ["CREATE VIEW half AS SELECT 1"]
+
+
+def test_psql_runs_a_file(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    script = """
+    \\set ON_ERROR_STOP on
+    CREATE TABLE from_file (id int PRIMARY KEY);
+    INSERT INTO from_file VALUES (1);
+    BEGIN;
+    ALTER TABLE from_file ADD COLUMN v int DEFAULT 3;
+    CREATE VIEW of_file AS SELECT v FROM from_file;
+    COMMIT;
+    """
+    subprocess.run(
+        [str(postgres_program("psql")), "-X", north.dsn, "-f", "-"], input=script, text=True, check=True
+    )
+    wait_for_relation(south, "of_file")
+    assert execute(south, "SELECT v FROM of_file") == [(3,)]
+
+
+@pytest.mark.parametrize("rows_first", [True, False])
+def test_a_change_and_rows_are_not_in_one_transaction(pair: LocalCluster, rows_first: bool) -> None:
+    north = pair.sps[0]
+    steps: list[LiteralString] = ["INSERT INTO item VALUES (1, 'one')", "CREATE VIEW with_rows AS SELECT 1"]
+    with connect(north) as connection, raises("0A000") as errors:
+        for step in steps if rows_first else reversed(steps):
+            connection.execute(step)
+        connection.commit()
+    assert "COMMIT between them" in str(errors[0])
+    assert not exists(north, "with_rows")
+
+
+def test_without_a_daemon(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    pair.kill("north", "daemon")
+    for message in ("CREATE VIEW unheard AS SELECT 1", "CREATE VIEW unheard AS SELECT 1; SELECT 1"):
+        with raises(CONNECTION_FAILURE):
+            execute(north, message)
+    assert not exists(north, "unheard")
+    execute(north, "CREATE TEMP TABLE own (id int); DROP TABLE own; CREATE TEMP TABLE own (id int)")
+    pair.resume()
+    retry(lambda: execute(north, "CREATE VIEW heard AS SELECT 1; SELECT 1"), (CONNECTION_FAILURE,))
+
+
+def test_a_local_index_stays_local(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north, autocommit=True) as connection:
+        connection.execute("SET psp.schema_changes = local")
+        connection.execute("CREATE INDEX of_north ON item (name)")
+        connection.execute("RESET psp.schema_changes")
+        connection.execute("CREATE INDEX of_both ON item (name)")
+        connection.execute("CREATE INDEX CONCURRENTLY of_north_too ON item (name)")
+        connection.execute("DROP INDEX CONCURRENTLY of_north_too")
+    wait_for_relation(south, "of_both")
+    assert exists(north, "of_north")
+    assert not exists(south, "of_north")
+    execute(north, "SET psp.schema_changes = local; DROP INDEX of_north")
+
+
+def test_a_server_that_was_away(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with paused(pair, "south"):
+        execute(north, "CREATE TABLE meanwhile (id int PRIMARY KEY)")
+        execute(north, "INSERT INTO meanwhile VALUES (1)")
+        execute(north, "ALTER TABLE meanwhile ADD COLUMN v int DEFAULT 2")
+        execute(north, "INSERT INTO meanwhile VALUES (2, 3)")
+    wait_for_change(south, changes(north))
+    wait_for_row(south, "SELECT 1 FROM meanwhile WHERE id = 2")
+    assert execute(south, "SELECT * FROM meanwhile ORDER BY id") == [(1, 2), (2, 3)]

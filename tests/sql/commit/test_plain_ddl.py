@@ -1,0 +1,277 @@
+"""DDL without psp.ddl becomes a schema change of the cluster. Nothing is committed; no daemon is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psp.servers.pgserver import PgServer
+
+from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
+from tests.sql.refusals import refused
+
+SCHEMA = f"""
+GRANT ALL ON SCHEMA public TO {APPLICATION};
+SET ROLE {APPLICATION};
+CREATE TABLE item (id int PRIMARY KEY, v text);
+INSERT INTO item VALUES (1, 'one');
+CREATE UNLOGGED TABLE aside (id int);
+CREATE TABLE parted (id int, day date, price numeric, PRIMARY KEY (id, day, price)) PARTITION BY RANGE (id);
+CREATE FUNCTION makes_view() RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN CREATE VIEW by_function AS SELECT 1; RETURN 1; END $$;
+CREATE FUNCTION writes_row() RETURNS int LANGUAGE sql AS
+    $$ INSERT INTO item VALUES (9, 'nine') RETURNING id $$;
+CREATE FUNCTION makes_temporary() RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN CREATE TEMP TABLE gone (id serial); DROP TABLE gone; RETURN 1; END $$;
+RESET ROLE;
+CREATE ROLE bystander;
+GRANT ALL ON SCHEMA public TO bystander;
+"""
+
+
+@pytest.fixture(scope="module")
+def app(server: PgServer) -> Pair:
+    pair = adopted_pair(server, SCHEMA)
+    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
+    pair.run(f"GRANT CREATE ON DATABASE {pair.name} TO {APPLICATION}")
+    return pair
+
+
+@pytest.fixture
+def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
+    """As the role that may change the schema."""
+    with app.connect() as connection:
+        connection.execute(f"SET ROLE {APPLICATION}".encode())
+        connection.commit()
+        yield connection
+        connection.rollback()
+
+
+def recorded(connection: psycopg.Connection[Any]) -> list[str]:
+    """The texts that go with the stream. The guard has nothing to say then, and nothing is left half-way."""
+    connection.execute("RESET ROLE")
+    connection.execute("RESET SESSION AUTHORIZATION")
+    assert connection.execute("SELECT psp.guard_problems()").fetchall() == []
+    assert connection.execute("SELECT FROM psp.own_commands").fetchall() == []
+    rows = connection.execute("SELECT statement FROM psp.schema_history ORDER BY change, statement_n")
+    return [statement for (statement,) in rows]
+
+
+GOES = [
+    "CREATE VIEW seen AS SELECT * FROM item",
+    "create table fresh (id serial primary key, name text UNIQUE)",
+    "CREATE TABLE part PARTITION OF parted FOR VALUES FROM (1) TO (9)",
+    "ALTER TABLE item ADD COLUMN w int DEFAULT 7",
+    "ALTER TABLE item RENAME TO thing",
+    "ALTER TABLE item ADD CONSTRAINT v_given CHECK (v <> '')",
+    "DROP TABLE item",
+    "DROP TABLE item, aside",
+    "CREATE UNIQUE INDEX item_v ON item (v)",
+    "CREATE INDEX ON item (v)",
+    "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE PROCEDURE p(a int) LANGUAGE sql AS 'SELECT a'",
+    "CREATE SCHEMA s CREATE TABLE inside (id int PRIMARY KEY) CREATE VIEW v AS SELECT 1 AS a",
+    "CREATE TYPE mood AS ENUM ('sad')",
+    "CREATE DOMAIN positive AS int CHECK (VALUE > 0)",
+    "CREATE SEQUENCE numbers",
+    "CREATE MATERIALIZED VIEW m AS SELECT count(*) FROM item",
+    "CREATE UNLOGGED TABLE copied AS SELECT * FROM item",
+    "CREATE POLICY mine ON item USING (true)",
+    "CREATE TRIGGER t BEFORE UPDATE ON item EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+    "CREATE RULE r AS ON INSERT TO aside DO ALSO NOTIFY x",
+    "COMMENT ON TABLE item IS 'things'",
+    "COMMENT ON COLUMN item.v IS 'a value'",
+    "GRANT SELECT ON item TO PUBLIC",
+    "REVOKE ALL ON aside FROM PUBLIC",
+    "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC",
+    "CREATE STATISTICS both_columns ON id, v FROM item",
+    "CREATE COLLATION plain FROM \"C\"",
+    "CREATE CAST (item AS text) WITH INOUT",
+    "CREATE AGGREGATE total (int) (sfunc = int4pl, stype = int)",
+    "CREATE OPERATOR #+# (leftarg = int, rightarg = int, function = int4pl)",
+    "CREATE TEXT SEARCH CONFIGURATION english_too (copy = english)",
+    "ALTER FUNCTION makes_view() COST 10",
+    "DROP FUNCTION makes_view() CASCADE",
+    "  CREATE\tOR REPLACE\nVIEW spaced AS SELECT 1 ; \n",
+    "CREATE TABLE at_once (id int PRIMARY KEY) -- and a comment",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
+@pytest.mark.parametrize("statement", GOES, ids=[" ".join(text.split()[:3]) for text in GOES])
+def test_a_statement_goes_with_the_stream(
+    connection: psycopg.Connection[Any], statement: str, prepare: bool
+) -> None:
+    connection.execute(statement.encode(), prepare=prepare)
+    assert recorded(connection) == [statement]
+
+
+def test_role_settings_and_numbers(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE SCHEMA one")
+    connection.execute('SET LOCAL search_path = one, "$user", public')
+    connection.execute("SET LOCAL timezone = 'Asia/Tokyo'")
+    connection.execute("CREATE VIEW v AS SELECT 1")
+    connection.execute("SELECT psp.ddl('CREATE VIEW w AS SELECT 2')")
+    connection.execute("DROP VIEW v")
+    assert recorded(connection) == [
+        "CREATE SCHEMA one", "CREATE VIEW v AS SELECT 1", "CREATE VIEW w AS SELECT 2", "DROP VIEW v",
+    ]  # fmt: skip
+    rows = connection.execute(
+        "SELECT change, statement_n, role, settings ->> 'search_path', settings ->> 'timezone' "
+        "FROM psp.schema_history ORDER BY statement_n"
+    ).fetchall()
+    assert rows[0][:3] == (1, 1, APPLICATION)
+    for n, row in enumerate(rows[1:], 2):
+        assert row == (1, n, APPLICATION, 'one, "$user", public', "Asia/Tokyo")
+
+
+def test_a_new_table_is_captured(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE TABLE fresh (id serial PRIMARY KEY)")
+    connection.execute("ALTER TABLE fresh ADD COLUMN v text")
+    connection.execute("ALTER TABLE fresh ALTER COLUMN id TYPE bigint")
+    connection.execute("INSERT INTO fresh (v) VALUES ('x')")
+    assert len(recorded(connection)) == 3
+    number = one(connection, "SELECT table_id FROM psp.tables WHERE table_name = 'fresh'")
+    assert one(connection, "SELECT count(*) FROM psp.write_set WHERE table_id = %s AND op = 'i'", number) == 1
+
+
+TEMPORARY = [
+    ["CREATE TEMP TABLE x (id int)", "DROP TABLE x"],
+    ["CREATE LOCAL TEMPORARY TABLE x (id serial PRIMARY KEY)"],
+    [
+        "CREATE TABLE pg_temp.x (id serial)", "CREATE INDEX ON x (id)", "ALTER TABLE x ADD y int",
+        "COMMENT ON COLUMN x.y IS 'y'", "ALTER TABLE x DROP y", "ALTER TABLE x RENAME TO z", "DROP TABLE z",
+    ],
+    ["CREATE TEMP TABLE x AS SELECT * FROM item", "CREATE VIEW of_temporary AS SELECT * FROM x"],
+    ["CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION pg_temp.f"],
+    ["CREATE TYPE pg_temp.e AS ENUM ('a')", "DROP TYPE pg_temp.e"],
+    ["SELECT makes_temporary()"],
+    ["DO 'BEGIN CREATE TEMP TABLE x (id int); END'", "SELECT 1 AS one INTO TEMP y"],
+    ["CREATE TABLE IF NOT EXISTS item (id int)", "DROP VIEW IF EXISTS nothing"],
+    ["ALTER TABLE IF EXISTS nothing ADD FOREIGN KEY (id) REFERENCES parted"],
+    ["CREATE TABLE IF NOT EXISTS item PARTITION OF parted FOR VALUES FROM (1) TO (2)"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statements", TEMPORARY, ids=[statements[0] for statements in TEMPORARY])
+def test_what_is_temporary_stays(connection: psycopg.Connection[Any], statements: list[str]) -> None:
+    for statement in statements:
+        connection.execute(statement.encode())
+    assert recorded(connection) == []
+
+
+REFUSED = [
+    ["SELECT makes_view()"],
+    ["DO $$ BEGIN DROP TABLE aside; END $$"],
+    ["DO $$ BEGIN GRANT SELECT ON item TO PUBLIC; END $$"],
+    ["CREATE TEMP TABLE x AS SELECT makes_view()"],
+    ["CREATE TEMP TABLE x (id int)", "CREATE UNLOGGED TABLE y (LIKE x)"],
+    ["CREATE TEMP TABLE x (id int)", "CREATE UNLOGGED TABLE y AS SELECT * FROM X"],
+    ["CREATE TEMP TABLE x (id int)", "GRANT SELECT ON x TO PUBLIC"],
+    ['CREATE TEMP TABLE "x y" (id int)', 'GRANT SELECT ON "x y" TO PUBLIC'],
+    ["CREATE TEMP TABLE x (id int)", "DROP TABLE x, aside"],
+    ["CREATE TYPE pg_temp.e AS ENUM ('a')", "CREATE UNLOGGED TABLE y (e pg_temp.e)"],
+    ["SELECT 1 AS one INTO UNLOGGED y"],
+    ["PREPARE p AS SELECT 1", "CREATE UNLOGGED TABLE y AS EXECUTE p"],
+    ["CREATE UNLOGGED TABLE y AS SELECT psp.ddl('CREATE VIEW inside AS SELECT 1')::text"],
+    ["INSERT INTO psp.new_statement (settings) VALUES (psp.statement_settings())"],
+    ["CREATE UNLOGGED TABLE y AS SELECT writes_row()"],
+]
+
+
+@pytest.mark.parametrize("statements", REFUSED, ids=[statements[-1] for statements in REFUSED])
+def test_refused(connection: psycopg.Connection[Any], statements: list[str]) -> None:
+    for statement in statements[:-1]:
+        connection.execute(statement.encode())
+    with refused():
+        connection.execute(statements[-1].encode())
+
+
+def test_parameters_are_refused(connection: psycopg.Connection[Any]) -> None:
+    with refused():
+        connection.execute("CREATE UNLOGGED TABLE y AS SELECT %s::int AS a", [1])
+
+
+def test_what_stays_here_by_its_setting(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SET LOCAL psp.schema_changes = local")
+    connection.execute("CREATE INDEX ON item (v)")
+    connection.execute("SELECT makes_view()")
+    assert recorded(connection) == []
+    connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+    with refused():
+        connection.execute("ALTER TABLE item ADD COLUMN w int")
+
+
+@pytest.mark.parametrize("role", ["NONE", "bystander"])
+@pytest.mark.parametrize("where", ["{}", "{}; SELECT 1", "DO $$ BEGIN {}; END $$"])
+def test_what_stays_here_by_its_role(connection: psycopg.Connection[Any], where: str, role: str) -> None:
+    told: list[str] = []
+    connection.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
+    connection.execute(f"SET LOCAL ROLE {role}".encode())
+    for statement in ("CREATE VIEW public.local AS SELECT 1", "DROP VIEW public.local"):
+        connection.execute(where.format(statement).encode())
+    assert recorded(connection) == []
+    assert told == [f"psp: this {word} VIEW stays at this semi-primary" for word in ("CREATE", "DROP")]
+
+
+def test_statements_of_an_extension_are_not_told(connection: psycopg.Connection[Any]) -> None:
+    told: list[str] = []
+    connection.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
+    connection.execute("RESET ROLE")
+    connection.execute("CREATE EXTENSION intarray SCHEMA public")
+    assert told == ["psp: this CREATE EXTENSION stays at this semi-primary"]
+
+
+def test_a_trusted_extension_is_one_statement(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE EXTENSION citext SCHEMA public")
+    assert recorded(connection) == ["CREATE EXTENSION citext SCHEMA public"]
+
+
+def test_a_function_of_psp_runs_its_own_statements(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SELECT psp.ddl('SELECT makes_view()')")
+    assert recorded(connection) == ["SELECT makes_view()"]
+
+
+def test_a_rolled_back_statement_goes_nowhere(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE VIEW kept AS SELECT 1")
+    connection.execute("SAVEPOINT s")
+    connection.execute("CREATE VIEW undone AS SELECT 1")
+    connection.execute("ROLLBACK TO s")
+    with pytest.raises(psycopg.errors.DuplicateTable), connection.transaction():
+        connection.execute("CREATE VIEW kept AS SELECT 1")
+    connection.execute("CREATE VIEW last AS SELECT 1")
+    assert recorded(connection) == ["CREATE VIEW kept AS SELECT 1", "CREATE VIEW last AS SELECT 1"]
+
+
+SAMPLES = Path(__file__).resolve().parents[3] / "semi_primary" / "hook_server" / "statement_kinds.json"
+
+
+def test_the_tag_of_a_statement_fits_its_text(app: Pair, connection: psycopg.Connection[Any]) -> None:
+    """For every kind of statement that there is."""
+    connection.execute("RESET ROLE")
+    connection.execute("SET LOCAL psp.schema_changes = local")
+    connection.execute(
+        "CREATE FUNCTION public.tell() RETURNS event_trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE INFO '%', psp.is_statement_of(tg_tag, current_query()); END $$;"
+        "CREATE EVENT TRIGGER tell ON ddl_command_end EXECUTE FUNCTION public.tell()"
+    )
+    told: list[str] = []
+    connection.add_notice_handler(lambda notice: told.append(f"{notice.severity} {notice.message_primary}"))
+    checked = 0
+    for sample in json.loads(SAMPLES.read_text())["run"]:
+        if sample["kind"] in ("transaction", "rollback"):
+            continue
+        told.clear()
+        try:
+            with connection.transaction():
+                connection.execute(sample["statement"].encode())
+        except psycopg.Error:  # PostgreSQL or the guard refuses it here
+            continue
+        if sample["kind"] == "ddl":
+            assert "INFO f" not in told[-1:], sample
+            checked += told[-1:] == ["INFO t"]
+    assert checked > 70
