@@ -204,17 +204,27 @@ def check_promises() -> Iterator[str]:
     known = known_mutations()
     yield from (f"tests/README.md: there is no mutation `{name}`" for name in sorted(named - known))
     yield from (f"tests/README.md: the mutation `{name}` is in no row" for name in sorted(known - named))
+    yield from (f"simulation_test.cc: no test looks for {name}" for name in sorted(mutations_that_no_test_runs()))
+
+
+def simulated_mutations() -> set[str]:
+    """Those of the simulation, by the names that they have in the code."""
+    scenario = (TESTS / "simulation" / "scenario.h").read_text(encoding="utf-8")
+    enumeration = scenario.partition("enum class Mutation {")[2].partition("};")[0]
+    return {name for name in re.findall(r"^  (k\w+)", enumeration, re.MULTILINE) if name != "kNone"}
 
 
 def known_mutations() -> set[str]:
-    """Those of the simulation and of the fuzzer, by the names that they have in the code."""
-    scenario = (TESTS / "simulation" / "scenario.h").read_text(encoding="utf-8")
-    enumeration = scenario.partition("enum class Mutation {")[2].partition("};")[0]
+    """Those of the simulation and of the fuzzer."""
     fuzzer = (TESTS / "fuzz" / "mutations.py").read_text(encoding="utf-8")
-    return {
-        *(name for name in re.findall(r"^  (k\w+)", enumeration, re.MULTILINE) if name != "kNone"),
-        *re.findall(r'\bMutation\(\s*"([^"]+)"', fuzzer),
-    }
+    return {*simulated_mutations(), *re.findall(r'\bMutation\(\s*"([^"]+)"', fuzzer)}
+
+
+def mutations_that_no_test_runs() -> set[str]:
+    """Those that the simulation has, and its test does not look for."""
+    test = (TESTS / "simulation" / "simulation_test.cc").read_text(encoding="utf-8")
+    run = set(re.findall(r"Mutation::(k\w+)", test.partition("INSTANTIATE_TEST_SUITE_P(")[2]))
+    return simulated_mutations() - run
 
 
 def settings_table(binary: Path) -> str:

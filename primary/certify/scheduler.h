@@ -29,7 +29,8 @@ class Scheduler {
     std::size_t batch_bytes_max = 64 << 20;  // of write-sets; a single larger one is a batch of its own
   };
 
-  // A decision for each SP that asked. A repeated request gives the decision that was made the first time.
+  // One decision for each transaction, for the SP that sent it: a repeated request comes from the same SP, and gets the
+  // decision that was made the first time.
   struct Decided {
     TxId tx_id;
     SpId sp_id = 0;
