@@ -204,7 +204,9 @@ def check_promises() -> Iterator[str]:
     known = known_mutations()
     yield from (f"tests/README.md: there is no mutation `{name}`" for name in sorted(named - known))
     yield from (f"tests/README.md: the mutation `{name}` is in no row" for name in sorted(known - named))
-    yield from (f"simulation_test.cc: no test looks for {name}" for name in sorted(mutations_that_no_test_runs()))
+    yield from (
+        f"simulation_test.cc: no test looks for {name}" for name in sorted(mutations_that_no_test_runs())
+    )
 
 
 def simulated_mutations() -> set[str]:
