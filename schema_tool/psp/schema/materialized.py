@@ -13,6 +13,7 @@ def refresh(dsn: str, say: Say) -> int:
     """Refreshes those that have never been; returns how many. One that fails is told, and left out."""
     count = 0
     with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SET psp.schema_changes = local")  # the other semi-primaries have their rows
         query = read_sql("catalog/unpopulated_views.sql")
         for schema, name in connection.execute(query).fetchall():
             try:

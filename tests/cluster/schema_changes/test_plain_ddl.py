@@ -12,6 +12,7 @@ from psp.paths import postgres_program
 from tests.cluster.schema_changes.statements import allow_ddl, changes, exists, wait_for_relation
 from tests.cluster.support import (
     CONNECTION_FAILURE,
+    SERIALIZATION_FAILURE,
     adopted_pair,
     as_admin,
     connect,
@@ -22,6 +23,7 @@ from tests.cluster.support import (
     settle,
     wait_for_row,
 )
+from tests.threads import running
 
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL);
@@ -162,6 +164,51 @@ def test_a_failure_half_way_leaves_nothing(pair: LocalCluster) -> None:
     assert texts(south, before) == ["CREATE VIEW half AS SELECT 1"]
 
 
+def test_a_pipeline(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    before = changes(north)
+    with connect(north, autocommit=True) as connection, connection.pipeline():
+        connection.execute("CREATE TABLE piped (id int PRIMARY KEY)")
+        connection.execute("CREATE TEMP TABLE own (id int)")
+        connection.execute("ALTER TABLE piped ADD COLUMN v int")
+    assert texts(north, before) == [
+        "CREATE TABLE piped (id int PRIMARY KEY)",
+        "ALTER TABLE piped ADD COLUMN v int",
+    ]
+    wait_for_change(south, changes(north))
+    assert execute(south, "SELECT id, v FROM piped") == []
+
+
+def test_a_second_change_at_one_sp_waits(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north) as first, connect(north) as second:
+        first.execute("CREATE VIEW first AS SELECT 1")
+        second.execute("SET lock_timeout = '50ms'")
+        second.commit()
+        with raises("55P03"):
+            second.execute("CREATE VIEW second AS SELECT 2")
+        second.rollback()
+        second.execute("RESET lock_timeout")
+        with running(lambda: second.execute("CREATE VIEW second AS SELECT 2")):
+            wait_for_row(north, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            first.commit()
+        second.commit()
+    wait_for_relation(south, "second")
+
+
+def test_of_two_concurrent_changes_one_commits(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north) as first, connect(south) as second:
+        first.execute("CREATE TABLE of_north (id int PRIMARY KEY)")
+        second.execute("CREATE TABLE of_south (id int PRIMARY KEY)")
+        first.commit()
+        with raises(SERIALIZATION_FAILURE):
+            second.commit()
+    wait_for_relation(south, "of_north")
+    retry(lambda: execute(south, "CREATE TABLE of_south (id int PRIMARY KEY)"))
+    wait_for_relation(north, "of_south")
+
+
 def test_psql_runs_a_file(pair: LocalCluster) -> None:
     north, south = pair.sps
     script = """
@@ -208,15 +255,15 @@ def test_a_local_index_stays_local(pair: LocalCluster) -> None:
     north, south = pair.sps
     with connect(north, autocommit=True) as connection:
         connection.execute("SET psp.schema_changes = local")
-        connection.execute("CREATE INDEX of_north ON item (name)")
+        connection.execute("CREATE INDEX local_index ON item (name)")
         connection.execute("RESET psp.schema_changes")
-        connection.execute("CREATE INDEX of_both ON item (name)")
-        connection.execute("CREATE INDEX CONCURRENTLY of_north_too ON item (name)")
-        connection.execute("DROP INDEX CONCURRENTLY of_north_too")
-    wait_for_relation(south, "of_both")
-    assert exists(north, "of_north")
-    assert not exists(south, "of_north")
-    execute(north, "SET psp.schema_changes = local; DROP INDEX of_north")
+        connection.execute("CREATE INDEX index_of_both ON item (name)")
+        connection.execute("CREATE INDEX CONCURRENTLY local_too ON item (name)")
+        connection.execute("DROP INDEX CONCURRENTLY local_too")
+    wait_for_relation(south, "index_of_both")
+    assert exists(north, "local_index")
+    assert not exists(south, "local_index")
+    execute(north, "SET psp.schema_changes = local; DROP INDEX local_index")
 
 
 def test_a_server_that_was_away(pair: LocalCluster) -> None:
