@@ -191,6 +191,29 @@ def test_refused(connection: psycopg.Connection[Any], statements: list[str]) -> 
         connection.execute(statements[-1].encode())
 
 
+FORGED = [
+    "{at},1,1,ALTER TABLE,t,t,f,0,f,",  # as if it ran inside another statement
+    "{at},1,0,ALTER TABLE,t,t,f,0,t,",  # as if one had ended
+]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("forged", FORGED)
+def test_who_forges_the_setting_changes_no_captured_table(
+    connection: psycopg.Connection[Any], forged: str, allowed: bool
+) -> None:
+    if not allowed:
+        connection.execute("RESET ROLE")
+        connection.execute(f"REVOKE EXECUTE ON FUNCTION psp.ddl(text) FROM {APPLICATION}".encode())
+        connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+    value = f"format('({forged})', extract(epoch FROM statement_timestamp()))".replace("{at}", "%s")
+    with refused():
+        connection.execute(
+            f"SELECT set_config('psp.running_ddl', {value}, false); "
+            "DO 'BEGIN ALTER TABLE item ADD COLUMN w int; END'".encode()
+        )
+
+
 def test_parameters_are_refused(connection: psycopg.Connection[Any]) -> None:
     with refused():
         connection.execute("CREATE UNLOGGED TABLE y AS SELECT %s::int AS a", [1])
