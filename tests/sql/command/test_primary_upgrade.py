@@ -37,6 +37,27 @@ def test_upgrade_leads_to_the_schema_of_today(pair: Pair) -> None:
     assert primary.upgrade_primary(pair.dsn) == primary.schema_version()
 
 
+def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> None:
+    """The next one takes the number after theirs, and makes the version after that."""
+    make_version_1(pair)
+    primary.upgrade_primary(pair.dsn)
+    pair.run(
+        "DROP TABLE psp.table_versions, psp.catalog_versions;"
+        "UPDATE psp.cluster SET schema_version = 6;"
+        "INSERT INTO psp.data (table_id, key, global_t, sp_id, image)"
+        " SELECT 0, record_send(ROW(change, statement_n)), 10 * change, 1, 'x'::bytea"
+        "   FROM generate_series(1, 2) change, generate_series(1, 3 - change) statement_n"
+        " UNION ALL SELECT 1, record_send(ROW(1, 1)), 30, 1, 'x'::bytea"
+    )
+    primary.upgrade_primary(pair.dsn)
+    with pair.connect() as connection:
+        versions = connection.execute(
+            "SELECT version, global_t FROM psp.catalog_versions ORDER BY 1"
+        ).fetchall()
+        assert versions == [(2, 10), (3, 20)]
+        assert connection.execute("SELECT catalog_version FROM psp.cluster").fetchall() == [(3,)]
+
+
 def test_another_version_is_refused_with_what_to_do(pair: Pair) -> None:
     make_version_1(pair)
     with pair.connect() as connection:
