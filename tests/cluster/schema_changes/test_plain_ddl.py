@@ -2,10 +2,12 @@
 
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from typing import LiteralString
 
 import psycopg
 import pytest
+import sqlalchemy
 from psp.cluster.local import LocalCluster, SpNode
 from psp.paths import postgres_program
 
@@ -207,6 +209,37 @@ def test_of_two_concurrent_changes_one_commits(pair: LocalCluster) -> None:
     wait_for_relation(south, "of_north")
     retry(lambda: execute(south, "CREATE TABLE of_south (id int PRIMARY KEY)"))
     wait_for_relation(north, "of_south")
+
+
+def test_sqlalchemy_makes_and_drops_its_tables(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    metadata = sqlalchemy.MetaData()
+    author = sqlalchemy.Table(
+        "author",
+        metadata,
+        sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True),
+        sqlalchemy.Column("name", sqlalchemy.String(50), unique=True, nullable=False),
+        sqlalchemy.Column("mood", sqlalchemy.Enum("sad", "glad", name="mood")),
+    )
+    sqlalchemy.Table(
+        "book",
+        metadata,
+        sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True),
+        sqlalchemy.Column("author_id", sqlalchemy.ForeignKey("author.id"), index=True),
+    )
+    engines = [
+        sqlalchemy.create_engine("postgresql+psycopg://", creator=partial(connect, sp)) for sp in pair.sps
+    ]
+    metadata.create_all(engines[0])
+    wait_for_change(south, changes(north))
+    with engines[1].begin() as connection:
+        connection.execute(sqlalchemy.insert(author).values(name="one", mood="glad"))
+    wait_for_row(north, "SELECT 1 FROM author WHERE mood = 'glad'")
+    metadata.drop_all(engines[1])
+    wait_for_change(north, changes(south))
+    assert not exists(north, "author")
+    for engine in engines:
+        engine.dispose()
 
 
 def test_psql_runs_a_file(pair: LocalCluster) -> None:
