@@ -54,7 +54,33 @@ void PgSession::Prepare(std::string name, std::string sql) {
 
 bool PgSession::connected() const { return connection_ != nullptr && connection_->is_open(); }
 
-void PgSession::Close() { connection_.reset(); }
+void PgSession::Close() {
+  Rollback();
+  connection_.reset();
+}
+
+PgResult<Done> PgSession::Begin() {
+  Rollback();
+  if (!connected()) return PgError{PgReaction::kReconnect, "", "not connected"};
+  try {
+    open_ = std::make_unique<pqxx::work>(*connection_);
+    return Done{};
+  } catch (const pqxx::pqxx_exception& problem) {
+    return Classify(problem, false);
+  }
+}
+
+PgResult<Done> PgSession::Commit() {
+  if (!open_) return PgError{PgReaction::kReconnect, "", "no transaction is open"};
+  try {
+    open_->commit();
+    Rollback();
+    return Done{};
+  } catch (const pqxx::pqxx_exception& problem) {
+    Rollback();
+    return Classify(problem, true);
+  }
+}
 
 void PgSession::SetUp() {
   const auto& startup = options_.startup.empty() ? kNoTimeouts : options_.startup;

@@ -79,32 +79,53 @@ class PgSession {
     return Run<pqxx::nontransaction>(std::forward<Work>(work));
   }
 
+  // A transaction that stays open from call to call: Begin, then InOpen as often as needed, then Commit. It is
+  // rolled back by any error, and by each function here that begins another one.
+  PgResult<Done> Begin();
+  template <class Work>
+  auto InOpen(Work&& work) {
+    using Out = PgResult<decltype(ValueOf(work, *open_))>;
+    if (!open_) return Out(PgError{PgReaction::kReconnect, "", "no transaction is open"});
+    try {
+      return Out(ValueOf(work, *open_));
+    } catch (const pqxx::pqxx_exception& problem) {
+      Rollback();
+      return Out(Classify(problem, false));
+    }
+  }
+  PgResult<Done> Commit();
+  void Rollback() { open_.reset(); }
+
   // For what has no wrapper here, such as a stream_to inside Transaction. Only while connected().
   pqxx::connection& connection() { return *connection_; }
 
   void Close();
 
  private:
+  // What the work returns; Done for void.
+  template <class Work, class Tx>
+  static auto ValueOf(Work& work, Tx& tx) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Work&, Tx&>>) {
+      work(tx);
+      return Done{};
+    } else {
+      return work(tx);
+    }
+  }
+
   template <class Tx, class Work>
   auto Run(Work&& work) {
-    using Returned = std::invoke_result_t<Work, Tx&>;
-    using Value = std::conditional_t<std::is_void_v<Returned>, Done, Returned>;
+    using Value = decltype(ValueOf(work, std::declval<Tx&>()));
     using Out = PgResult<Value>;
+    Rollback();
     if (!connected()) return Out(PgError{PgReaction::kReconnect, "", "not connected"});
     bool committing = std::is_same_v<Tx, pqxx::nontransaction>;
     try {
       Tx tx(*connection_);
-      if constexpr (std::is_void_v<Returned>) {
-        work(tx);
-        committing = true;
-        tx.commit();
-        return Out(Done{});
-      } else {
-        Value value = work(tx);
-        committing = true;
-        tx.commit();
-        return Out(std::move(value));
-      }
+      Value value = ValueOf(work, tx);
+      committing = true;
+      tx.commit();
+      return Out(std::move(value));
     } catch (const pqxx::pqxx_exception& problem) {
       return Out(Classify(problem, committing));
     }
@@ -117,6 +138,7 @@ class PgSession {
   const Options options_;
   std::vector<std::pair<std::string, std::string>> statements_;
   std::unique_ptr<pqxx::connection> connection_;
+  std::unique_ptr<pqxx::work> open_;  // ends before its connection
   int backend_pid_ = 0;
   std::string backend_start_;
 };

@@ -14,8 +14,6 @@ constexpr std::uint32_t kTableIdMax = std::numeric_limits<std::int32_t>::max();
 
 std::string ProblemOf(const proto::Row& row, bool is_schema_change) {
   if (row.table_id() > kTableIdMax) return "malformed write-set: impossible table_id";
-  if (is_schema_change && row.table_id() != kSchemaHistoryId)
-    return "malformed write-set: rows in a schema change";
   if (row.table_id() == kSchemaHistoryId) {
     if (!is_schema_change) return "malformed write-set: a schema change among rows";
     if (row.access() != proto::ACCESS_WRITE || row.deleted() || !row.has_image())

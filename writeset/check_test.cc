@@ -64,10 +64,13 @@ proto::WriteSet OneStatement() {
   return write_set;
 }
 
-TEST(ProblemOfTest, ASchemaChangeHasNoRows) {
-  proto::WriteSet write_set = OneStatement();
+TEST(ProblemOfTest, ASchemaChangeMayHaveRows) {
+  proto::WriteSet write_set = OneRow();
+  write_set.MergeFrom(OneStatement());
   write_set.MergeFrom(OneRow());
-  EXPECT_EQ(ProblemOf(write_set), "malformed write-set: rows in a schema change");
+  EXPECT_EQ(ProblemOf(write_set), "");
+  write_set.mutable_rows(2)->clear_key();
+  EXPECT_EQ(ProblemOf(write_set), "malformed write-set: a row without a key");
 }
 
 TEST(ProblemOfTest, ASchemaChangeNamesWhatItChangesOnce) {

@@ -75,21 +75,24 @@ void LoadMrvs(pqxx::transaction_base& tx, TableCatalog* catalog) {
 
 }  // namespace
 
+TableCatalogPtr LoadCatalog(pqxx::transaction_base& tx) {
+  auto catalog = std::make_shared<TableCatalog>();
+  catalog->version = tx.exec1("SELECT catalog_version FROM psp.identity")[0].as<std::uint32_t>();
+  for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogTables))) {
+    CapturedTable table = TableOf(row);
+    catalog->tables.emplace(table.table_id, std::move(table));
+  }
+  for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogGuards))) {
+    catalog->guards[row[1].as<std::uint32_t>()] = {row[0].as<std::uint32_t>(), row[2].as<std::string>()};
+  }
+  LoadOlderImages(tx, catalog.get());
+  LoadMrvs(tx, catalog.get());
+  return catalog;
+}
+
 PgResult<TableCatalogPtr> LoadCatalog(PgSession& session) {
-  return session.SnapshotTransaction([](pqxx::transaction<pqxx::repeatable_read>& tx) {
-    auto catalog = std::make_shared<TableCatalog>();
-    catalog->version = tx.exec1("SELECT catalog_version FROM psp.identity")[0].as<std::uint32_t>();
-    for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogTables))) {
-      CapturedTable table = TableOf(row);
-      catalog->tables.emplace(table.table_id, std::move(table));
-    }
-    for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogGuards))) {
-      catalog->guards[row[1].as<std::uint32_t>()] = {row[0].as<std::uint32_t>(), row[2].as<std::string>()};
-    }
-    LoadOlderImages(tx, catalog.get());
-    LoadMrvs(tx, catalog.get());
-    return TableCatalogPtr(std::move(catalog));
-  });
+  return session.SnapshotTransaction(
+      [](pqxx::transaction<pqxx::repeatable_read>& tx) { return LoadCatalog(tx); });
 }
 
 KnownTables LoadKnownTables(pqxx::transaction_base& tx) {

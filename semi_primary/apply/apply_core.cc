@@ -40,7 +40,7 @@ ApplyRequest ApplyCore::Next(std::int64_t now_us) {
       if (options_.views_mode && wanting_since_us_ == 0) wanting_since_us_ = now_us;
       return *own_->Next();
     case State::kCatalog:
-      return ReadCatalog{};
+      return ReadCatalog{segments_.is_open()};
     case State::kRows: {
       if (wanting_since_us_ == 0) wanting_since_us_ = now_us;
       end_.durable = !copy_ && DurableIsDue(now_us);
@@ -108,14 +108,15 @@ void ApplyCore::OnClaimed(const PgResult<Done>& claimed) {
 
 void ApplyCore::OnCatalog(PgResult<TableCatalogPtr> catalog) {
   if (!catalog) return OnError(catalog.error());
+  if (segments_.is_open()) {
+    segments_.SetCatalog(*catalog);
+    return Build();
+  }
   catalog_ = *catalog;
   catalog_is_early_ = joining_;
   report_(ApplyCatalog{catalog_});
-  if (parts_) {
-    Build();
-  } else {
-    state_ = State::kIdle;
-  }
+  if (parts_) return BeginPart();
+  state_ = State::kIdle;
 }
 
 void ApplyCore::OnSteps(std::vector<ApplyStep> steps, std::int64_t now_us) {
@@ -128,7 +129,7 @@ void ApplyCore::OnSteps(std::vector<ApplyStep> steps, std::int64_t now_us) {
   if (steps[0].copied_rows) {
     copy_ = std::move(steps[0]);
     parts_.emplace(std::vector<bool>{ChangesSchema(copy_->copied_rows)});
-    return Build();
+    return BeginPart();
   }
   closed_t_ = steps.back().closed_t;
   std::vector<ApplyTransaction> transactions;
@@ -153,7 +154,7 @@ void ApplyCore::NextProof() {
   if (own_change_) {
     state_ = State::kCatalog;  // it is in
   } else {
-    Build();
+    BeginPart();
   }
 }
 
@@ -179,7 +180,14 @@ void ApplyCore::OnTemporaryRows(const PgResult<Done>& applied) {
   NextProof();
 }
 
-// The part's rows as arrays. A table that is not known may have come since the catalog was read.
+// Also after an error, which has rolled back the part's segments and the catalog that they have made.
+void ApplyCore::BeginPart() {
+  segments_ =
+      parts_->is_schema_change() && !copy_ ? Segments(*transactions_[parts_->begin()].write_set) : Segments();
+  Build();
+}
+
+// The segment's rows as arrays. A table that is not known may have come since the catalog was read.
 void ApplyCore::Build() {
   std::vector<WrittenRows> written;
   if (copy_) {
@@ -187,14 +195,15 @@ void ApplyCore::Build() {
   } else {
     for (std::size_t i = parts_->begin(); i < parts_->end(); ++i) {
       const ApplyTransaction& one = transactions_[i];
-      if (one.write_set) written.push_back({one.global_t, one.write_set.get()});
+      if (one.write_set) written.push_back({one.global_t, one.write_set.get(), segments_.now()});
     }
   }
-  auto changes = BuildBatch(*catalog_, written, parts_->replace_all());
+  const TableCatalogPtr& catalog = segments_.catalog() ? segments_.catalog() : catalog_;
+  auto changes = BuildBatch(*catalog, written, parts_->replace_all());
   if (changes) {
     changes_ = std::move(*changes);
     state_ = State::kRows;
-  } else if (changes.error().catalog_may_be_old && !catalog_was_read_) {
+  } else if (changes.error().catalog_may_be_old && !catalog_was_read_ && !segments_.is_open()) {
     catalog_was_read_ = true;
     state_ = State::kCatalog;
   } else {
@@ -203,8 +212,12 @@ void ApplyCore::Build() {
 }
 
 RunStatements ApplyCore::BatchStatements() {
-  RunStatements run;
+  RunStatements run{{}, segments_.is_open(), !segments_.is_last()};
   AppendRows(changes_, &run.statements);
+  if (run.stays_open) {
+    run.statements.emplace_back(ResetSession{});
+    return run;
+  }
   for (std::size_t i = parts_->begin(); options_.views_mode && i < parts_->end(); ++i) {
     const ApplyTransaction& one = transactions_[i];
     if (one.own && one.write_set) run.statements.emplace_back(ResolveOwn{one.tx_id, one.global_t});
@@ -233,6 +246,7 @@ RunStatements ApplyCore::CopyStatements() const {
 
 void ApplyCore::OnStatements(const PgResult<Done>& done, std::int64_t now_us) {
   if (!done) return OnError(done.error());
+  if (state_ == State::kRows && !segments_.is_last()) return AfterSegment();
   losses_ = 0;
   wanting_since_us_ = 0;
   if (state_ == State::kRows && copy_) {
@@ -254,6 +268,12 @@ void ApplyCore::OnStatements(const PgResult<Done>& done, std::int64_t now_us) {
   }
 }
 
+// The transaction is open, and has its locks.
+void ApplyCore::AfterSegment() {
+  if (!segments_.Next()) return Build();
+  state_ = State::kCatalog;
+}
+
 void ApplyCore::AfterCopy() {
   copied_rows_ = copy_->rows_done;
   copy_number_ = copy_->copy_number;
@@ -266,19 +286,21 @@ void ApplyCore::AfterCopy() {
 
 void ApplyCore::AfterBatch() {
   catalog_was_read_ = false;
+  segments_ = Segments();
   const bool has_changed = parts_->is_schema_change();
   const bool has_more = parts_->NextPart();
   if (!has_more) GoIdle();
   if (has_changed || (!has_more && catalog_is_early_ && !joining_)) {
     state_ = State::kCatalog;
   } else if (has_more) {
-    Build();
+    BeginPart();
   }
 }
 
 void ApplyCore::GoIdle() {
   state_ = State::kIdle;
   parts_.reset();
+  segments_ = Segments();
   copy_.reset();
   own_.reset();
   transactions_.clear();
@@ -311,22 +333,24 @@ void ApplyCore::OnError(const PgError& error) {
       const std::int64_t pause_ms = PauseAfterLosses(++losses_);
       if (pause_ms >= kToldPauseMs) trouble_.Waits(error);
       if (pause_ms > 0) pause_ = Pause{pause_ms};
-      return;
+      break;
     }
     case ApplyReaction::kWait:
       wanting_since_us_ = 0;
       trouble_.Waits(error);
       pause_ = Pause{trouble_.NextPauseMs()};
-      return;
+      break;
     case ApplyReaction::kStop:
-      if (state_ == State::kRows) return FailedByItself(error.sqlstate, error.message);
+      if (state_ == State::kRows || segments_.is_open()) {
+        return FailedByItself(error.sqlstate, error.message);
+      }
       return Stopped(state_ == State::kProofs ? watermark_ : Trouble::kAnySuccess, error.sqlstate,
                      error.message);
     case ApplyReaction::kBegin:
-      break;
+      notes_.push_back({Note::Level::kWarning, "apply: " + error.sqlstate + " " + error.message});
+      return BeginAgain(trouble_.NextPauseMs());
   }
-  notes_.push_back({Note::Level::kWarning, "apply: " + error.sqlstate + " " + error.message});
-  BeginAgain(trouble_.NextPauseMs());
+  if (segments_.is_open()) BeginPart();
 }
 
 void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& message) {
@@ -337,7 +361,7 @@ void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& m
   }
   notes_.push_back(
       {Note::Level::kWarning, "apply: " + sqlstate + " " + message + "; trying in smaller parts"});
-  Build();
+  BeginPart();
 }
 
 // The copy is not a whole state yet: it lacks rows that have changed since its snapshot, so a foreign key may

@@ -16,6 +16,8 @@
 // - It claims the database (psp.apply_session) after it has told where the database stands. So a COMMIT that
 //   the claim lets pass comes after ApplyStarted to the main loop, which then knows what a crash has taken.
 // - After a schema change the catalog is read again before anything is built.
+// - A schema change that has rows, too, is applied segment by segment (segments.h) in one transaction. After any
+//   error the next attempt begins with the first segment and the catalog that is committed.
 // - No error of PostgreSQL is final (reaction.h). After an error that may pass, the same is tried again. Any
 //   other error is reported, and the worker begins again in a new session, from the database's position.
 #pragma once
@@ -32,6 +34,7 @@
 #include "semi_primary/apply/batch_parts.h"
 #include "semi_primary/apply/own_commits.h"
 #include "semi_primary/apply/requests.h"
+#include "semi_primary/apply/segments.h"
 #include "semi_primary/apply/trouble.h"
 #include "semi_primary/apply/types.h"
 
@@ -74,9 +77,11 @@ class ApplyCore {
 
   bool DurableIsDue(std::int64_t now_us) const;
   void NextProof();
+  void BeginPart();
   void Build();
   RunStatements BatchStatements();
   RunStatements CopyStatements() const;
+  void AfterSegment();
   void AfterBatch();
   void AfterCopy();
   void GoIdle();
@@ -117,6 +122,7 @@ class ApplyCore {
   GlobalT closed_t_ = 0;
   std::optional<ApplyStep> copy_;
   std::optional<BatchParts> parts_;
+  Segments segments_;              // of the part
   bool catalog_was_read_ = false;  // for the part that is to be built
   std::vector<TableChange> changes_;
   EndBatch end_;  // as it was asked last

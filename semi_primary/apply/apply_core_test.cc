@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
+#include <optional>
 #include <set>
 
 #include "common/pg_binary.h"
@@ -57,10 +59,12 @@ class FakeSession {
   bool joining = false;
   bool is_ours = true;
   std::uint32_t catalog_version = 1;
+  std::uint32_t tables = 1;  // 1, 2, …; each statement creates the next one
   std::set<GlobalT> proofs;
-  std::deque<PgResult<Done>> results;  // of transactions, in this order; then all succeed
-  bool commits_all_the_same = false;   // although the result is an error
-  int backend_stays = 0;               // so many times a backend is still committing
+  std::deque<PgResult<Done>> results;    // of transactions, in this order; then all succeed
+  bool commits_all_the_same = false;     // although the result is an error
+  std::optional<PgError> catalog_error;  // of the next catalog that is read in an open transaction
+  int backend_stays = 0;                 // so many times a backend is still committing
   std::vector<std::string> log;
   std::int64_t now_us = 10'000'000;
   std::int64_t paused_ms = 0;
@@ -93,9 +97,13 @@ class FakeSession {
     log.emplace_back("claim");
     core_.OnClaimed(Done{});
   }
-  void Do(const ReadCatalog&) {
-    log.emplace_back("catalog");
-    core_.OnCatalog(Catalog());
+  void Do(const ReadCatalog& read) {
+    log.emplace_back(read.in_open ? "catalog inside" : "catalog");
+    EXPECT_TRUE(!read.in_open || tables_inside_);
+    if (!read.in_open || !catalog_error) return core_.OnCatalog(Catalog());
+    log.back() += " FAILS";
+    tables_inside_.reset();
+    core_.OnCatalog(*std::exchange(catalog_error, std::nullopt));
   }
   void Do(const TakeSteps&) {}
   void Do(const FindMissingProofs& find) {
@@ -123,11 +131,26 @@ class FakeSession {
       result = results.front();
       results.pop_front();
     }
-    log.push_back(text + (result ? "" : " FAILS"));
+    log.push_back((run.goes_on ? "… " : "") + text + (run.stays_open ? " …" : "") + (result ? "" : " FAILS"));
+    EXPECT_TRUE(!run.goes_on || tables_inside_);
+    const std::uint32_t before = run.goes_on ? *tables_inside_ : tables;
+    tables_inside_.reset();
     if (result || commits_all_the_same) {
+      const std::uint32_t after = before + StatementsIn(run);
+      if (run.stays_open) {
+        tables_inside_ = after;
+      } else {
+        tables = after;
+      }
       if (const auto* end = std::get_if<EndBatch>(&run.statements.back())) watermark = end->upto;
     }
     core_.OnStatements(result, now_us);
+  }
+  static std::uint32_t StatementsIn(const RunStatements& run) {
+    return static_cast<std::uint32_t>(std::ranges::count_if(run.statements, [](const ApplyStatement& one) {
+      const auto* rows = std::get_if<WriteRows>(&one);
+      return rows != nullptr && rows->table_id == kSchemaHistoryId;
+    }));
   }
   void Do(const LookAlive&) {
     log.emplace_back("alive");
@@ -145,12 +168,15 @@ class FakeSession {
     constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
     auto catalog = std::make_shared<TableCatalog>();
     catalog->version = catalog_version;
-    catalog->tables[1] = {1, "public", "t", {"id"}, {kInt8}, {kInt8}};
+    for (std::uint32_t id = 1; id <= tables_inside_.value_or(tables); ++id) {
+      catalog->tables[id] = {id, "public", "t", {"id"}, {kInt8}, {kInt8}};
+    }
     catalog->tables[kSchemaHistoryId] = {kSchemaHistoryId, "psp", "schema_history", {"n"}, {kInt8}, {kInt8}};
     return catalog;
   }
 
   ApplyCore& core_;
+  std::optional<std::uint32_t> tables_inside_;  // as the open transaction has them
 };
 
 class ApplyCoreTest : public ::testing::Test {
@@ -174,6 +200,19 @@ class ApplyCoreTest : public ::testing::Test {
     row->set_image(Key(global_t));
     return {global_t, TxId(), false, rows};
   }
+  // A statement that creates table 2, a row of it, a statement that creates table 3, rows of both.
+  static ApplyTransaction ChangesSchemaWithRows(GlobalT global_t) {
+    auto rows = std::make_shared<proto::WriteSet>();
+    rows->set_kind(proto::ENTRY_SCHEMA_CHANGE);
+    rows->set_catalog_version(2);
+    for (const int table_id : {kSchemaHistoryId, 2, kSchemaHistoryId, 2, 3}) {
+      proto::Row* row = rows->add_rows();
+      row->set_table_id(static_cast<std::uint32_t>(table_id));
+      row->set_key(Key(global_t));
+      row->set_image(Key(global_t));
+    }
+    return {global_t, TxId(), false, rows};
+  }
   static ApplyTransaction Marker(GlobalT global_t) { return {global_t, TxId(), true, nullptr}; }
   static ApplyStep Step(std::vector<ApplyTransaction> transactions, std::uint64_t generation = 1) {
     ApplyStep step;
@@ -194,6 +233,10 @@ class ApplyCoreTest : public ::testing::Test {
       if (const auto* trouble = std::get_if<ApplyTrouble>(&*event)) return *trouble;
     }
     return {};
+  }
+  std::ptrdiff_t CatalogsTold() const {
+    return std::ranges::count_if(
+        events_, [](const ApplyEvent& event) { return std::holds_alternative<ApplyCatalog>(event); });
   }
   // The log since the last call.
   std::vector<std::string> Log() { return std::exchange(session_.log, {}); }
@@ -291,6 +334,87 @@ TEST_F(ApplyCoreTest, AnOwnSchemaChangeHasChangedTheCatalogBeforeAnythingIsBuilt
   EXPECT_THAT(Log(), ElementsAre("proofs", "catalog", "upsert W=3 durable"));
   session_.Run({Step({Writes(4)})});
   EXPECT_THAT(Log(), ElementsAre("upsert W=4"));
+}
+
+TEST_F(ApplyCoreTest, RowsAmongStatementsAreAppliedInOneTransactionWithTheCatalogThatTheyNeed) {
+  Log();
+  session_.Run({Step({Writes(1), ChangesSchemaWithRows(2), Writes(3)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=1 durable", "upsert reset …", "catalog inside", "… upsert reset …",
+                                 "… upsert reset …", "catalog inside", "… upsert upsert W=2", "catalog",
+                                 "upsert W=3"));
+  EXPECT_EQ(LastTrouble().message, "");
+}
+
+TEST_F(ApplyCoreTest, AfterAnErrorInALaterSegmentTheFirstOneIsNext) {
+  Log();
+  session_.results = {Done{}, Done{}, kDeadlock};
+  session_.catalog_error = kFull;
+  session_.Run({Step({ChangesSchemaWithRows(1)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert reset …", "catalog inside FAILS",                             //
+                                 "upsert reset …", "catalog inside", "… upsert reset … FAILS",         //
+                                 "upsert reset …", "catalog inside", "… upsert reset …",               //
+                                 "… upsert reset …", "catalog inside", "… upsert upsert W=1 durable",  //
+                                 "catalog"));
+  EXPECT_EQ(CatalogsTold(), 1) << "none that was rolled back";
+  EXPECT_EQ(session_.tables, 3U);
+}
+
+TEST_F(ApplyCoreTest, WithoutOnConflictAllSegmentsAreAppliedAgain) {
+  Log();
+  session_.results = {Done{}, Done{}, Done{}, kPicky};
+  session_.Run({Step({ChangesSchemaWithRows(1)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert reset …", "catalog inside", "… upsert reset …", "… upsert reset …",
+                                 "catalog inside", "… upsert upsert W=1 durable FAILS",  //
+                                 "delete insert reset …", "catalog inside", "… delete insert reset …",
+                                 "… delete insert reset …", "catalog inside",
+                                 "… delete insert delete insert W=1 durable", "catalog"));
+}
+
+TEST_F(ApplyCoreTest, ASegmentThatCannotBeAppliedStopsAndNothingIsTold) {
+  for (int i = 0; i < 2; ++i) session_.results.insert(session_.results.end(), {Done{}, kPicky});
+  session_.Run({Step({ChangesSchemaWithRows(1)})});
+  EXPECT_TRUE(LastTrouble().stops);
+  EXPECT_EQ(CatalogsTold(), 0);
+  EXPECT_EQ(Progress().watermark, 0);
+  ApplyTransaction lacks_a_table = ChangesSchemaWithRows(1);
+  auto rows = std::make_shared<proto::WriteSet>(*lacks_a_table.write_set);
+  rows->mutable_rows(1)->set_table_id(4);
+  lacks_a_table.write_set = rows;
+  session_.Run({Step({lacks_a_table}, 2)});
+  EXPECT_THAT(LastTrouble().message, HasSubstr("table_id 4 is not in psp.tables"));
+  session_.Run({Step({ChangesSchemaWithRows(1)}, 3)});
+  EXPECT_EQ(LastTrouble().message, "") << "it is over";
+  EXPECT_EQ(CatalogsTold(), 1);
+}
+
+TEST_F(ApplyCoreTest, ASegmentThatLosesEachTimeIsTriedSlowerAndSlowerAndInsists) {
+  for (int i = 0; i < 20; ++i) {
+    session_.results.insert(session_.results.end(), {Done{}, Done{}, Done{}, kDeadlock});
+  }
+  session_.Run({Step({ChangesSchemaWithRows(1)})});
+  EXPECT_GE(session_.paused_ms, 20'000);
+  const std::vector<std::string> log = Log();
+  EXPECT_EQ(log.at(log.size() - 2), "… insist upsert upsert W=1 durable");
+  EXPECT_EQ(core_.wanting_since_us(), 0);
+}
+
+TEST_F(ApplyCoreTest, BetweenTwoSegmentsItHoldsLocksAndHasToldNothing) {
+  events_.clear();
+  core_.OnSteps({Step({ChangesSchemaWithRows(1)})}, session_.now_us);
+  core_.Next(session_.now_us);
+  core_.OnStatements(Done{}, session_.now_us);
+  EXPECT_EQ(core_.wanting_since_us(), session_.now_us);
+  EXPECT_TRUE(events_.empty());
+}
+
+TEST_F(ApplyCoreTest, WhenItStopsAnOpenTransactionIsRolledBack) {
+  core_.OnSteps({Step({ChangesSchemaWithRows(1)})}, session_.now_us);
+  core_.OnStatements(Done{}, session_.now_us);
+  ASSERT_TRUE(std::get<ReadCatalog>(core_.Next(session_.now_us)).in_open);
+  core_.Stop();
+  const auto last = std::get<RunStatements>(core_.Next(session_.now_us));
+  EXPECT_FALSE(last.goes_on);
+  EXPECT_EQ(std::get<EndBatch>(last.statements.at(0)).upto, 0);
 }
 
 TEST_F(ApplyCoreTest, WhatCannotBeAppliedStopsWithItsReasonAndSkipsNothing) {

@@ -84,7 +84,10 @@ PgResult<Done> ApplySession::Claim() {
   return Session().Autocommit([](pqxx::nontransaction& tx) { tx.exec0(std::string(sql::kApplyClaim)); });
 }
 
-PgResult<TableCatalogPtr> ApplySession::Catalog() { return LoadCatalog(Session()); }
+PgResult<TableCatalogPtr> ApplySession::Catalog(bool in_open) {
+  if (!in_open) return LoadCatalog(Session());
+  return Session().InOpen([](pqxx::work& tx) { return LoadCatalog(tx); });
+}
 
 PgResult<std::vector<GlobalT>> ApplySession::MissingProofs(const std::vector<GlobalT>& own) {
   ArrayWriter numbers(kOidInt8);
@@ -123,20 +126,34 @@ PgResult<Done> ApplySession::ApplyTemporary(const TxId& tx_id, GlobalT global_t)
       [&](pqxx::nontransaction& tx) { tx.exec_params(kApplyTemporary, tx_id.ToText(), global_t); });
 }
 
-PgResult<Done> ApplySession::Run(const ApplyStatements& statements) {
-  // One statement is a transaction by itself.
-  auto done = statements.size() <= kCallsMax
-                  ? session_.Autocommit([&](pqxx::nontransaction& tx) { RunSome(tx, statements); })
-                  : session_.Transaction([&](pqxx::work& tx) {
-                      std::span<const ApplyStatement> left = statements;
-                      while (!left.empty()) {
-                        const std::size_t some = std::min(left.size(), kCallsMax);
-                        RunSome(tx, left.first(some));
-                        left = left.subspan(some);
-                      }
-                    });
+PgResult<Done> ApplySession::Run(const RunStatements& run) {
+  PgResult<Done> done = Done{};
+  if (run.goes_on || run.stays_open) {
+    done = RunInOpen(run);
+  } else if (run.statements.size() <= kCallsMax) {  // one statement is a transaction by itself
+    done = session_.Autocommit([&](pqxx::nontransaction& tx) { RunAll(tx, run.statements); });
+  } else {
+    done = session_.Transaction([&](pqxx::work& tx) { RunAll(tx, run.statements); });
+  }
   if (!done) parsed_.clear();
   return done;
+}
+
+PgResult<Done> ApplySession::RunInOpen(const RunStatements& run) {
+  PgResult<Done> done = run.goes_on ? Done{} : session_.Begin();
+  if (done) done = session_.InOpen([&](pqxx::work& tx) { RunAll(tx, run.statements); });
+  if (done && !run.stays_open) done = session_.Commit();
+  return done;
+}
+
+template <class Tx>
+void ApplySession::RunAll(Tx& tx, const ApplyStatements& statements) {
+  std::span<const ApplyStatement> left = statements;
+  while (!left.empty()) {
+    const std::size_t some = std::min(left.size(), kCallsMax);
+    RunSome(tx, left.first(some));
+    left = left.subspan(some);
+  }
 }
 
 template <class Tx>

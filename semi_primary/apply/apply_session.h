@@ -27,14 +27,17 @@ class ApplySession {
 
   PgResult<ApplyPosition> Position();
   PgResult<Done> Claim();
-  PgResult<TableCatalogPtr> Catalog();
+  PgResult<TableCatalogPtr> Catalog(bool in_open);
   PgResult<std::vector<GlobalT>> MissingProofs(const std::vector<GlobalT>& own);
   PgResult<bool> WaitForBackend(const TxId& tx_id);
   PgResult<Done> ApplyTemporary(const TxId& tx_id, GlobalT global_t);
-  PgResult<Done> Run(const ApplyStatements& statements);
+  PgResult<Done> Run(const RunStatements& run);
   PgResult<Done> LookAlive();
 
  private:
+  PgResult<Done> RunInOpen(const RunStatements& run);
+  template <class Tx>
+  void RunAll(Tx& tx, const ApplyStatements& statements);
   template <class Tx>
   void RunSome(Tx& tx, std::span<const ApplyStatement> statements);
   // For everything but Run: another statement without a name takes the place of the one that was parsed.

@@ -57,9 +57,11 @@ void ApplyWorker::Run(const std::stop_token& stop) {
     ended = std::holds_alternative<EndWorker>(request);
   }
   activity_.wanting_since_us = 0;
-  if (ended || !session_.connected()) return session_.Close();
-  core_.Stop();
-  Do(core_.Next(MonotonicUs()), stop);
+  if (!ended && session_.connected()) {
+    core_.Stop();
+    Do(core_.Next(MonotonicUs()), stop);
+  }
+  session_.Close();
 }
 
 void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
@@ -72,7 +74,7 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
           },
           [&](const ReadPosition&) { core_.OnPosition(session_.Position()); },
           [&](const ClaimApply&) { core_.OnClaimed(session_.Claim()); },
-          [&](const ReadCatalog&) { core_.OnCatalog(session_.Catalog()); },
+          [&](const ReadCatalog& read) { core_.OnCatalog(session_.Catalog(read.in_open)); },
           [&](const TakeSteps& take) {
             auto steps = inbox_.TakeSteps(stop, take.until_us);
             if (!stop.stop_requested()) core_.OnSteps(std::move(steps), MonotonicUs());
@@ -82,7 +84,7 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
           [&](const ApplyTemporaryRows& own) {
             core_.OnTemporaryRows(session_.ApplyTemporary(own.tx_id, own.global_t));
           },
-          [&](const RunStatements& run) { core_.OnStatements(session_.Run(run.statements), MonotonicUs()); },
+          [&](const RunStatements& run) { core_.OnStatements(session_.Run(run), MonotonicUs()); },
           [&](const LookAlive&) { core_.OnLookAlive(session_.LookAlive()); },
           [&](const Pause& pause) {
             if (pause.disconnect) session_.Close();

@@ -6,7 +6,6 @@
 
 #include "common/ids.h"
 #include "common/pg_binary.h"
-#include "embedded/constants.h"
 #include "writeset/check.h"
 
 namespace psp::sp {
@@ -50,17 +49,12 @@ BatchProblem Malformed(const CapturedTable& table, const std::string& what) {
   return {false, "a row of " + table.schema_name + "." + table.table_name + " " + what};
 }
 
-// Not a schema change: that has the version which it makes.
-bool NeedsItsVersion(const proto::WriteSet& write_set) {
-  return std::ranges::any_of(write_set.rows(),
-                             [](const proto::Row& row) { return row.table_id() != kSchemaHistoryId; });
-}
-
 // What must not be applied, because this semi-primary does not understand it.
 std::optional<BatchProblem> Refuse(const TableCatalog& catalog, const WrittenRows& written) {
   const std::string number = "global_t " + std::to_string(written.global_t) + ": ";
   const std::uint32_t version = written.write_set->catalog_version();
-  if (version > catalog.version && NeedsItsVersion(*written.write_set)) {
+  const bool makes_it = written.write_set->kind() == proto::ENTRY_SCHEMA_CHANGE;
+  if (version > catalog.version && !makes_it) {
     return BatchProblem{true, number + "written under version " + std::to_string(version) +
                                   " of the catalog, this semi-primary has version " +
                                   std::to_string(catalog.version)};
@@ -70,14 +64,26 @@ std::optional<BatchProblem> Refuse(const TableCatalog& catalog, const WrittenRow
   return BatchProblem{false, number + problem};
 }
 
+// A guard of an index that a statement of the same schema change has dropped.
+bool IsOfDroppedIndex(const proto::WriteSet& write_set, const proto::Row& row) {
+  return write_set.kind() == proto::ENTRY_SCHEMA_CHANGE && row.access() == proto::ACCESS_GUARD;
+}
+
 std::optional<BatchProblem> Gather(const TableCatalog& catalog, const WrittenRows& written, Tables* tables) {
-  if (auto problem = Refuse(catalog, written)) return problem;
+  const proto::WriteSet& write_set = *written.write_set;
+  const int begin = written.rows.begin;
+  const int end = std::min(written.rows.end, write_set.rows_size());
+  if (begin == 0) {
+    if (auto problem = Refuse(catalog, written)) return problem;
+  }
   std::vector<std::uint32_t> order;
-  for (const proto::Row& row : written.write_set->rows()) {
+  for (int i = begin; i < end; ++i) {
+    const proto::Row& row = write_set.rows(i);
     const auto guard = catalog.guards.find(row.table_id());
     const std::uint32_t table_id = guard == catalog.guards.end() ? row.table_id() : guard->second.table_id;
     const auto table = catalog.tables.find(table_id);
     if (table == catalog.tables.end()) {
+      if (IsOfDroppedIndex(write_set, row)) continue;
       return BatchProblem{true, "table_id " + std::to_string(row.table_id()) + " is not in psp.tables"};
     }
     if (std::ranges::find(order, table_id) == order.end()) order.push_back(table_id);

@@ -12,6 +12,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "proto/psp.pb.h"
+#include "semi_primary/apply/segments.h"
 #include "writeset/catalog.h"
 
 namespace psp::sp {
@@ -20,6 +21,7 @@ namespace psp::sp {
 struct WrittenRows {
   GlobalT global_t = 0;
   const proto::WriteSet* write_set = nullptr;
+  Segment rows = {};  // of them
 };
 
 struct TableChange {

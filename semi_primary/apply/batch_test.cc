@@ -203,6 +203,31 @@ TEST_F(BatchTest, ASchemaChangeIsNotComparedWithTheCatalog) {
   EXPECT_TRUE(BuildBatch(catalog_, {{15, &first_}}, false).ok());
 }
 
+TEST_F(BatchTest, ASegmentIsBuiltAlone) {
+  for (const std::string key : {"a", "b", "a"}) Upsert(&first_, 1, key, {key, "1"});
+  first_.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  first_.set_catalog_version(3);
+  const auto keys = [this](const Segment& rows) {
+    const auto built = BuildBatch(catalog_, {{15, &first_, rows}}, true);
+    return built.ok() ? (*built)[0].delete_keys : built.error().message;
+  };
+  EXPECT_EQ(keys({0, 2}), Arrays({Array({"a", "b"})}, {kText}));
+  EXPECT_EQ(keys({1, 3}), Arrays({Array({"b", "a"})}, {kText}));
+  EXPECT_EQ(keys({2, 3}), Arrays({Array({"a"})}, {kText}));
+  EXPECT_EQ(keys({}), Arrays({Array({"a", "b"})}, {kText}));
+}
+
+TEST_F(BatchTest, AGuardOfAnIndexThatTheSchemaChangeHasDroppedIsNothing) {
+  Upsert(&first_, 1, "a", {"a", "1"});
+  Guard(&first_);
+  catalog_.guards.clear();
+  EXPECT_FALSE(BuildBatch(catalog_, {{15, &first_}}, false).ok());
+  first_.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  const auto built = BuildBatch(catalog_, {{15, &first_}}, false);
+  ASSERT_TRUE(built.ok());
+  EXPECT_FALSE((*built)[0].replace);
+}
+
 class OlderImageTest : public BatchTest {
  protected:
   // Up to version 2 the table had v, k and a column that is gone; up to version 4 k only.

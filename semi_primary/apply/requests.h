@@ -16,7 +16,9 @@ struct ConnectSession {};
 struct ReadPosition {};
 // Native mode: writes down that this session applies. COMMITs are refused from a crash of PostgreSQL until then.
 struct ClaimApply {};
-struct ReadCatalog {};
+struct ReadCatalog {
+  bool in_open = false;  // in the transaction that RunStatements has left open
+};
 // Wait for steps until this time.
 struct TakeSteps {
   std::int64_t until_us = 0;
@@ -37,6 +39,8 @@ struct ApplyTemporaryRows {
 // One transaction: all of them or none. Their rows are the core's until the answer.
 struct RunStatements {
   ApplyStatements statements;
+  bool goes_on = false;  // in the transaction that the last ones have left open; otherwise it is rolled back
+  bool stays_open = false;  // no COMMIT yet; any error rolls the transaction back
 };
 // An idle session notices PostgreSQL's crash only with its next statement. What the crash took must come
 // again.

@@ -36,10 +36,10 @@ std::optional<ApplyStep> CopyIntake::TakeChunk(const proto::CopyChunk& chunk) {
   auto rows = std::make_shared<proto::WriteSet>();
   *rows->mutable_rows() = chunk.rows();
   rows->set_catalog_version(chunk.catalog_version());
-  // A statement comes alone (sql/primary/daemon/table_chunk.sql).
-  if (!rows->rows().empty() && rows->rows(0).table_id() == kSchemaHistoryId) {
-    rows->set_kind(proto::ENTRY_SCHEMA_CHANGE);
-  }
+  // A statement comes alone (sql/primary/daemon/table_chunk.sql). Among other rows it is refused.
+  const bool has_only_statements = std::ranges::all_of(
+      rows->rows(), [](const proto::Row& row) { return row.table_id() == kSchemaHistoryId; });
+  if (has_only_statements && !rows->rows().empty()) rows->set_kind(proto::ENTRY_SCHEMA_CHANGE);
   ApplyStep step;
   step.closed_t = chunk.snapshot_t();
   step.copied_rows = std::move(rows);

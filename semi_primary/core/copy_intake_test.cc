@@ -41,6 +41,9 @@ TEST(CopyIntake, AStatementIsASchemaChange) {
   proto::CopyChunk chunk = Chunk(1, 1);
   chunk.mutable_rows(0)->set_table_id(kSchemaHistoryId);
   EXPECT_EQ(copy.TakeChunk(chunk)->copied_rows->kind(), proto::ENTRY_SCHEMA_CHANGE);
+  proto::CopyChunk mixed = Chunk(2, 3);
+  mixed.mutable_rows(0)->set_table_id(kSchemaHistoryId);
+  EXPECT_EQ(copy.TakeChunk(mixed)->copied_rows->kind(), proto::ENTRY_ROWS) << "and so it is refused";
 }
 
 TEST(CopyIntake, TheRestOfAnOlderCopyIsDropped) {

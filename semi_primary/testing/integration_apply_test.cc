@@ -51,14 +51,15 @@ class ApplyTroubleTest : public SemiPrimaryTest {
     SqlUnguarded("CREATE INDEX picky ON public.item (public.picky(stock))");
   }
   // The first schema change, which makes the second version of the catalog.
-  proto::WriteSet Statement(const std::string& text) {
+  proto::WriteSet Statement(const std::string& text, int n = 1) {
     proto::WriteSet change;
     change.set_catalog_version(2);
     change.set_kind(proto::ENTRY_SCHEMA_CHANGE);
     change.add_rows()->set_table_id(kSchemaHistoryId);
-    change.mutable_rows(0)->set_key(Record("1, 1"));
+    const std::string key = "1, " + std::to_string(n);
+    change.mutable_rows(0)->set_key(Record(key));
     change.mutable_rows(0)->set_image(
-        Record("1, 1, timestamptz '2026-01-01', 'two'::text, 'owner'::text, psp.statement_settings(), $t$" +
+        Record(key + ", timestamptz '2026-01-01', 'two'::text, 'owner'::text, psp.statement_settings(), $t$" +
                text + "$t$"));
     return change;
   }
@@ -66,6 +67,27 @@ class ApplyTroubleTest : public SemiPrimaryTest {
     proto::Transaction transaction = Remote(global_t, 1, 0);
     transaction.set_write_set(write_set.SerializeAsString());
     return transaction;
+  }
+  // Creates a table, writes a row of it, adds a column, and writes another row and an item.
+  proto::WriteSet StatementsAndRows() {
+    SqlUnguarded("GRANT CREATE ON SCHEMA public TO owner");
+    proto::WriteSet change = Statement("CREATE TABLE public.note (id integer PRIMARY KEY, said text)");
+    AddNote(1, "'first'::text", &change);
+    change.MergeFrom(Statement("ALTER TABLE public.note ADD color text, ADD UNIQUE (said)", 2));
+    AddNote(1, "'second'::text, NULL::text", &change);
+    AddNote(2, "'first'::text, 'red'::text", &change);
+    proto::Row* guard = change.add_rows();
+    guard->set_table_id(change.rows(1).table_id() + 1);
+    guard->set_key(Record("'first'::text"));
+    guard->set_access(proto::ACCESS_GUARD);
+    *change.add_rows() = Item(3).rows(0);
+    return change;
+  }
+  void AddNote(int id, const std::string& values, proto::WriteSet* rows) {
+    proto::Row* row = rows->add_rows();
+    row->set_table_id(Sql("SELECT last_number + 1 FROM psp.identity")[0][0].as<std::uint32_t>());
+    row->set_key(Key(id));
+    row->set_image(Record(std::to_string(id) + ", " + values));
   }
   // A row as it is written after kAddColor.
   proto::WriteSet Painted(int id) {
@@ -107,6 +129,10 @@ class ApplyTroubleTest : public SemiPrimaryTest {
   }
   std::string Color(int id) {
     return Sql("SELECT color FROM item WHERE id = " + std::to_string(id))[0][0].as<std::string>("");
+  }
+  std::string Notes() {
+    if (Sql("SELECT to_regclass('note')")[0][0].is_null()) return "no table";
+    return Sql("SELECT string_agg(note::text, ' ' ORDER BY id) FROM note")[0][0].as<std::string>("");
   }
   std::string LastError() { return Sql("SELECT last_error FROM psp.status")[0][0].as<std::string>(""); }
   void ExpectOver() {
@@ -195,6 +221,57 @@ TEST_F(ApplyTroubleTest, RowsOfATableThatHasChangedAreWrittenAsItIsNow) {
   EXPECT_EQ(Color(3), "red");
   EXPECT_EQ(Color(4), "old");
   EXPECT_EQ(LastError(), "");
+}
+
+TEST_F(ApplyTroubleTest, RowsAmongTheStatementsOfASchemaChangeAreWritten) {
+  const GlobalT next = primary_.closed_t() + 1;
+  proto::WriteSet change = StatementsAndRows();
+  proto::WriteSet rows;
+  rows.set_catalog_version(2);
+  AddNote(3, "'third'::text, 'blue'::text", &rows);
+  primary_.Publish({Other(next, change), Other(next + 1, rows)});
+  primary_.AwaitAck(next + 1);
+  EXPECT_EQ(Notes(), "(1,second,) (2,first,red) (3,third,blue)");
+  EXPECT_EQ(Stock(3), 30);
+  EXPECT_EQ(LastError(), "");
+  ExpectAllIsWell();
+}
+
+TEST_F(ApplyTroubleTest, AnErrorInTheLastRowsOfASchemaChangeLeavesNothingOfIt) {
+  RefuseThirty("P0001");
+  const GlobalT next = primary_.closed_t() + 1;
+  const auto transactions = {Remote(next, 4, 40), Other(next + 1, StatementsAndRows())};
+  std::thread remover([this, next] {
+    AwaitState("failed");
+    EXPECT_THAT(LastError(), HasSubstr("no thirty"));
+    EXPECT_EQ(Sql("SELECT watermark FROM psp.watermark")[0][0].as<GlobalT>(), next);
+    EXPECT_EQ(Notes(), "no table");
+    EXPECT_EQ(Sql("SELECT FROM psp.schema_history").size(), 0U);
+    EXPECT_EQ(Sql("SELECT FROM psp.identity WHERE catalog_version = 1").size(), 1U);
+    SqlUnguarded("DROP INDEX picky");
+  });
+  primary_.PublishUntilAck(transactions);
+  remover.join();
+  EXPECT_EQ(Notes(), "(1,second,) (2,first,red)");
+  ExpectOver();
+}
+
+TEST_F(ApplyTroubleTest, ASessionThatIsLostBetweenSegmentsBeginsAgain) {
+  pqxx::connection connection(database_);
+  pqxx::work blocker(connection);
+  blocker.exec("SELECT FROM item WHERE id = 3 FOR UPDATE");
+  const auto transactions = {Other(primary_.closed_t() + 1, StatementsAndRows())};
+  std::thread ender([this, &blocker] {
+    Await("the last rows wait", [&] { return !Sql(kWorkerWaits).empty(); });
+    EXPECT_EQ(Notes(), "no table");
+    Sql(kEndWorkersSession);
+    blocker.abort();
+  });
+  primary_.PublishUntilAck(transactions);
+  ender.join();
+  EXPECT_EQ(Notes(), "(1,second,) (2,first,red)");
+  EXPECT_EQ(Stock(3), 30);
+  ExpectAllIsWell();
 }
 
 TEST_F(ApplyTroubleTest, AJoiningOneBringsOlderImagesUpToDate) {

@@ -266,6 +266,7 @@ void Applier::Do(const sp::WaitForBackend& request) {
 void Applier::Do(const sp::ApplyTemporaryRows& /*request*/) { sim_.Violation("views mode is not simulated"); }
 
 void Applier::Do(const sp::RunStatements& request) {
+  if (request.stays_open) sim_.Violation("schema changes with rows are not simulated");
   if (SessionIsBroken()) {
     core_.OnStatements(kLost, sim_.now_us());
     return Answered();
