@@ -4,6 +4,8 @@
 // Until W has come to back_t(), a transaction whose snapshot is older may lack an own commit.
 #pragma once
 
+#include <optional>
+
 #include "common/epochs.h"
 #include "common/ids.h"
 
@@ -33,6 +35,10 @@ class OwnHistory {
   Commits commits_;
   bool unsure_;
   GlobalT back_t_ = 0;
+  bool has_started_ = false;
+  // What sessions have committed that an earlier daemon has told is not above this. They may do so when this
+  // daemon has already read what there is, and a crash may take it then. Nothing: not known yet.
+  std::optional<GlobalT> earlier_t_;
 };
 
 }  // namespace psp::sp

@@ -55,6 +55,29 @@ TEST(OwnHistory, ANewDaemonKnowsOnlyFromThePrimaryHowFarOwnCommitsReach) {
   EXPECT_FALSE(own.IsLacking(9)) << "only the first Welcome says what may be lacking";
 }
 
+// A session that an earlier daemon has told of its commit commits after this daemon has read what there is.
+TEST(OwnHistory, ACrashMayTakeWhatAnEarlierDaemonHasTold) {
+  OwnHistory own(false);
+  own.OnApplyStarted(4, 4, {}, false);
+  own.OnWelcome(6);
+  EXPECT_FALSE(own.IsLacking(4));
+  own.OnApplyStarted(4, 4, {}, false);
+  EXPECT_TRUE(own.IsLacking(5));
+  EXPECT_FALSE(own.IsLacking(6));
+  own.OnApplyStarted(6, 6, {}, false);
+  EXPECT_EQ(own.back_t(), 6) << "all of that is applied";
+}
+
+TEST(OwnHistory, ACrashBeforeTheFirstWelcomeMayTakeIt) {
+  OwnHistory own(false);
+  own.OnApplyStarted(4, 4, {}, false);
+  own.OnApplyStarted(4, 4, {}, false);
+  EXPECT_TRUE(own.IsLacking(1'000'000));
+  own.OnWelcome(6);
+  EXPECT_TRUE(own.IsLacking(5));
+  EXPECT_FALSE(own.IsLacking(6));
+}
+
 TEST(OwnHistory, ACopyReplacesEverything) {
   OwnHistory own(false);
   own.Add(5, Id(5));
