@@ -15,7 +15,7 @@ TEST(MayPass, WhatPassesByItself) {
 
 TEST(MayPass, WhatComesAgainUntilItsCauseIsRemoved) {
   for (const char* sqlstate : {"", "22P02", "22P03", "23505", "23514", "25001", "42501", "42883", "54001",
-                               "0A000", "P0001", "XX000", "55000"}) {
+                               "0A000", "P0001", "XX000", "55000", "08P01"}) {
     EXPECT_FALSE(MayPass(sqlstate)) << sqlstate;
   }
 }

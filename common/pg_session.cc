@@ -19,8 +19,10 @@ std::string OneLine(std::string text) {
 }
 
 // Class 08: connection; 57P01 to 57P03: the server shuts down or starts.
+// 08P01 is what a server says of values that it cannot read; the connection goes on.
 bool IsConnectionState(std::string_view sqlstate) {
-  return sqlstate.starts_with("08") || sqlstate == "57P01" || sqlstate == "57P02" || sqlstate == "57P03";
+  return (sqlstate.starts_with("08") && sqlstate != "08P01") || sqlstate == "57P01" || sqlstate == "57P02" ||
+         sqlstate == "57P03";
 }
 
 // libpqxx would silently connect again and so lose settings and locks. The call that forbids this is

@@ -120,8 +120,10 @@ class Assembler {
   }
 
   AssembledWriteSet Finish() {
+    const std::size_t repeats_begin = rows_.size();
     if (has_statements_) RepeatEarlierKeys();
     AssembledWriteSet result;
+    result.repeats_begin = static_cast<int>(repeats_begin);
     *result.write_set.mutable_table_changes() = {table_changes_.begin(), table_changes_.end()};
     result.write_set.mutable_rows()->Reserve(static_cast<int>(rows_.size()));
     for (const Captured& captured : rows_) {
@@ -133,6 +135,7 @@ class Assembler {
       if (captured.kind == Kind::kUpsert) row->set_image(captured.image.data(), captured.image.size());
       if (captured.kind == Kind::kGuard) row->set_access(proto::ACCESS_GUARD);
       if (captured.kind == Kind::kDoubt) result.doubts.push_back(result.write_set.rows_size() - 1);
+      if (row->deleted() && result.write_set.rows_size() > result.repeats_begin) row->set_gone_before(true);
     }
     return result;
   }
@@ -232,13 +235,16 @@ class Assembler {
     if (in_statements_) BeginSegment(false);
     const std::vector<Captured> earlier(rows_.begin(),
                                         rows_.begin() + static_cast<std::ptrdiff_t>(segment_begin_));
+    std::unordered_map<RowKeyView, Kind, RowKeyHash> latest;
+    for (const Captured& one : earlier) latest[one.key] = one.kind;
     for (const Captured& one : earlier) {
       const bool is_dropped = std::ranges::any_of(table_changes_, [&](const proto::TableChange& change) {
         return change.dropped() && change.table_id() == one.key.table_id;
       });
       if (one.key.table_id == kSchemaHistoryId || is_dropped) continue;
       if (!by_key_.try_emplace(one.key, rows_.size()).second) continue;
-      rows_.push_back({one.key, one.kind == Kind::kGuard ? Kind::kGuard : Kind::kDoubt, {}});
+      const Kind kind = latest.at(one.key);
+      rows_.push_back({one.key, kind == Kind::kUpsert ? Kind::kDoubt : kind, {}});
     }
   }
 
@@ -296,6 +302,12 @@ Result<Done, std::string> SettleDoubts(std::string_view found, AssembledWriteSet
     return "";
   });
   if (!problem.empty()) return problem;
+  // It went in an earlier segment, or by a statement that gave its row another key. So it goes there at the other
+  // servers too, and the key may not even have the form that its table's keys have by now.
+  for (const int doubt : assembled->doubts) {
+    proto::Row* row = assembled->write_set.mutable_rows(doubt);
+    if (doubt >= assembled->repeats_begin && row->deleted()) row->set_gone_before(true);
+  }
   assembled->doubts.clear();
   return Done{};
 }

@@ -25,6 +25,7 @@ namespace psp {
 struct AssembledWriteSet {
   proto::WriteSet write_set;
   std::vector<int> doubts;  // indexes of rows
+  int repeats_begin = 0;    // from this row on, keys of earlier segments that no later capture names
 };
 
 // `chunks` is a concatenation of chunks (writeset/FORMAT.md), in any order. The error says what is malformed;

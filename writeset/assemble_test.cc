@@ -157,7 +157,7 @@ TEST(AssembleWriteSetTest, AnEarlierSegmentsDoubtsAreLookedUpAtItsEnd) {
   const std::string twice = Upsert("a", "1") + Upsert("a", "2") + Upsert("b", "3") + Delete("b");
   EXPECT_EQ(Show(twice + Statement("s")), "malformed");
   EXPECT_EQ(Show(twice + Chunk(0, 'l', Found(7, Entry("a", "4"))) + Statement("s")),
-            "a=4, b gone, s=text, a?, b?");
+            "a=4, b gone, s=text, a?, b gone");
   EXPECT_EQ(Show(twice + Chunk(0, 'l', Found(7, Entry("c", "4"))) + Statement("s")), "malformed");
   EXPECT_EQ(Show(Statement("s") + Chunk(0, 'l', "")), "malformed");
 }
@@ -173,6 +173,18 @@ TEST(SettleDoubtsTest, FoundRowsHaveTheirImageAndTheOthersAreGone) {
   EXPECT_EQ(ShowRow(assembled->write_set.rows(2)), "c gone");
   EXPECT_EQ(ShowRow(assembled->write_set.rows(3)), "b gone");
   EXPECT_TRUE(assembled->doubts.empty());
+}
+
+TEST(SettleDoubtsTest, ARepeatedKeyThatIsGoneWentBefore) {
+  auto assembled = AssembleWriteSet(Upsert("a", "1") + Upsert("b", "2") + Delete("d") + Statement("s") +
+                                    Upsert("c", "3") + Upsert("c", "4"));
+  ASSERT_TRUE(assembled.ok());
+  ASSERT_TRUE(SettleDoubts(Found(7, Entry("b", "5")), &*assembled).ok());
+  std::string gone;
+  for (const proto::Row& row : assembled->write_set.rows()) {
+    if (row.deleted()) gone += row.key() + (row.gone_before() ? " before, " : ", ");
+  }
+  EXPECT_EQ(gone, "d, c, a before, d before, ");
 }
 
 TEST(SettleDoubtsTest, OnlyDoubtsCanBeFound) {

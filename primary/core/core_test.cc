@@ -269,6 +269,36 @@ TEST_F(PrimaryCoreTest, ASchemaChangeMakesTheNextVersion) {
   EXPECT_TRUE(decisions['d'].older_catalog());
 }
 
+TEST_F(PrimaryCoreTest, TheLastRowOfAKeyInASchemaChangeCounts) {
+  Hello("x", 1, "a", 10);
+  Now();
+  proto::WriteSet change = OneChange(kCatalogVersion + 1, 8, {9});
+  for (const auto& [table_id, image] :
+       {std::pair{8U, "first"}, std::pair{1U, "other"}, std::pair{8U, "last"}}) {
+    proto::Row* row = change.add_rows();
+    row->set_table_id(table_id);
+    row->set_key("k");
+    row->set_image(image);
+  }
+  proto::Row* guard = change.add_rows();
+  guard->set_table_id(77);  // of an index that is gone again
+  guard->set_key("g");
+  guard->set_access(proto::ACCESS_GUARD);
+  Certify("x", 'a', change);
+  for (const HouseWork& work : Now().house_works) {
+    core_.OnHouseReport({work.number, Registry(), Tables({0, 1, 2}), 0}, now_us_);
+  }
+  const auto batch = core_.NextBatch();
+  ASSERT_TRUE(batch.has_value());
+  ASSERT_THAT(batch->items, SizeIs(1));
+  EXPECT_EQ(batch->items[0].abort_reason, "");
+  std::vector<std::string> images;
+  for (const proto::Row& row : batch->items[0].request->rows.rows()) {
+    if (row.table_id() != 0 && row.has_image()) images.push_back(row.image());
+  }
+  EXPECT_THAT(images, testing::ElementsAre("other", "last"));
+}
+
 TEST_F(PrimaryCoreTest, ARepeatedSchemaChangeGetsTheSameAnswer) {
   Hello("x", 1, "a", 10);
   Now();

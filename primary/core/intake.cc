@@ -96,7 +96,10 @@ std::string Intake::UnknownIn(const CertifyRequest& request) const {
   for (const proto::Row& row : request.rows.rows()) {
     const auto table = tables_.numbers.find(row.table_id());
     const bool is_known = table != tables_.numbers.end() && !table->second.dropped;
-    if (!is_known && !own.contains(row.table_id())) return Table(row.table_id());
+    // A guard of an index that the change has made and dropped has a number that nobody will have.
+    const bool is_own =
+        own.contains(row.table_id()) || (is_schema_change && row.access() == proto::ACCESS_GUARD);
+    if (!is_known && !is_own) return Table(row.table_id());
   }
   for (const proto::TableChange& change : request.rows.table_changes()) {
     const auto table = tables_.numbers.find(change.table_id());

@@ -93,6 +93,7 @@ std::optional<BatchProblem> Gather(const TableCatalog& catalog, const WrittenRow
       entry.has_guards = true;
       continue;
     }
+    if (row.gone_before()) continue;
     if (!row.deleted() && !row.has_image()) return Malformed(table->second, "has no image");
     const auto [known, is_new] = entry.by_key.try_emplace(row.key(), entry.rows.size());
     const Version version{&row, written.global_t};

@@ -54,18 +54,6 @@ UserError WrongProof() {
           "Only psp's own functions may commit. The token stands in psp.identity of the daemon's database."};
 }
 
-// The apply worker does not apply segments one after the other yet.
-bool ChangesSchemaAndRows(const proto::WriteSet& write_set) {
-  return write_set.kind() == proto::ENTRY_SCHEMA_CHANGE &&
-         std::ranges::any_of(write_set.rows(),
-                             [](const proto::Row& row) { return row.table_id() != kSchemaHistoryId; });
-}
-
-UserError MixedChange() {
-  return {"0A000", "psp: a transaction cannot both change the schema and write rows", "",
-          "COMMIT between them."};
-}
-
 struct ProvenBytes {
   std::string bytes;
   std::string answer_proof;
@@ -102,7 +90,6 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::string_vi
   if (!proven) return proven.error();
   auto assembled = AssembleWriteSet(proven->bytes);
   if (!assembled) return Malformed("the write-set: " + assembled.error());
-  if (ChangesSchemaAndRows(assembled->write_set)) return MixedChange();
   request.tx_id = *tx_id;
   request.watermark = *watermark;
   request.seen = std::move(*seen);

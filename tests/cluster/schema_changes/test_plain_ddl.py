@@ -260,16 +260,24 @@ def test_psql_runs_a_file(pair: LocalCluster) -> None:
     assert execute(south, "SELECT v FROM of_file") == [(3,)]
 
 
-@pytest.mark.parametrize("rows_first", [True, False])
-def test_a_change_and_rows_are_not_in_one_transaction(pair: LocalCluster, rows_first: bool) -> None:
-    north = pair.sps[0]
-    steps: list[LiteralString] = ["INSERT INTO item VALUES (1, 'one')", "CREATE VIEW with_rows AS SELECT 1"]
-    with connect(north) as connection, raises("0A000") as errors:
-        for step in steps if rows_first else reversed(steps):
-            connection.execute(step)
-        connection.commit()
-    assert "COMMIT between them" in str(errors[0])
-    assert not exists(north, "with_rows")
+def test_a_migration_tools_transaction(pair: LocalCluster) -> None:
+    """Statements, rows, and the tool's own table of versions, in one transaction."""
+    north, south = pair.sps
+    with connect(north) as connection:
+        connection.execute("CREATE TABLE migration (version text PRIMARY KEY)")
+        connection.execute("INSERT INTO migration VALUES ('1')")
+        connection.execute("ALTER TABLE item ADD COLUMN length int")
+        connection.execute("INSERT INTO item (id, name) VALUES (7001, 'seven')")
+        connection.execute("UPDATE item SET length = length(name)")
+        connection.execute("ALTER TABLE item ALTER length SET NOT NULL")
+        connection.execute("UPDATE migration SET version = '2'")
+    wait_for_row(south, "SELECT 1 FROM pg_class WHERE relname = 'migration'")
+    query: LiteralString = "SELECT length, version FROM item, migration WHERE id = 7001"
+    assert execute(north, query) == execute(south, query) == [(5, "2")]
+    with connect(south) as connection:
+        connection.execute("DELETE FROM item WHERE id = 7001")
+        connection.execute("ALTER TABLE item DROP COLUMN length; DROP TABLE migration")
+    wait_for_row(north, "SELECT 1 WHERE to_regclass('migration') IS NULL")
 
 
 def test_without_a_daemon(pair: LocalCluster) -> None:

@@ -175,6 +175,62 @@ def test_a_constraint_holds_for_rows_that_had_not_arrived(pair: LocalCluster) ->
         execute(south, "INSERT INTO other VALUES (302, -1)")
 
 
+def test_rows_and_statements_in_one_transaction(pair: LocalCluster) -> None:
+    """As migration tools do it: add a column, fill it, add a constraint, note the version."""
+    north, south = pair.sps
+    execute(south, "INSERT INTO other VALUES (501, 10), (502, 20)")
+    drained(pair)
+    with connect(north) as migration:
+        migration.execute("INSERT INTO other VALUES (503, 30)")
+        migration.execute("UPDATE other SET v = v + 1 WHERE id = 503")
+        migration.execute("SELECT psp.ddl('ALTER TABLE other ADD COLUMN twice int')")
+        migration.execute("UPDATE other SET twice = 2 * v")
+        migration.execute("UPDATE other SET v = 5 WHERE id = 502")
+        migration.execute("SELECT psp.ddl('ALTER TABLE other ALTER twice SET NOT NULL')")
+        migration.execute("SELECT psp.ddl('CREATE TABLE version (number int PRIMARY KEY, name text UNIQUE)')")
+        migration.execute("INSERT INTO version VALUES (1, 'first')")
+        migration.execute("DELETE FROM other WHERE id = 501")
+        migration.execute("SELECT psp.ddl('ALTER TABLE version ADD COLUMN note text')")
+        migration.execute("UPDATE version SET note = 'done'")
+    assert rows(pair, "SELECT id, v, twice FROM other WHERE id > 500 AND id < 600 ORDER BY id") == [
+        (502, 5, 40), (503, 31, 62)
+    ]  # fmt: skip
+    assert rows(pair, "SELECT * FROM version") == [(1, "first", "done")]
+    with connect(south) as migration:
+        migration.execute("UPDATE version SET number = 2")
+        migration.execute("SELECT psp.ddl('ALTER TABLE other DROP COLUMN twice')")
+        migration.rollback()
+        migration.execute("UPDATE version SET number = 3")
+        migration.execute("SELECT psp.ddl('ALTER TABLE other DROP COLUMN twice')")
+        migration.execute("SELECT psp.ddl('DROP TABLE version')")
+    drained(pair)
+    assert not execute(north, "SELECT 1 FROM pg_class WHERE relname = 'version'")
+
+
+def test_rows_of_a_table_that_is_written_again(pair: LocalCluster) -> None:
+    """All servers have the values of the one where the statement ran."""
+    north, south = pair.sps
+    ddl(
+        south,
+        "CREATE TABLE made AS SELECT n AS id, random() AS v FROM generate_series(1, 20) n;"
+        "ALTER TABLE made ADD PRIMARY KEY (id)",
+    )
+    made = rows(pair, "SELECT * FROM made ORDER BY id")
+    assert len(made) == 20
+    ddl(
+        north,
+        "ALTER TABLE made ADD at timestamptz DEFAULT clock_timestamp(), ADD u uuid DEFAULT gen_random_uuid()",
+    )
+    rows(pair, "SELECT * FROM made ORDER BY id")
+    execute(south, "UPDATE made SET v = 1 WHERE id = 7")
+    ddl(south, "ALTER TABLE made ALTER id TYPE bigint, ALTER v TYPE numeric")
+    execute(north, "INSERT INTO made (id) VALUES (5000000000)")
+    ddl(north, "ALTER TABLE made DROP CONSTRAINT made_pkey, ADD PRIMARY KEY (u)")
+    assert len(rows(pair, "SELECT * FROM made ORDER BY id")) == 21
+    ddl(north, "DROP TABLE made")
+    drained(pair)
+
+
 def test_a_new_unique_index_is_certified(pair: LocalCluster) -> None:
     north, south = pair.sps
     ddl(north, "CREATE UNIQUE INDEX item_v ON item (v)")
@@ -218,7 +274,7 @@ def test_a_server_that_was_away_follows_in_order(pair: LocalCluster) -> None:
             ddl(north, f"ALTER TABLE other ADD COLUMN c{at} int DEFAULT {at}")
             execute(north, "INSERT INTO other (id, v) VALUES (%s, 1)", [400 + at])
         ddl(north, "ALTER TABLE other DROP COLUMN c1")
-    assert rows(pair, "SELECT id, c0, c2 FROM other WHERE id >= 400 ORDER BY id") == [
+    assert rows(pair, "SELECT id, c0, c2 FROM other WHERE id >= 400 AND id < 500 ORDER BY id") == [
         (400, 0, 2), (401, 0, 2), (402, 0, 2)
     ]  # fmt: skip
 
@@ -269,6 +325,11 @@ def test_a_server_that_joins_reads_rows_of_every_definition() -> None:
         execute(a, "INSERT INTO item (v) VALUES (53)")
         ddl(a, "CREATE TABLE fresh (id int PRIMARY KEY, mood text UNIQUE)")
         execute(a, "INSERT INTO fresh VALUES (1, 'good')")
+        ddl(
+            a,
+            "ALTER TABLE parent ALTER id TYPE bigint",
+            "ALTER TABLE parent ADD at timestamptz DEFAULT now()",
+        )
         ddl(a, "ALTER TABLE item RENAME TO thing")
         growth.join(cluster, Zone("b"))
         b = cluster.sp("b")
