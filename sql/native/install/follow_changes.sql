@@ -280,7 +280,6 @@ BEGIN
                                  format('SELECT %s FROM %s r', psp.entry_of(facts, 'r'), facts ->> 'relation')) e;
     END LOOP;
     DELETE FROM psp.tables_to_capture WHERE xid = pg_current_xact_id();
-    DELETE FROM psp.rewritten_relations WHERE xid = pg_current_xact_id();
     PERFORM set_config('client_encoding', client, true);
 END $$;
 
@@ -432,6 +431,7 @@ BEGIN
             psp.check_all('psp.ddl'),
             psp.check_owners('psp.ddl'),
             psp.check_functions('psp.ddl');
+    DELETE FROM psp.rewritten_relations WHERE xid = pg_current_xact_id();
     UPDATE psp.identity SET catalog_version = version;
 END $$;
 

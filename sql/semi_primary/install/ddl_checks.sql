@@ -7,7 +7,7 @@ CREATE UNLOGGED TABLE psp.own_commands (
     is_statement boolean NOT NULL
 );
 
--- Tables of which a statement of a schema change has computed columns again, until psp.capture_tables.
+-- Tables of which a statement of a schema change has computed columns again, until psp.follow_changes has seen it.
 CREATE UNLOGGED TABLE psp.rewritten_relations (
     xid      xid8 NOT NULL,
     relation oid NOT NULL

@@ -81,12 +81,17 @@ CREATE TABLE psp.own_functions (
 CREATE FUNCTION psp.check_functions(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    missing name := (SELECT min(f.name::text) FROM psp.own_functions f
-                      WHERE NOT EXISTS (SELECT FROM pg_proc p
-                                         WHERE p.pronamespace = 'psp'::regnamespace AND p.proname = f.name
-                                           AND (NOT f.for_daemon OR has_function_privilege('psp_semi_primary', p.oid, 'EXECUTE'))
-                                           AND (f.name !~ '^(guard|look)_[0-9]+$' OR (SELECT i.mode FROM psp.identity i) = 'views'
-                                                OR has_function_privilege('psp_functions', p.oid, 'EXECUTE'))));
+    in_views_mode CONSTANT boolean := (SELECT i.mode FROM psp.identity i) = 'views';
+    missing name := (
+        WITH functions AS MATERIALIZED (
+            SELECT p.proname, has_function_privilege('psp_semi_primary', p.oid, 'EXECUTE') AS for_daemon,
+                   has_function_privilege('psp_functions', p.oid, 'EXECUTE') AS for_functions
+              FROM pg_proc p WHERE p.pronamespace = 'psp'::regnamespace
+        )
+        SELECT min(o.name::text) FROM psp.own_functions o
+         WHERE NOT EXISTS (SELECT FROM functions f
+                            WHERE f.proname = o.name AND (f.for_daemon OR NOT o.for_daemon)
+                              AND (f.for_functions OR in_views_mode OR o.name !~ '^(guard|look)_[0-9]+$')));
 BEGIN
     IF missing IS NOT NULL THEN
         PERFORM psp.refuse_ddl('psp.' || missing, command);
