@@ -51,6 +51,7 @@ BEGIN
                              FROM jsonb_array_elements(t.columns) WITH ORDINALITY c JOIN numbers n ON n.name = c.value ->> 'name'),
                'key', (SELECT jsonb_agg(k.value - 'name' || jsonb_build_object('number', n.number) ORDER BY k.ordinality)
                          FROM jsonb_array_elements(t.key_columns) WITH ORDINALITY k JOIN numbers n ON n.name = k.value ->> 'name'),
+               'numbers', (SELECT jsonb_agg(n.number) FROM numbers n),  -- of all columns, those that are generated among them
                'guards', (SELECT coalesce(jsonb_object_agg(g.value ->> 'index', g.value -> 'guard_id'), '{}')
                             FROM jsonb_array_elements(t.guards) g),
                'relations', (SELECT jsonb_agg(format('%I.%s', r.schema_name, r.relation_name)) FROM psp.guarded_relations r
@@ -168,6 +169,7 @@ BEGIN
                  JOIN pg_attribute a ON a.attrelid = target AND a.attnum = (n.value ->> 'number')::integer
                  LEFT JOIN jsonb_array_elements(was -> 'columns') o ON o.value -> 'number' = n.value -> 'number'
                 WHERE CASE WHEN o.value IS NOT NULL THEN o.value -> 'encoding' <> n.value -> 'encoding'
+                           WHEN was -> 'numbers' @> (n.value -> 'number') THEN true  -- it was a generated one
                            WHEN a.atthasmissing THEN NOT psp.is_steady_default(target, a.attnum)
                            ELSE a.attidentity <> '' OR (a.atthasdef AND a.attgenerated = '') END)
            OR EXISTS (SELECT FROM psp.rewritten_relations w

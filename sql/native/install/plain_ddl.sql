@@ -236,7 +236,7 @@ BEGIN
         END IF;
     END IF;
     IF running.goes THEN
-        PERFORM psp.begin_own_commands(true);
+        PERFORM psp.begin_own_commands(message);
     END IF;
     running.depth := 1;
     PERFORM psp.note_running_ddl(running);

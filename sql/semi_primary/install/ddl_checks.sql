@@ -3,8 +3,8 @@
 -- The transaction in which psp itself changes something (sql/native/install/create_capture.sql), or runs a statement of a schema
 -- change (schema_history.sql there), while it does.
 CREATE UNLOGGED TABLE psp.own_commands (
-    xid          xid8 PRIMARY KEY,
-    is_statement boolean NOT NULL
+    xid       xid8 PRIMARY KEY,
+    statement text NOT NULL  -- its text, or a message with it; empty: psp's own command
 );
 
 -- Tables of which a statement of a schema change has computed columns again, until psp.follow_changes has seen it.
@@ -13,9 +13,9 @@ CREATE UNLOGGED TABLE psp.rewritten_relations (
     relation oid NOT NULL
 );
 
-CREATE FUNCTION psp.begin_own_commands(is_statement boolean DEFAULT false) RETURNS void
+CREATE FUNCTION psp.begin_own_commands(statement text DEFAULT '') RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO psp.own_commands (xid, is_statement) VALUES (pg_current_xact_id(), is_statement)
+    INSERT INTO psp.own_commands (xid, statement) VALUES (pg_current_xact_id(), statement)
 $$;
 
 CREATE FUNCTION psp.end_own_commands() RETURNS void
@@ -26,14 +26,23 @@ $$;
 CREATE FUNCTION psp.is_own_command() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND NOT c.is_statement);
+    RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND c.statement = '');
 END $$;
 
 -- A statement of a schema change: what it may do with tables and sequences is judged when it has run (psp.follow_changes).
 CREATE FUNCTION psp.is_schema_change() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND c.is_statement);
+    RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND c.statement <> '');
+END $$;
+
+-- A new value of an enum changes nothing for the values that are there. Another name for one would: images have the names.
+CREATE FUNCTION psp.only_adds_values(class oid, object oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.own_commands c JOIN pg_type t ON t.oid = object AND t.typtype = 'e'
+                    WHERE c.xid = pg_current_xact_id_if_assigned() AND class = 'pg_type'::regclass
+                      AND c.statement ~* '\madd\s+value\M' AND c.statement !~* '\mrename\s+value\M');
 END $$;
 
 -- What to do instead.

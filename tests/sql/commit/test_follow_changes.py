@@ -17,6 +17,9 @@ CREATE TABLE parent (id int PRIMARY KEY, name text UNIQUE);
 CREATE TABLE t (id serial PRIMARY KEY, v int, s text, parent int REFERENCES parent);
 CREATE UNIQUE INDEX t_s ON t (lower(s));
 CREATE TABLE empty (id int PRIMARY KEY, v int);
+CREATE TYPE mood AS ENUM ('sad');
+CREATE TABLE felt (id int PRIMARY KEY, mood mood, twice int GENERATED ALWAYS AS (id * 2) STORED);
+INSERT INTO felt VALUES (1, 'sad');
 CREATE TABLE parted (id int PRIMARY KEY, v int) PARTITION BY RANGE (id);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
 INSERT INTO parent VALUES (1, 'one');
@@ -228,6 +231,7 @@ REFUSED = [
     ("disable", "ALTER TABLE t DISABLE TRIGGER psp_capture_insert", "switch off"),
     ("disable-user", "ALTER TABLE t DISABLE TRIGGER USER", "switch off"),
     ("truncate", "TRUNCATE t", "TRUNCATE"),
+    ("enum-name", "ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", "ALTER TYPE of public.mood"),
     ("reg", "CREATE TABLE bad (id int PRIMARY KEY, c regclass)", "OIDs"),
 ]
 
@@ -243,6 +247,7 @@ ALL_ROWS = [
     ("rewrite", "ALTER TABLE t ALTER v TYPE bigint"),
     ("using", "ALTER TABLE t ALTER v TYPE int USING v + 1"),
     ("domain", "CREATE DOMAIN d AS int; ALTER TABLE t ALTER v TYPE d"),
+    ("no-expression", "ALTER TABLE felt ALTER twice DROP EXPRESSION"),
 ]
 
 
@@ -250,7 +255,7 @@ ALL_ROWS = [
 def test_rows_that_the_statement_has_changed_are_sent_again(
     connection: psycopg.Connection[Any], statement: str
 ) -> None:
-    number = table_ids(connection)["t"]
+    number = table_ids(connection)["felt" if "felt" in statement else "t"]
     ddl(connection, statement)
     captured = connection.execute(
         "SELECT table_id, op::text FROM psp.write_set WHERE op <> 'c' ORDER BY cmin::text::int"
@@ -281,6 +286,14 @@ def test_rows_of_a_new_table_are_sent(connection: psycopg.Connection[Any]) -> No
     assert one(connection, "SELECT count(*) FROM psp.write_set WHERE table_id = %s AND op = 'i'", number) == 3
     ddl(connection, "CREATE TABLE late (id int PRIMARY KEY); ALTER TABLE parent ADD COLUMN x int")
     assert one(connection, "SELECT count(*) FROM psp.tables_to_capture") == 0
+
+
+def test_an_enum_of_a_column_gets_values(connection: psycopg.Connection[Any]) -> None:
+    ddl(
+        connection,
+        "ALTER TYPE mood ADD VALUE 'glad'",
+        "ALTER TYPE mood ADD VALUE IF NOT EXISTS 'calm' BEFORE 'glad'",
+    )
 
 
 def test_an_owners_code_runs_as_the_owner(connection: psycopg.Connection[Any]) -> None:
