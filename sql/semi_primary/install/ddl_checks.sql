@@ -45,6 +45,15 @@ BEGIN
                       AND c.statement ~* '\madd\s+value\M' AND c.statement !~* '\mrename\s+value\M');
 END $$;
 
+-- A table's constraint, in a schema change: its index, or a foreign key to it, relies on it. Like its table, it is judged when the
+-- statement has run. (PostgreSQL tells such an object when it gets another name.)
+CREATE FUNCTION psp.is_followed_constraint(class oid, object oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN class = 'pg_constraint'::regclass AND psp.is_schema_change()
+           AND EXISTS (SELECT FROM pg_constraint k WHERE k.oid = object AND k.conrelid <> 0);
+END $$;
+
 -- What to do instead.
 CREATE FUNCTION psp.way_to_change() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

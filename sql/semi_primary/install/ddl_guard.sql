@@ -53,7 +53,7 @@ BEGIN
     IF NOT in_extension  -- an extension that is upgraded makes its functions again
        AND class NOT IN ('pg_namespace'::regclass, 'pg_extension'::regclass, 'pg_collation'::regclass) THEN
         reliant := psp.relied_on_by(class, object);
-        IF reliant IS NOT NULL AND NOT psp.only_adds_values(class, object) THEN
+        IF reliant IS NOT NULL AND NOT psp.only_adds_values(class, object) AND NOT psp.is_followed_constraint(class, object) THEN
             PERFORM psp.refuse_ddl(identity, command, format('%s relies on it.', reliant));
         END IF;
     END IF;

@@ -60,6 +60,8 @@ STATEMENTS: list[tuple[str, str, LiteralString]] = [
     ("index", "CREATE INDEX item_name ON item (lower(name))", "SELECT 'item_name'::regclass::text"),
     ("enum", "CREATE TYPE mood AS ENUM ('sad')", "SELECT 'sad'::mood::text"),
     ("enum-value", "ALTER TYPE mood ADD VALUE 'glad'", "SELECT 'glad'::mood::text"),
+    ("constraint-name", "ALTER TABLE item RENAME CONSTRAINT item_pkey TO item_key",
+     "SELECT 'item_key'::regclass::text"),
     ("schema", "CREATE SCHEMA part CREATE VIEW v AS SELECT 1 AS one", "SELECT one FROM part.v"),
     ("comment", "COMMENT ON TABLE item IS 'it''s'", "SELECT obj_description('item'::regclass)"),
     ("grant", "GRANT SELECT (name) ON item TO other",

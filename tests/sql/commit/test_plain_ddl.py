@@ -67,6 +67,7 @@ GOES = [
     "CREATE TABLE part PARTITION OF parted FOR VALUES FROM (1) TO (9)",
     "ALTER TABLE item ADD COLUMN w int DEFAULT 7",
     "ALTER TABLE item RENAME TO thing",
+    "ALTER TABLE item RENAME CONSTRAINT item_pkey TO item_key",
     "ALTER TABLE item ADD CONSTRAINT v_given CHECK (v <> '')",
     "DROP TABLE item",
     "DROP TABLE item, aside",
