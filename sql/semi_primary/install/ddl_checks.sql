@@ -77,6 +77,21 @@ BEGIN
         HINT = hint;
 END $$;
 
+-- Indexes of captured tables that were made at this semi-primary only. (One that is gone may be left here: no other gets its OID soon.)
+CREATE TABLE psp.local_indexes (
+    index oid PRIMARY KEY
+);
+
+-- A schema change that names such an index could not run at the other servers.
+CREATE FUNCTION psp.check_local_index(index oid, object text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM psp.local_indexes l WHERE l.index = check_local_index.index) THEN
+        PERFORM psp.refuse_ddl(object, command, 'The index was made at this semi-primary only.',
+                               'SET psp.schema_changes = local; or DROP INDEX CONCURRENTLY.');
+    END IF;
+END $$;
+
 CREATE FUNCTION psp.refuse_partition(object text, command text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT psp.refuse_ddl(

@@ -43,11 +43,13 @@ BEGIN
         PERFORM psp.refuse_ddl(identity, command);
     END IF;
     IF relation <> 0 AND psp.is_schema_change() THEN
-        PERFORM psp.check_capture_is_on(relation, identity, command);
+        PERFORM psp.check_capture_is_on(relation, identity, command),
+                psp.check_local_index(object, identity, command);
     ELSIF relation <> 0 THEN
         PERFORM psp.check_touched(relation, identity, command);
         IF command = 'CREATE INDEX' AND psp.is_captured(relation) THEN
             PERFORM psp.check_index(object, identity, command);
+            INSERT INTO psp.local_indexes VALUES (object) ON CONFLICT DO NOTHING;
         END IF;
     END IF;
     IF NOT in_extension  -- an extension that is upgraded makes its functions again
@@ -174,6 +176,8 @@ BEGIN
                    THEN d.object_type = 'trigger' AND d.original AND d.address_names[3] ~ '^psp_'  -- and not with its table
                    ELSE psp.is_guarded(d.object_type, d.schema_name::name, d.object_name::name, d.address_names) END) THEN
             PERFORM psp.refuse_ddl(d.object_identity, tg_tag);
+        ELSIF d.object_type = 'index' AND d.original AND psp.is_schema_change() THEN
+            PERFORM psp.check_local_index(d.objid, d.object_identity, tg_tag);
         END IF;
     END LOOP;
 END $$;

@@ -280,6 +280,19 @@ def test_a_migration_tools_transaction(pair: LocalCluster) -> None:
     wait_for_row(north, "SELECT 1 WHERE to_regclass('migration') IS NULL")
 
 
+def test_an_index_that_was_made_here_only_is_dropped_here_only(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    execute(north, "CREATE INDEX CONCURRENTLY only_north ON item (name)")
+    with raises("0A000"):
+        execute(north, "DROP INDEX only_north")
+    with raises("0A000"):
+        execute(north, "ALTER INDEX only_north RENAME TO other_name")
+    execute(north, "CREATE VIEW after_index AS SELECT 1 AS one")
+    wait_for_relation(south, "after_index")
+    execute(north, "DROP INDEX CONCURRENTLY only_north")
+    assert not exists(north, "only_north")
+
+
 def test_without_a_daemon(pair: LocalCluster) -> None:
     north = pair.sps[0]
     pair.kill("north", "daemon")
