@@ -406,7 +406,6 @@ BEGIN
     INSERT INTO psp.sequences
     SELECT n.nspname, c.relname, g.base, g.increment, g.stride, g.relation, g.moved_by
       FROM gone g JOIN pg_class c ON c.oid = g.relation JOIN pg_namespace n ON n.oid = c.relnamespace;
-    DELETE FROM psp.guarded_relations g WHERE g.kind = 'sequence';
     PERFORM psp.note_sequences();
     PERFORM psp.begin_own_commands();
     FOR s IN
@@ -416,7 +415,6 @@ BEGIN
         PERFORM psp.stride_sequence(s.name, coalesce(pg_sequence_last_value(s.name), s.seqstart - s.seqincrement), s.seqincrement);
     END LOOP;
     PERFORM psp.end_own_commands();
-    DELETE FROM psp.guarded_relations g WHERE g.kind = 'sequence';
     PERFORM psp.note_sequences();
     IF here THEN
         PERFORM psp.check_sequences();
@@ -487,12 +485,13 @@ END $$;
 CREATE FUNCTION psp.prepare_tables(statement text, role name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    named CONSTANT oid[] := psp.relations_in(statement);
+    named oid[];
     found record;
 BEGIN
     IF statement !~* 'alter|partition' THEN
         RETURN;
     END IF;
+    named := psp.relations_in(statement);
     PERFORM psp.begin_own_commands();
     FOR found IN
         SELECT t.tgname, c.oid::regclass AS target

@@ -103,17 +103,10 @@ END $$;
 
 -- A line for each statement of the message: kind, place, bytes.
 CREATE FUNCTION psp.statements_of_message(running psp.running_ddl, message text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-SET debug_print_plan = off SET debug_print_parse = off SET debug_print_rewritten = off AS $$
-DECLARE
-    token CONSTANT text := (SELECT i.token FROM psp.identity i);
-    bytes CONSTANT bytea := convert_to(message, 'UTF8');
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF running.statements IS NULL THEN
-        PERFORM psp.hook_connect();
-        running.statements := psp.proven_lines(
-            psp.ask_daemon(format('statements %s %s', psp.proof(token, 'statements ', sha256(bytes)), encode(bytes, 'hex'))),
-            token, 'statements ', sha256(bytes));
+        running.statements := psp.ask_about('statements', convert_to(message, 'UTF8'));
         PERFORM psp.note_running_ddl(running);
     END IF;
     RETURN running.statements;

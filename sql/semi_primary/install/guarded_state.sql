@@ -199,8 +199,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         SELECT r.relation FROM psp.captured_relations r WHERE r.table_id = only_table OR only_table IS NULL)) s;
 $$;
 
+-- Of all sequences, in place of what was noted of them.
 CREATE FUNCTION psp.note_sequences() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    DELETE FROM psp.guarded_relations WHERE kind = 'sequence';
     INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
     SELECT q.schema_name, q.sequence_name, 'sequence', psp.sequence_definition(q.relation) FROM psp.sequences q
 $$;

@@ -1,9 +1,48 @@
 """Schema changes as a test makes them, and whether they are there."""
 
-from psp.cluster.local import SpNode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import LiteralString
+
+from psp.cluster.local import LocalCluster, SpNode
 from psycopg import sql
 
-from tests.cluster.support import as_admin, connect, execute, wait_for_row
+from tests.cluster.support import adopted_pair, as_admin, connect, execute, raises, settle, wait_for_row
+from tests.threads import running
+
+
+@contextmanager
+def changing_pair(script: str) -> Iterator[LocalCluster]:
+    """Two SPs with the script's schema, whose application may change it."""
+    with adopted_pair([script]) as cluster:
+        for sp in cluster.sps:
+            allow_ddl(sp)
+        yield cluster
+
+
+def settle_unchanged(cluster: LocalCluster) -> None:
+    """As `settle`; and nothing was changed at one SP only."""
+    settle(cluster)
+    for sp in cluster.sps:
+        assert execute(as_admin(sp), "SELECT psp.guard_problems()") == []
+
+
+def check_a_second_change_waits(
+    sp: SpNode, first_statement: LiteralString, second_statement: LiteralString
+) -> None:
+    """Two sessions at one SP: the second one waits for the first, and no longer than its lock_timeout."""
+    with connect(sp) as first, connect(sp) as second:
+        first.execute(first_statement)
+        second.execute("SET lock_timeout = '50ms'")
+        second.commit()
+        with raises("55P03"):
+            second.execute(second_statement)
+        second.rollback()
+        second.execute("RESET lock_timeout")
+        with running(lambda: second.execute(second_statement)):
+            wait_for_row(sp, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            first.commit()
+        second.commit()
 
 
 def allow_ddl(sp: SpNode) -> None:

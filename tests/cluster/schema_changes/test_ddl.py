@@ -14,10 +14,17 @@ from psp.sql_files import read_sql
 from psycopg import sql
 from typer.testing import CliRunner
 
-from tests.cluster.schema_changes.statements import allow_ddl, changes, ddl, exists, wait_for_relation
+from tests.cluster.schema_changes.statements import (
+    allow_ddl,
+    changes,
+    changing_pair,
+    check_a_second_change_waits,
+    ddl,
+    exists,
+    wait_for_relation,
+)
 from tests.cluster.support import (
     SERIALIZATION_FAILURE,
-    adopted_pair,
     as_admin,
     connect,
     execute,
@@ -27,7 +34,6 @@ from tests.cluster.support import (
     wait_for_row,
     wait_streaming,
 )
-from tests.threads import running
 
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL, secret text);
@@ -40,10 +46,9 @@ CREATE TRIGGER calls_ddl AFTER INSERT ON log FOR EACH ROW EXECUTE FUNCTION calls
 
 @pytest.fixture(scope="module")
 def shared_pair() -> Iterator[LocalCluster]:
-    with adopted_pair([SCHEMA]) as cluster:
+    with changing_pair(SCHEMA) as cluster:
         for sp in cluster.sps:
             execute(as_admin(sp), "CREATE ROLE other")
-            allow_ddl(sp)
         yield cluster
 
 
@@ -144,18 +149,11 @@ def test_of_two_concurrent_changes_one_commits(pair: LocalCluster) -> None:
 
 def test_a_second_change_at_one_sp_waits(pair: LocalCluster) -> None:
     north, south = pair.sps
-    with connect(north) as first, connect(north) as second:
-        first.execute("SELECT psp.ddl('CREATE VIEW before AS SELECT 1')")
-        second.execute("SET lock_timeout = '50ms'")
-        second.commit()
-        with raises("55P03"):
-            second.execute("SELECT psp.ddl('CREATE VIEW after AS SELECT * FROM before')")
-        second.rollback()
-        second.execute("RESET lock_timeout")
-        with running(lambda: second.execute("SELECT psp.ddl('CREATE VIEW after AS SELECT * FROM before')")):
-            wait_for_row(north, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            first.commit()
-        second.commit()
+    check_a_second_change_waits(
+        north,
+        "SELECT psp.ddl('CREATE VIEW before AS SELECT 1')",
+        "SELECT psp.ddl('CREATE VIEW after AS SELECT * FROM before')",
+    )
     wait_for_relation(south, "after")
 
 

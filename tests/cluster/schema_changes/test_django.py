@@ -10,17 +10,15 @@ import pytest
 from psp.cluster.local import LocalCluster, SpNode
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.cluster.schema_changes.statements import allow_ddl, exists
-from tests.cluster.support import adopted_pair, connect, execute, settle
+from tests.cluster.schema_changes.statements import changing_pair, exists
+from tests.cluster.support import connect, execute, settle
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
 def pair() -> Iterator[LocalCluster]:
-    with adopted_pair(["CREATE TABLE other (id int PRIMARY KEY)"]) as cluster:
-        for sp in cluster.sps:
-            allow_ddl(sp)
+    with changing_pair("CREATE TABLE other (id int PRIMARY KEY)") as cluster:
         yield cluster
 
 

@@ -11,21 +11,25 @@ import sqlalchemy
 from psp.cluster.local import LocalCluster, SpNode
 from psp.paths import postgres_program
 
-from tests.cluster.schema_changes.statements import allow_ddl, changes, exists, wait_for_relation
+from tests.cluster.schema_changes.statements import (
+    changes,
+    changing_pair,
+    check_a_second_change_waits,
+    exists,
+    settle_unchanged,
+    wait_for_relation,
+)
 from tests.cluster.support import (
     CONNECTION_FAILURE,
     SERIALIZATION_FAILURE,
-    adopted_pair,
     as_admin,
     connect,
     execute,
     paused,
     raises,
     retry,
-    settle,
     wait_for_row,
 )
-from tests.threads import running
 
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL);
@@ -35,9 +39,7 @@ CREATE UNLOGGED TABLE aside (id int);
 
 @pytest.fixture(scope="module")
 def shared_pair() -> Iterator[LocalCluster]:
-    with adopted_pair([SCHEMA]) as cluster:
-        for sp in cluster.sps:
-            allow_ddl(sp)
+    with changing_pair(SCHEMA) as cluster:
         yield cluster
 
 
@@ -45,9 +47,7 @@ def shared_pair() -> Iterator[LocalCluster]:
 def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
     """Two SPs, which hold the same rows after the test, the history of schema changes among them."""
     yield shared_pair
-    settle(shared_pair)
-    for sp in shared_pair.sps:
-        assert execute(as_admin(sp), "SELECT psp.guard_problems()") == []
+    settle_unchanged(shared_pair)
 
 
 def texts(sp: SpNode, since: int) -> list[str]:
@@ -183,18 +183,11 @@ def test_a_pipeline(pair: LocalCluster) -> None:
 
 def test_a_second_change_at_one_sp_waits(pair: LocalCluster) -> None:
     north, south = pair.sps
-    with connect(north) as first, connect(north) as second:
-        first.execute("CREATE VIEW first AS SELECT 1")
-        second.execute("SET lock_timeout = '50ms'")
-        second.commit()
-        with raises("55P03"):
-            second.execute("CREATE VIEW second AS SELECT 2")
-        second.rollback()
-        second.execute("RESET lock_timeout")
-        with running(lambda: second.execute("CREATE VIEW second AS SELECT 2")):
-            wait_for_row(north, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            first.commit()
-        second.commit()
+    check_a_second_change_waits(
+        north,
+        "CREATE VIEW first AS SELECT 1",
+        "CREATE VIEW second AS SELECT 2",
+    )
     wait_for_relation(south, "second")
 
 

@@ -12,11 +12,16 @@ from psp.cluster import growth, status, verify
 from psp.cluster.local import LocalCluster, Zone
 from psp.primary import members
 
-from tests.cluster.schema_changes.statements import allow_ddl, changes, ddl, wait_for_relation
+from tests.cluster.schema_changes.statements import (
+    allow_ddl,
+    changes,
+    changing_pair,
+    ddl,
+    settle_unchanged,
+    wait_for_relation,
+)
 from tests.cluster.support import (
     SERIALIZATION_FAILURE,
-    adopted_pair,
-    as_admin,
     connect,
     execute,
     forge,
@@ -41,9 +46,7 @@ INSERT INTO parent VALUES (1, 'one');
 
 @pytest.fixture(scope="module")
 def shared_pair() -> Iterator[LocalCluster]:
-    with adopted_pair([SCHEMA]) as cluster:
-        for sp in cluster.sps:
-            allow_ddl(sp)
+    with changing_pair(SCHEMA) as cluster:
         yield cluster
 
 
@@ -51,9 +54,7 @@ def shared_pair() -> Iterator[LocalCluster]:
 def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
     """Two SPs, which hold the same rows and have the same schema after the test."""
     yield shared_pair
-    settle(shared_pair)
-    for sp in shared_pair.sps:
-        assert execute(as_admin(sp), "SELECT psp.guard_problems()") == []
+    settle_unchanged(shared_pair)
 
 
 def drained(cluster: LocalCluster) -> None:
@@ -224,6 +225,7 @@ def test_rows_of_a_table_that_is_written_again(pair: LocalCluster) -> None:
     rows(pair, "SELECT * FROM made ORDER BY id")
     execute(south, "UPDATE made SET v = 1 WHERE id = 7")
     ddl(south, "ALTER TABLE made ALTER id TYPE bigint, ALTER v TYPE numeric")
+    drained(pair)
     execute(north, "INSERT INTO made (id) VALUES (5000000000)")
     ddl(north, "ALTER TABLE made DROP CONSTRAINT made_pkey, ADD PRIMARY KEY (u)")
     assert len(rows(pair, "SELECT * FROM made ORDER BY id")) == 21
