@@ -60,6 +60,11 @@ fuzz: daemons venv  ## random statements on two semi-primaries and a plain Postg
 fuzz-mutations: daemons venv  ## the defects of tests/fuzz/mutations.py put back one by one: the fuzzer finds each
 	@$(PYTHON) -m tests.fuzz.mutations $(ARGS)
 
+# SEEDS=7, SEEDS=1-3: the seed draws what is killed and when. Three minutes each.
+test-migration: daemons venv  ## a migration under TPC-C at three distant SPs, with SIGKILL in the middle (SEEDS=1-3)
+	@tools/check_writable.sh $(RESULTS)
+	@SEEDS=$(or $(SEEDS),1) RESULTS=$(abspath $(RESULTS)) $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/migration/test_migration.py $(ARGS)
+
 # Of the simulation a quarter of the seeds: sanitizers look for mistakes in memory and threads, not in the protocol.
 SANITIZED_SEEDS = 250
 sanitize: venv  ## unit tests under the address and undefined behaviour sanitizers
@@ -93,4 +98,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install uninstall demo test fuzz fuzz-mutations sanitize tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install uninstall demo test fuzz fuzz-mutations test-migration sanitize tsan asan-cluster tsan-cluster lint tidy format clean
