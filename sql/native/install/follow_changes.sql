@@ -28,11 +28,34 @@ BEGIN
         UNION ALL
         SELECT g.table_id, g.schema_name, g.relation_name, 'definition', g.relation_name, g.definition
           FROM psp.guarded_relations g WHERE g.table_id <> @SCHEMA_HISTORY_ID@
+    ), changed AS (
+        SELECT table_id FROM now FULL JOIN noted USING (table_id, schema_name, relation_name, kind, name)
+         WHERE CASE WHEN kind = 'form' THEN (noted.definition::jsonb <@ now.definition::jsonb) IS NOT TRUE
+                    ELSE now.definition IS DISTINCT FROM noted.definition END
+        UNION
+        SELECT c.table_id FROM psp.touched_relations t JOIN captured c ON c.relation = t.relation WHERE t.xid = pg_current_xact_id()
     )
     SELECT d.table_id, (SELECT c.relation FROM captured c WHERE c.table_id = d.table_id AND NOT c.relispartition)
-      FROM (SELECT DISTINCT table_id
-              FROM now FULL JOIN noted USING (table_id, schema_name, relation_name, kind, name)
-             WHERE now.definition IS DISTINCT FROM noted.definition) d;
+      FROM changed d;
+END $$;
+
+-- New labels of an enum do not make a table another one, but they are noted.
+CREATE FUNCTION psp.note_new_labels() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    WITH columns AS MATERIALIZED (
+        SELECT o.schema_name, o.relation_name, o.name, o.definition, a.atttypid AS type
+          FROM psp.guarded_objects o JOIN pg_namespace n ON n.nspname = o.schema_name
+          JOIN pg_class c ON (c.relnamespace, c.relname) = (n.oid, o.relation_name)
+          JOIN pg_attribute a ON (a.attrelid, a.attname) = (c.oid, o.name)
+         WHERE o.kind = 'form'
+    ), forms AS MATERIALIZED (
+        SELECT c.type, psp.text_form(c.type)::text AS form FROM (SELECT DISTINCT type FROM columns) c
+    )
+    UPDATE psp.guarded_objects o SET definition = f.form
+      FROM columns c JOIN forms f USING (type)
+     WHERE c.definition <> f.form
+       AND (o.schema_name, o.relation_name, o.kind, o.name) = (c.schema_name, c.relation_name, 'form', c.name);
 END $$;
 
 -- What psp.tables and the guard have noted of a table. number: the column's in the catalog here, which a new name does not change.
@@ -52,6 +75,9 @@ BEGIN
                'key', (SELECT jsonb_agg(k.value - 'name' || jsonb_build_object('number', n.number) ORDER BY k.ordinality)
                          FROM jsonb_array_elements(t.key_columns) WITH ORDINALITY k JOIN numbers n ON n.name = k.value ->> 'name'),
                'numbers', (SELECT jsonb_agg(n.number) FROM numbers n),  -- of all columns, those that are generated among them
+               'forms', (SELECT coalesce(jsonb_object_agg(n.number, o.definition::jsonb), '{}')
+                           FROM psp.guarded_objects o JOIN numbers n USING (name)
+                          WHERE (o.schema_name, o.relation_name, o.kind) = (t.schema_name, t.table_name, 'form')),
                'guards', (SELECT coalesce(jsonb_object_agg(g.value ->> 'index', g.value -> 'guard_id'), '{}')
                             FROM jsonb_array_elements(t.guards) g),
                'relations', (SELECT jsonb_agg(format('%I.%s', r.schema_name, r.relation_name)) FROM psp.guarded_relations r
@@ -159,6 +185,29 @@ BEGIN
     RETURN value IS NOT DISTINCT FROM made.missing;
 END $$;
 
+-- Whether the text of a column's values has changed; `was` and `now` are psp.noted_definition.
+CREATE FUNCTION psp.has_new_form(was jsonb, now jsonb, number text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT was -> 'forms' ? number AND NOT was -> 'forms' -> number <@ coalesce(now -> 'forms' -> number, 'null')
+$$;
+
+-- Whether the rows of a table have other keys now. The name of an enum is in no key, and a generated column may have been computed by what
+-- has changed.
+CREATE FUNCTION psp.are_keys_new(target regclass, was jsonb, now jsonb) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT jsonb_agg(CASE k.value ->> 'normalise' WHEN 'text' THEN k.value - 'type' ELSE k.value END)
+              FROM jsonb_array_elements(was -> 'key') k)
+           <> (SELECT jsonb_agg(CASE k.value ->> 'normalise' WHEN 'text' THEN k.value - 'type' ELSE k.value END)
+                 FROM jsonb_array_elements(now -> 'key') k)
+           OR EXISTS (SELECT FROM jsonb_array_elements(now -> 'key') k
+                        JOIN pg_attribute a ON a.attrelid = target AND a.attnum = (k.value ->> 'number')::integer
+                       WHERE psp.has_new_form(was, now, k.value ->> 'number')
+                          OR a.attgenerated <> ''
+                             AND EXISTS (SELECT FROM psp.touched_relations t
+                                          WHERE t.xid = pg_current_xact_id() AND t.relation = target AND NOT t.rewritten));
+END $$;
+
 -- Whether the rows of a table are to be sent again: their images would not do any more, or the servers may have made different values.
 -- `was` and `now` are psp.noted_definition.
 CREATE FUNCTION psp.are_rows_new(target regclass, was jsonb, now jsonb) RETURNS boolean
@@ -168,12 +217,13 @@ BEGIN
                SELECT FROM jsonb_array_elements(now -> 'columns') n
                  JOIN pg_attribute a ON a.attrelid = target AND a.attnum = (n.value ->> 'number')::integer
                  LEFT JOIN jsonb_array_elements(was -> 'columns') o ON o.value -> 'number' = n.value -> 'number'
-                WHERE CASE WHEN o.value IS NOT NULL THEN o.value -> 'encoding' <> n.value -> 'encoding'
+                WHERE CASE WHEN o.value IS NOT NULL
+                           THEN o.value -> 'encoding' <> n.value -> 'encoding' OR psp.has_new_form(was, now, n.value ->> 'number')
                            WHEN was -> 'numbers' @> (n.value -> 'number') THEN true  -- it was a generated one
                            WHEN a.atthasmissing THEN NOT psp.is_steady_default(target, a.attnum)
                            ELSE a.attidentity <> '' OR (a.atthasdef AND a.attgenerated = '') END)
-           OR EXISTS (SELECT FROM psp.rewritten_relations w
-                       WHERE w.xid = pg_current_xact_id()
+           OR EXISTS (SELECT FROM psp.touched_relations w
+                       WHERE w.xid = pg_current_xact_id() AND w.rewritten
                          AND (w.relation = target OR w.relation IN (SELECT t.relid FROM pg_partition_tree(target) t)));
 END $$;
 
@@ -326,7 +376,7 @@ BEGIN
     PERFORM psp.create_capture(target, table_id, psp.keep_guard_numbers(target, was -> 'guards'));
     now := psp.noted_definition(table_id);
     IF here AND psp.has_rows(target) THEN
-        IF was -> 'key' <> now -> 'key' AND NOT EXISTS (
+        IF psp.are_keys_new(target, was, now) AND NOT EXISTS (
             SELECT FROM psp.tables_to_capture c WHERE (c.xid, c.table_id) = (pg_current_xact_id(), follow_changed.table_id)) THEN
             PERFORM psp.refuse_change(target, 'has rows, which would get other keys',
                                       'Say so in a statement that names the table and the columns.');
@@ -379,6 +429,7 @@ BEGIN
         END IF;
         numbers := numbers || (change ->> 'table_id')::integer;
     END LOOP;
+    PERFORM psp.note_new_labels();
     -- As at adoption, what an extension has stays local.
     INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
     SELECT u.schema_name, u.relation_name, 'left out', '' FROM psp.unknown_relations u
@@ -431,21 +482,47 @@ BEGIN
             psp.check_all('psp.ddl'),
             psp.check_owners('psp.ddl'),
             psp.check_functions('psp.ddl');
-    DELETE FROM psp.rewritten_relations WHERE xid = pg_current_xact_id();
+    DELETE FROM psp.touched_relations WHERE xid = pg_current_xact_id();
     UPDATE psp.identity SET catalog_version = version;
 END $$;
 
 -- ---- before a statement --------------------------------------------------------------------------------------------------------
 
--- The captured relations whose names are words of a text.
+-- The words of a text, in which psp.is_named looks for a name.
+CREATE FUNCTION psp.words_of(statement text) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT regexp_split_to_array(lower(statement), '[^[:alnum:]_$]+')
+$$;
+
+CREATE FUNCTION psp.is_named(name name, statement text, words text[]) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN name ~ '[^[:alnum:]_$]' THEN position(lower(name) IN lower(statement)) > 0 ELSE lower(name) = ANY (words) END;
+END $$;
+
+-- The captured relations whose names, or the names of the types that they are OF, are words of a text.
 CREATE FUNCTION psp.relations_in(statement text) RETURNS oid[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    words CONSTANT text[] := regexp_split_to_array(lower(statement), '[^[:alnum:]_$]+');
+    words CONSTANT text[] := psp.words_of(statement);
 BEGIN
     RETURN ARRAY(SELECT c.oid FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
-                  WHERE CASE WHEN c.relname ~ '[^[:alnum:]_$]' THEN position(lower(c.relname) IN lower(statement)) > 0
-                             ELSE lower(c.relname) = ANY (words) END);
+                   LEFT JOIN pg_type t ON t.oid = c.reloftype
+                  WHERE psp.is_named(c.relname, statement, words) OR psp.is_named(t.typname, statement, words));
+END $$;
+
+-- The captured relations whose keys have labels of an enum that a text may rename.
+CREATE FUNCTION psp.relations_with_labels_in(statement text) RETURNS oid[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    words CONSTANT text[] := psp.words_of(statement);
+BEGIN
+    IF NOT words @> '{rename,value}' THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(SELECT i.indrelid FROM psp.captured_relations r JOIN pg_index i ON i.indrelid = r.relation AND i.indisprimary
+                   JOIN psp.column_facts f ON f.relation = i.indrelid AND f.number = ANY (i.indkey) JOIN pg_type e ON e.oid = ANY (f.leaves)
+                  WHERE e.typtype = 'e' AND psp.is_named(e.typname, statement, words));
 END $$;
 
 -- A statement that may give the rows of a table other keys, by its words: the rows are captured as deleted, and after the statement as
@@ -453,8 +530,10 @@ END $$;
 CREATE FUNCTION psp.capture_old_keys(statement text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    client CONSTANT text := pg_client_encoding();
-    facts  jsonb;
+    client     CONSTANT text := pg_client_encoding();
+    named      CONSTANT oid[] := psp.relations_in(statement);
+    relabelled CONSTANT oid[] := psp.relations_with_labels_in(statement);
+    facts      jsonb;
 BEGIN
     IF statement !~* '\malter\M.*\m(type|primary)\M' THEN
         RETURN;
@@ -463,9 +542,9 @@ BEGIN
     FOR facts IN
         SELECT psp.capture_facts(r.relation, r.table_id, '{}')
           FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
-         WHERE r.relation = ANY (psp.relations_in(statement)) AND NOT c.relispartition AND psp.has_rows(r.relation)
+         WHERE r.relation = ANY (named || relabelled) AND NOT c.relispartition AND psp.has_rows(r.relation)
     LOOP
-        CONTINUE WHEN statement !~* '\mprimary\M'
+        CONTINUE WHEN statement !~* '\mprimary\M' AND (facts ->> 'relation')::regclass <> ALL (relabelled)
                       AND NOT EXISTS (SELECT FROM jsonb_array_elements(facts -> 'key_columns') k
                                        WHERE position(lower(k.value ->> 'name') IN lower(statement)) > 0);
         INSERT INTO psp.write_set (xid, table_id, op, payload)

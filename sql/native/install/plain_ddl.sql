@@ -89,7 +89,7 @@ END $$;
 -- Whether psp's triggers could be in a statement's way (psp.prepare_tables).
 CREATE FUNCTION psp.needs_preparation(tag text, message text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT tag OPERATOR(pg_catalog.=) 'ALTER TABLE'
+    SELECT tag OPERATOR(pg_catalog.=) 'ALTER TABLE' OR tag OPERATOR(pg_catalog.=) 'ALTER TYPE'
            OR tag OPERATOR(pg_catalog.=) 'CREATE TABLE' AND message OPERATOR(pg_catalog.~*) 'partition'
 $$;
 

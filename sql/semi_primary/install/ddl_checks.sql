@@ -7,10 +7,12 @@ CREATE UNLOGGED TABLE psp.own_commands (
     statement text NOT NULL  -- its text, or a message with it; empty: psp's own command
 );
 
--- Tables of which a statement of a schema change has computed columns again, until psp.follow_changes has seen it.
-CREATE UNLOGGED TABLE psp.rewritten_relations (
-    xid      xid8 NOT NULL,
-    relation oid NOT NULL
+-- Tables that a statement of a schema change has changed in another way than guarded_state.sql tells, until psp.follow_changes has seen
+-- it: it has computed columns again (rewritten), or has changed what the table relies on.
+CREATE UNLOGGED TABLE psp.touched_relations (
+    xid       xid8 NOT NULL,
+    relation  oid NOT NULL,
+    rewritten boolean NOT NULL
 );
 
 CREATE FUNCTION psp.begin_own_commands(statement text DEFAULT '') RETURNS void
@@ -34,24 +36,6 @@ CREATE FUNCTION psp.is_schema_change() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND c.statement <> '');
-END $$;
-
--- A new value of an enum changes nothing for the values that are there. Another name for one would: images have the names.
-CREATE FUNCTION psp.only_adds_values(class oid, object oid) RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-BEGIN
-    RETURN EXISTS (SELECT FROM psp.own_commands c JOIN pg_type t ON t.oid = object AND t.typtype = 'e'
-                    WHERE c.xid = pg_current_xact_id_if_assigned() AND class = 'pg_type'::regclass
-                      AND c.statement ~* '\madd\s+value\M' AND c.statement !~* '\mrename\s+value\M');
-END $$;
-
--- A table's constraint, in a schema change: its index, or a foreign key to it, relies on it. Like its table, it is judged when the
--- statement has run. (PostgreSQL tells such an object when it gets another name.)
-CREATE FUNCTION psp.is_followed_constraint(class oid, object oid) RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN class = 'pg_constraint'::regclass AND psp.is_schema_change()
-           AND EXISTS (SELECT FROM pg_constraint k WHERE k.oid = object AND k.conrelid <> 0);
 END $$;
 
 -- What to do instead.
@@ -176,10 +160,10 @@ BEGIN
     END IF;
 END $$;
 
--- Which captured relation the object is part of the definition of: a type, or a function of a CHECK, an index or
--- a generated column, at any depth. Null: of none. A column's default, triggers and policies may change: they
+-- Which captured relations the object is part of the definition of: a type, or a function of a CHECK, an index or
+-- a generated column, at any depth. A column's default, triggers and policies may change: they
 -- decide what is written, not what becomes of rows that are committed.
-CREATE FUNCTION psp.relied_on_by(class oid, object oid) RETURNS text
+CREATE FUNCTION psp.reliant_relations(class oid, object oid) RETURNS SETOF oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     WITH RECURSIVE users(classid, objid) AS (
         SELECT class, object
@@ -203,8 +187,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
                AND d.classid = u.classid AND d.objid = u.objid
                AND d.refclassid IN ('pg_opclass'::regclass, 'pg_opfamily'::regclass)
          ) n
+         -- Of a table only its row type is followed.
          WHERE u.classid <> 'pg_class'::regclass
-            OR EXISTS (SELECT FROM pg_class c WHERE c.oid = u.objid AND c.relkind IN ('c', 'v', 'm'))
+            OR EXISTS (SELECT FROM pg_class c WHERE c.oid = u.objid
+                          AND (c.relkind IN ('c', 'v', 'm') OR c.reltype <> 0 AND n.classid = 'pg_type'::regclass))
     ), relations AS (
         SELECT coalesce(i.indrelid, k.conrelid, f.adrelid,
                         CASE WHEN u.classid = 'pg_class'::regclass THEN u.objid END) AS relation
@@ -217,8 +203,28 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             ON u.classid = 'pg_attrdef'::regclass AND f.oid = u.objid
          WHERE (u.classid, u.objid) <> (class, object)
     )
-    SELECT min(relation::regclass::text) FROM relations WHERE relation <> 0 AND psp.is_captured(relation)
+    SELECT DISTINCT relation FROM relations WHERE relation <> 0 AND psp.is_captured(relation)
 $$;
+
+-- One of them, for a message; null: there is none.
+CREATE FUNCTION psp.relied_on_by(class oid, object oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT min(r.relation::regclass::text) FROM psp.reliant_relations(class, object) r(relation)
+$$;
+
+-- In a schema change: the tables that rely on the object have changed. Not told here is what can be seen in the tables: their
+-- constraints, what is renamed with its schema, and an enum's labels (psp.text_form), to which new ones may come without harm.
+CREATE FUNCTION psp.touch_reliant(class oid, object oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF class IN ('pg_namespace'::regclass, 'pg_extension'::regclass, 'pg_collation'::regclass)
+       OR class = 'pg_constraint'::regclass AND EXISTS (SELECT FROM pg_constraint k WHERE k.oid = object AND k.conrelid <> 0)
+       OR class = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_type t WHERE t.oid = object AND t.typtype = 'e') THEN
+        RETURN;
+    END IF;
+    INSERT INTO psp.touched_relations
+    SELECT pg_current_xact_id(), r.relation, false FROM psp.reliant_relations(class, object) r(relation);
+END $$;
 
 CREATE FUNCTION psp.check_owners(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$

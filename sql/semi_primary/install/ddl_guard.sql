@@ -3,7 +3,7 @@
 -- at what the catalog says (guarded_state.sql), not at what the command is called: captured relations and strided
 -- sequences are as they were, and there is no other permanent table or sequence. What does not touch them is
 -- allowed, and stays local. Statements that psp.ddl runs may change tables and sequences: psp.follow_changes
--- judges that. They may not touch psp itself, nor what CHECKs, indexes and types of captured tables rely on.
+-- judges that, also of what CHECKs, indexes and types of captured tables rely on. They may not touch psp itself.
 
 -- The relation that an object of pg_event_trigger_ddl_commands() is or belongs to; null: none.
 CREATE FUNCTION psp.relation_of(class oid, object oid) RETURNS oid
@@ -52,10 +52,13 @@ BEGIN
             INSERT INTO psp.local_indexes VALUES (object) ON CONFLICT DO NOTHING;
         END IF;
     END IF;
-    IF NOT in_extension  -- an extension that is upgraded makes its functions again
-       AND class NOT IN ('pg_namespace'::regclass, 'pg_extension'::regclass, 'pg_collation'::regclass) THEN
+    IF psp.is_schema_change() THEN
+        PERFORM psp.touch_reliant(class, object);
+    ELSIF NOT in_extension  -- an extension that is upgraded makes its functions again
+       AND class NOT IN ('pg_namespace'::regclass, 'pg_extension'::regclass, 'pg_collation'::regclass)
+       AND NOT psp.is_captured(relation) THEN
         reliant := psp.relied_on_by(class, object);
-        IF reliant IS NOT NULL AND NOT psp.only_adds_values(class, object) AND NOT psp.is_followed_constraint(class, object) THEN
+        IF reliant IS NOT NULL THEN
             PERFORM psp.refuse_ddl(identity, command, format('%s relies on it.', reliant));
         END IF;
     END IF;
@@ -144,7 +147,20 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         ELSE false END
 $$;
 
--- Whether it was a captured relation, or a part of one. By names: it is gone.
+-- Whether psp makes it again for a table that has changed: it had the type of a column that has gone with this type.
+CREATE FUNCTION psp.is_made_again(schema name, address text[], original boolean) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT psp.is_schema_change() AND NOT original AND schema = 'psp' AND address[2] ~ '^(apply_values|guard)_[0-9]+$'
+$$;
+
+-- The type of which it was a part: a domain's constraint, or a column of what has a row type. Null: of none.
+CREATE FUNCTION psp.type_of_dropped(object_type text, address text[]) RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN object_type = 'domain constraint' THEN to_regtype(address[1])
+                WHEN object_type LIKE '% column' THEN to_regtype(format('%I.%I', address[1], address[2])) END
+$$;
+
+-- Whether it was a captured relation, or a part of one, or of a type that one relies on. By names: it is gone.
 CREATE FUNCTION psp.is_guarded(object_type text, schema name, object name, address text[]) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
@@ -159,6 +175,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             SELECT FROM psp.guarded_relations g
              WHERE g.kind = 'relation' AND g.schema_name = address[1]::name AND g.relation_name = address[2]::name)
         ELSE false END
+        OR psp.relied_on_by('pg_type'::regclass, psp.type_of_dropped(object_type, address)) IS NOT NULL
 $$;
 
 CREATE FUNCTION psp.on_drop() RETURNS event_trigger
@@ -170,7 +187,7 @@ BEGIN
         RETURN;
     END IF;
     FOR d IN SELECT * FROM pg_event_trigger_dropped_objects() LOOP
-        CONTINUE WHEN d.is_temporary;
+        CONTINUE WHEN d.is_temporary OR psp.is_made_again(d.schema_name::name, d.address_names, d.original);
         IF psp.is_of_psp(d.object_type, d.schema_name::name, d.object_name::name, d.address_names)
            OR (CASE WHEN psp.is_schema_change()
                    THEN d.object_type = 'trigger' AND d.original AND d.address_names[3] ~ '^psp_'  -- and not with its table
@@ -178,6 +195,8 @@ BEGIN
             PERFORM psp.refuse_ddl(d.object_identity, tg_tag);
         ELSIF d.object_type = 'index' AND d.original AND psp.is_schema_change() THEN
             PERFORM psp.check_local_index(d.objid, d.object_identity, tg_tag);
+        ELSIF psp.is_schema_change() THEN
+            PERFORM psp.touch_reliant('pg_type'::regclass, psp.type_of_dropped(d.object_type, d.address_names));
         END IF;
     END LOOP;
 END $$;
@@ -188,7 +207,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF psp.is_schema_change() THEN
         IF pg_event_trigger_table_rewrite_reason() & 4 <> 0 THEN
-            INSERT INTO psp.rewritten_relations VALUES (pg_current_xact_id(), pg_event_trigger_table_rewrite_oid());
+            INSERT INTO psp.touched_relations VALUES (pg_current_xact_id(), pg_event_trigger_table_rewrite_oid(), true);
         END IF;
     ELSIF psp.is_captured(pg_event_trigger_table_rewrite_oid()) THEN
         PERFORM psp.refuse_ddl(pg_event_trigger_table_rewrite_oid()::regclass::text, tg_tag);

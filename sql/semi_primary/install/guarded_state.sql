@@ -43,6 +43,31 @@ LANGUAGE sql STABLE AS $$
                                 CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'v' THEN c.reloptions END)
 $$;
 
+-- What the text of a type's values depends on, as far as a schema change may change that: an enum's labels by their OIDs (pg_upgrade
+-- keeps these), a composite type's fields by their numbers, at any depth. Null: nothing. A form that contains the older one (<@) reads
+-- the older texts.
+CREATE FUNCTION psp.text_form(type oid) RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    t pg_type;
+BEGIN
+    IF type < 16384 THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO STRICT t FROM pg_type p WHERE p.oid = type;
+    RETURN CASE
+        WHEN t.typtype = 'd' THEN psp.text_form(t.typbasetype)
+        WHEN t.typtype = 'e' THEN (SELECT coalesce(jsonb_object_agg(e.oid, e.enumlabel), '{}') FROM pg_enum e WHERE e.enumtypid = type)
+        WHEN t.typtype = 'c' THEN (
+            SELECT jsonb_build_object('fields', string_agg(a.attnum::text, ' ' ORDER BY a.attnum),
+                                      'forms', coalesce(jsonb_object_agg(a.attnum, f.form) FILTER (WHERE f.form IS NOT NULL), '{}'))
+              FROM pg_attribute a CROSS JOIN LATERAL psp.text_form(a.atttypid) f(form)
+             WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped)
+        WHEN t.typtype IN ('r', 'm') THEN (
+            SELECT psp.text_form(r.rngsubtype) FROM pg_range r WHERE type IN (r.rngtypid, r.rngmultitypid))
+        WHEN t.typelem <> 0 THEN psp.text_form(t.typelem) END;
+END $$;
+
 -- What these captured relations consist of now. Settings that definitions depend on are fixed. Invalid unique
 -- indexes are left out: REINDEX CONCURRENTLY makes them for a moment.
 CREATE FUNCTION psp.guarded_state(relations oid[])
@@ -54,6 +79,10 @@ SET bytea_output = 'hex' SET lc_monetary = 'C' AS $$
         SELECT n.nspname, c.oid, c.relname, c.relkind, c.relowner, c.relpartbound
           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
          WHERE c.oid = ANY (relations) AND c.relkind IN ('r', 'p', 'v')
+    ), forms AS MATERIALIZED (
+        SELECT t.type, psp.text_form(t.type) AS form
+          FROM (SELECT DISTINCT a.atttypid FROM pg_attribute a
+                 WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND a.atttypid >= 16384) t(type)
     )
     -- (REASSIGN OWNED fires no event trigger: this one may change)
     SELECT r.nspname, r.relname, 'owner', r.relname, r.relowner::text FROM r
@@ -78,6 +107,10 @@ SET bytea_output = 'hex' SET lc_monetary = 'C' AS $$
       FROM pg_attribute a JOIN r ON r.oid = a.attrelid
       LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.atthasdef
      WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT r.nspname, r.relname, 'form', a.attname, f.form::text
+      FROM forms f JOIN pg_attribute a ON a.atttypid = f.type JOIN r ON r.oid = a.attrelid
+     WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped AND f.form IS NOT NULL
     UNION ALL
     SELECT r.nspname, r.relname, 'constraint', k.conname, pg_get_constraintdef(k.oid)
       FROM pg_constraint k JOIN r ON r.oid = k.conrelid WHERE k.conrelid = ANY (relations)

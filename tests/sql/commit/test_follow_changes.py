@@ -231,7 +231,6 @@ REFUSED = [
     ("disable", "ALTER TABLE t DISABLE TRIGGER psp_capture_insert", "switch off"),
     ("disable-user", "ALTER TABLE t DISABLE TRIGGER USER", "switch off"),
     ("truncate", "TRUNCATE t", "TRUNCATE"),
-    ("enum-name", "ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", "ALTER TYPE of public.mood"),
     ("reg", "CREATE TABLE bad (id int PRIMARY KEY, c regclass)", "OIDs"),
 ]
 

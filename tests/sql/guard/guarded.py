@@ -39,6 +39,11 @@ CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
 CREATE SEQUENCE free; CREATE VIEW shown AS SELECT id, v FROM t; CREATE SCHEMA other;
 CREATE MATERIALIZED VIEW summed AS SELECT sum(v) FROM t;
 CREATE UNLOGGED TABLE scratch (id int PRIMARY KEY, t int);
+CREATE FUNCTION odd(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 % 2 = 1';
+CREATE DOMAIN uneven AS int CHECK (odd(VALUE));
+CREATE TYPE part AS ENUM ('a'); CREATE TYPE whole AS (a part, b int);
+CREATE UNLOGGED TABLE row_type (id int, v part);
+CREATE TABLE reliant (id int PRIMARY KEY, d uneven, w whole[], r row_type);
 INSERT INTO t (v, s, d) VALUES (1, 'a', 1), (2, 'b', 2); INSERT INTO parted VALUES (1, 1);
 """
 """Tables with everything that must not change. They belong to APPLICATION."""
