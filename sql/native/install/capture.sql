@@ -147,8 +147,8 @@ BEGIN
 END $template$;
     name CONSTANT text := format('psp.capture_%s_%s', facts ->> 'table_id', suffix);
 BEGIN
-    EXECUTE format('CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L', name, psp.capture_settings(facts),
-                   psp.fill(template, jsonb_build_object('statements', statements)));
+    EXECUTE format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L', name,
+                   psp.capture_settings(facts), psp.fill(template, jsonb_build_object('statements', statements)));
     EXECUTE format('ALTER FUNCTION %s OWNER TO psp_functions', name);  -- function_owner.sql
     RETURN name;
 END $$;
@@ -180,18 +180,18 @@ CREATE FUNCTION psp.create_capture_triggers(facts jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     by_statement CONSTANT text := $template$
-CREATE TRIGGER psp_capture_insert AFTER INSERT ON {table}
+CREATE OR REPLACE TRIGGER psp_capture_insert AFTER INSERT ON {table}
     REFERENCING NEW TABLE AS psp_new FOR EACH STATEMENT EXECUTE FUNCTION {function}_insert();
-CREATE TRIGGER psp_capture_update AFTER UPDATE ON {table}
+CREATE OR REPLACE TRIGGER psp_capture_update AFTER UPDATE ON {table}
     REFERENCING {old_table}NEW TABLE AS psp_new FOR EACH STATEMENT EXECUTE FUNCTION {function}_update();
-CREATE TRIGGER psp_capture_delete AFTER DELETE ON {table}
+CREATE OR REPLACE TRIGGER psp_capture_delete AFTER DELETE ON {table}
     REFERENCING OLD TABLE AS psp_old FOR EACH STATEMENT EXECUTE FUNCTION {function}_delete();$template$;
     by_row CONSTANT text := $template$
-CREATE TRIGGER psp_capture_insert AFTER INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_insert();
-CREATE TRIGGER psp_capture_update AFTER UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_update();
-CREATE TRIGGER psp_capture_delete AFTER DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_delete();$template$;
+CREATE OR REPLACE TRIGGER psp_capture_insert AFTER INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_insert();
+CREATE OR REPLACE TRIGGER psp_capture_update AFTER UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_update();
+CREATE OR REPLACE TRIGGER psp_capture_delete AFTER DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_delete();$template$;
     rekey CONSTANT text := $template$
-CREATE TRIGGER psp_capture_rekey AFTER UPDATE{of_key} ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_rekey();$template$;
+CREATE OR REPLACE TRIGGER psp_capture_rekey AFTER UPDATE{of_key} ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_rekey();$template$;
     -- On each relation: they do not come from the parent.
     refusals CONSTANT text := $template$
 CREATE OR REPLACE TRIGGER psp_refuse_truncate BEFORE TRUNCATE ON {relation}

@@ -73,15 +73,22 @@ BEGIN
     END LOOP;
 END $$;
 
+-- What captures the rows of a table, in place of what there is.
+CREATE FUNCTION psp.install_triggers(facts jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+    PERFORM psp.create_guards(facts, facts ->> 'relation'),
+            psp.create_capture_functions(facts),
+            psp.create_capture_triggers(facts);
+END $$;
+
 -- Makes the capture of a table that has none, from what psp.define_table has returned: at adoption, before there is a guard.
 CREATE FUNCTION psp.install_capture(facts jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
     table_id CONSTANT integer := facts ->> 'table_id';
 BEGIN
-    PERFORM psp.create_guards(facts, facts ->> 'relation'),
-            psp.create_capture_functions(facts),
-            psp.create_capture_triggers(facts),
+    PERFORM psp.install_triggers(facts),
             psp.create_look(facts),
             psp.create_apply_functions(table_id, facts ->> 'search_path'),
             psp.enable_unique_checks(ARRAY(SELECT r.value::regclass FROM jsonb_array_elements_text(facts -> 'relations') r), 'ALWAYS'),
@@ -145,6 +152,19 @@ BEGIN
     PERFORM psp.forget_table(table_id);
     PERFORM psp.remove_capture(table_id);
     PERFORM psp.install_capture(psp.define_table(target, table_id, guard_ids));
+    PERFORM psp.note_table(table_id);
+    PERFORM psp.end_own_commands();
+END $$;
+
+-- Captures a table whose columns and key are what they were, but not its unique indexes or its own triggers. Nothing is dropped, which
+-- would lock readers out: PostgreSQL lets them read while it makes an index or a trigger, and one that is going to write, too, would wait
+-- for the change, and the change for it.
+CREATE FUNCTION psp.renew_capture(target regclass, table_id integer, guard_ids jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+BEGIN
+    PERFORM psp.begin_own_commands();
+    PERFORM psp.install_triggers(psp.define_table(target, table_id, guard_ids));
+    PERFORM psp.grant_capture(table_id, target);
     PERFORM psp.note_table(table_id);
     PERFORM psp.end_own_commands();
 END $$;

@@ -5,9 +5,20 @@
 -- `here`: the statement runs here first. What stands in its way is refused then, and only then: a server that joins runs the
 -- statements while its tables have no rows yet, and must come to the same result.
 
--- The captured tables that are not what was noted of them (guarded_state.sql). target: null if the table is gone. One with
--- another name is known by its triggers.
-CREATE FUNCTION psp.changed_tables() RETURNS TABLE (table_id integer, target oid)
+-- How much of a table's capture is made again if this object of guarded_state.sql is not what was noted; null: it was not there, or is gone.
+-- 0: nothing; 1: triggers and their functions, in place (psp.renew_capture); 2: everything. 2 waits for all readers of the table.
+CREATE FUNCTION psp.effort_of_change(kind text, name name, was text, now text) RETURNS integer
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT CASE WHEN kind = 'constraint triggers' THEN 0  -- of foreign keys; those of unique constraints come with them
+                WHEN kind = 'constraint' AND coalesce(was, now) ~ '^(CHECK|FOREIGN KEY) ' AND coalesce(now, was) ~ '^(CHECK|FOREIGN KEY) ' THEN 0
+                WHEN kind = 'trigger' AND name !~ '^psp_' THEN 1
+                WHEN kind = 'unique index' AND was IS NULL THEN 1
+                ELSE 2 END
+$$;
+
+-- The captured tables that are not what was noted of them (guarded_state.sql), that were written again, or that rely on what has
+-- changed. target: null if the table is gone. One with another name is known by its triggers.
+CREATE FUNCTION psp.changed_tables() RETURNS TABLE (table_id integer, target oid, effort integer)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
@@ -29,14 +40,15 @@ BEGIN
         SELECT g.table_id, g.schema_name, g.relation_name, 'definition', g.relation_name, g.definition
           FROM psp.guarded_relations g WHERE g.table_id <> @SCHEMA_HISTORY_ID@
     ), changed AS (
-        SELECT table_id FROM now FULL JOIN noted USING (table_id, schema_name, relation_name, kind, name)
+        SELECT table_id, psp.effort_of_change(kind, name, noted.definition, now.definition) AS effort
+          FROM now FULL JOIN noted USING (table_id, schema_name, relation_name, kind, name)
          WHERE CASE WHEN kind = 'form' THEN (noted.definition::jsonb <@ now.definition::jsonb) IS NOT TRUE
                     ELSE now.definition IS DISTINCT FROM noted.definition END
-        UNION
-        SELECT c.table_id FROM psp.touched_relations t JOIN captured c ON c.relation = t.relation WHERE t.xid = pg_current_xact_id()
+        UNION ALL
+        SELECT c.table_id, 2 FROM psp.touched_relations t JOIN captured c ON c.relation = t.relation WHERE t.xid = pg_current_xact_id()
     )
-    SELECT d.table_id, (SELECT c.relation FROM captured c WHERE c.table_id = d.table_id AND NOT c.relispartition)
-      FROM changed d;
+    SELECT d.table_id, (SELECT c.relation FROM captured c WHERE c.table_id = d.table_id AND NOT c.relispartition), max(d.effort)
+      FROM changed d GROUP BY d.table_id;
 END $$;
 
 -- New labels of an enum do not make a table another one, but they are noted.
@@ -366,6 +378,18 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
                           FROM psp.tables t, jsonb_array_elements(t.guards) g WHERE t.table_id = announce_table.table_id), '')
 $$;
 
+-- A table that was captured, and has the columns and the key that it had.
+CREATE FUNCTION psp.follow_renewed(table_id integer, target regclass, was jsonb, effort integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM psp.check_table(target);
+    IF effort = 0 THEN
+        PERFORM psp.note_table(table_id);
+    ELSE
+        PERFORM psp.renew_capture(target, table_id, psp.keep_guard_numbers(target, was -> 'guards'));
+    END IF;
+END $$;
+
 -- A table that was captured and is another one now. Its old capture is gone.
 CREATE FUNCTION psp.follow_changed(table_id integer, target regclass, was jsonb, version integer, here boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -412,18 +436,21 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed CONSTANT jsonb := (
         SELECT coalesce(jsonb_agg(jsonb_build_object('table_id', c.table_id, 'target', c.target,
-                                                     'was', psp.noted_definition(c.table_id)) ORDER BY c.table_id), '[]')
+                                                     'was', psp.noted_definition(c.table_id), 'effort', c.effort)
+                                  ORDER BY c.table_id), '[]')
           FROM psp.changed_tables() c);
     change  jsonb;
     target  regclass;
     numbers integer[] := '{}';
 BEGIN
     -- All go before one comes back: two may have exchanged their names.
-    PERFORM psp.drop_capture((c.value ->> 'table_id')::integer) FROM jsonb_array_elements(changed) c;
+    PERFORM psp.drop_capture((c.value ->> 'table_id')::integer) FROM jsonb_array_elements(changed) c WHERE c.value -> 'effort' = '2';
     FOR change IN SELECT c.value FROM jsonb_array_elements(changed) c LOOP
         target := (change ->> 'target')::oid::regclass;
         IF target IS NULL THEN
             DELETE FROM psp.older_images i WHERE i.table_id = (change ->> 'table_id')::integer;
+        ELSIF change -> 'effort' <> '2' THEN
+            PERFORM psp.follow_renewed((change ->> 'table_id')::integer, target, change -> 'was', (change ->> 'effort')::integer);
         ELSE
             PERFORM psp.follow_changed((change ->> 'table_id')::integer, target, change -> 'was', version, here);
         END IF;
@@ -558,7 +585,7 @@ END $$;
 
 -- What PostgreSQL would not let a statement do because of psp's triggers, on the tables whose names are in its text. All of it is as
 -- before after psp.follow_changes.
---   A column of the key cannot be altered while a trigger names it.
+--   A column of the key gets no other type, and is not dropped, while a trigger names it.
 --   A partition gets triggers of the whole; who creates it must be allowed to call their functions.
 --   A table cannot become a partition while it has triggers of the same names.
 CREATE FUNCTION psp.prepare_tables(statement text, role name) RETURNS void
@@ -576,7 +603,7 @@ BEGIN
         SELECT t.tgname, c.oid::regclass AS target
           FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
          WHERE c.oid = ANY (named) AND t.tgparentid = 0
-           AND CASE WHEN t.tgname = 'psp_capture_rekey' AND t.tgattr <> '' THEN true
+           AND CASE WHEN t.tgname = 'psp_capture_rekey' AND t.tgattr <> '' AND statement ~* '\m(type|drop)\M' THEN true
                     WHEN c.relkind <> 'p' THEN t.tgname ~ '^psp_capture_' AND statement ~* 'attach' END
     LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.target);

@@ -55,7 +55,7 @@ END $template$;
 BEGIN
     FOR guard IN SELECT g.value FROM jsonb_array_elements(facts -> 'guards') g WHERE g.value -> 'arguments' <> '[]' LOOP
         EXECUTE (
-            SELECT format('CREATE FUNCTION psp.guard_%s(%s) RETURNS pg_catalog.bytea LANGUAGE plpgsql SECURITY DEFINER '
+            SELECT format('CREATE OR REPLACE FUNCTION psp.guard_%s(%s) RETURNS pg_catalog.bytea LANGUAGE plpgsql SECURITY DEFINER '
                           'SET search_path = %s AS %L',
                           guard ->> 'guard_id', string_agg(a.value ->> 'type', ', ' ORDER BY a.ordinality),
                           facts ->> 'search_path',

@@ -22,6 +22,8 @@ CREATE TABLE felt (id int PRIMARY KEY, mood mood, twice int GENERATED ALWAYS AS 
 INSERT INTO felt VALUES (1, 'sad');
 CREATE TABLE parted (id int PRIMARY KEY, v int) PARTITION BY RANGE (id);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
+ALTER TABLE t ADD CONSTRAINT positive CHECK (v > 0) NOT VALID;
+CREATE FUNCTION same(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1; END';
 INSERT INTO parent VALUES (1, 'one');
 INSERT INTO t VALUES (1, 1, 'a', 1);
 """
@@ -273,6 +275,48 @@ def test_rows_get_other_keys(app: Pair, statement: str) -> None:
         captured = connection.execute("SELECT table_id, op::text FROM psp.write_set").fetchall()
         assert captured == [(table_ids(connection)["t"], "d")]
         connection.rollback()
+
+
+def test_rows_that_are_written_again_with_the_same_columns(connection: psycopg.Connection[Any]) -> None:
+    """A trigger of the table's own: then psp has none that names the key and is in the way of ALTER TABLE."""
+    number = table_ids(connection)["t"]
+    ddl(
+        connection,
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+        "CREATE TRIGGER f BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",
+    )
+    ddl(connection, "ALTER TABLE t ALTER v TYPE int USING v + 1")
+    query = b"SELECT count(*) FROM psp.write_set WHERE table_id = %s AND op = 'i'"
+    assert connection.execute(query, [number]).fetchone() == (1,)
+
+
+BESIDE_READERS = [
+    ("foreign-key", "CREATE TABLE child (id int PRIMARY KEY, t int REFERENCES t)"),
+    ("not-valid", "ALTER TABLE empty ADD FOREIGN KEY (v) REFERENCES t NOT VALID"),
+    ("unique-index", "CREATE UNIQUE INDEX t_v ON t (v)"),
+    ("unique-index-of-a-function", "CREATE UNIQUE INDEX t_f ON t (same(v))"),
+    ("trigger", "CREATE TRIGGER f BEFORE UPDATE ON t FOR EACH ROW"
+                " EXECUTE FUNCTION suppress_redundant_updates_trigger()"),
+    ("validate", "ALTER TABLE t VALIDATE CONSTRAINT positive"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", [r[1] for r in BESIDE_READERS], ids=[r[0] for r in BESIDE_READERS])
+def test_readers_are_not_waited_for_where_postgresql_does_not(
+    app: Pair, connection: psycopg.Connection[Any], statement: str
+) -> None:
+    """A reader that is going to write would wait for the change, and the change for the reader."""
+    number = table_ids(connection)["t"]
+    with app.connect() as reader:
+        reader.execute("SELECT * FROM t")
+        connection.execute("SET LOCAL lock_timeout = '2s'")
+        ddl(connection, statement)
+    assert number in changes(connection)
+    guards = 2 * ["g"] if "UNIQUE" in statement else ["g"]
+    new = captured_in(connection, "INSERT INTO t (id, v, s) VALUES (3, 3, 'c')")
+    assert sorted(op for _, op in new) == [*guards, "i"]
+    moved = captured_in(connection, "UPDATE t SET id = 4, v = 4 WHERE id = 3")
+    assert sorted(op for _, op in moved) == ["d", *guards, "i"]
 
 
 def test_rows_of_a_new_table_are_sent(connection: psycopg.Connection[Any]) -> None:
