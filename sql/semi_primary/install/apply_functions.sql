@@ -26,7 +26,9 @@ WITH tables AS NOT MATERIALIZED (
       JOIN psp.plain_types b ON b.type = a.atttypid
      WHERE a.attrelid = t.relation
 ), keys AS NOT MATERIALIZED (
-    SELECT t.table_id, k.ordinality AS n, a.attname AS name, b.plain AS element
+    SELECT t.table_id, k.ordinality AS n, a.attname AS name, b.plain AS element,
+           -- PostgreSQL finds no operator of an enum for a domain over it.
+           CASE WHEN b.plain <> a.atttypid THEN '::' || format_type(b.plain, -1) ELSE '' END AS undomained
       FROM tables t, jsonb_array_elements(t.key_columns) WITH ORDINALITY k
       JOIN pg_attribute a ON a.attname = k.value ->> 'name' AND NOT a.attisdropped
       JOIN psp.plain_types b ON b.type = a.atttypid
@@ -49,7 +51,7 @@ WITH tables AS NOT MATERIALIZED (
            string_agg(format('%I', name), ', ' ORDER BY n) AS names,
            string_agg(format('pg_catalog.unnest(psp_keys.k%s)', n), ', ' ORDER BY n) AS unnested,
            string_agg('k' || n, ', ' ORDER BY n) AS aliases,
-           string_agg(format('psp_t.%I OPERATOR(pg_catalog.=) psp_u.k%s', name, n), ' AND ' ORDER BY n) AS matches
+           string_agg(format('psp_t.%I%s OPERATOR(pg_catalog.=) psp_u.k%s', name, undomained, n), ' AND ' ORDER BY n) AS matches
       FROM keys JOIN pg_type e ON e.oid = element GROUP BY table_id
 ), sources AS (
     SELECT t.*, c.row_arrays, c.row_values, k.key_arrays, c.names, c.selected, c.assignments, k.names AS key_names, k.matches,

@@ -164,7 +164,7 @@ END $$;
 -- a generated column, at any depth. A column's default, triggers and policies may change: they
 -- decide what is written, not what becomes of rows that are committed.
 CREATE FUNCTION psp.reliant_relations(class oid, object oid) RETURNS SETOF oid
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     WITH RECURSIVE users(classid, objid) AS (
         SELECT class, object
         UNION
@@ -208,14 +208,14 @@ $$;
 
 -- One of them, for a message; null: there is none.
 CREATE FUNCTION psp.relied_on_by(class oid, object oid) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
     SELECT min(r.relation::regclass::text) FROM psp.reliant_relations(class, object) r(relation)
 $$;
 
 -- In a schema change: the tables that rely on the object have changed. Not told here is what can be seen in the tables: their
 -- constraints, what is renamed with its schema, and an enum's labels (psp.text_form), to which new ones may come without harm.
 CREATE FUNCTION psp.touch_reliant(class oid, object oid) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STRICT SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF class IN ('pg_namespace'::regclass, 'pg_extension'::regclass, 'pg_collation'::regclass)
        OR class = 'pg_constraint'::regclass AND EXISTS (SELECT FROM pg_constraint k WHERE k.oid = object AND k.conrelid <> 0)

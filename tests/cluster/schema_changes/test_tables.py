@@ -282,6 +282,43 @@ def test_types_of_columns_change(pair: LocalCluster) -> None:
     drained(pair)
 
 
+def test_types_of_keys_change_among_rows(pair: LocalCluster) -> None:
+    """Before and after a statement the rows of one transaction are of different forms."""
+    north, south = pair.sps
+    ddl(
+        north,
+        "CREATE TYPE grade AS ENUM ('a', 'b')",
+        "CREATE DOMAIN mark AS grade",
+        "CREATE TYPE typed AS (id int, g mark)",
+        "CREATE TABLE marked OF typed (PRIMARY KEY (id, g)) PARTITION BY LIST (g)",
+        "CREATE TABLE marked_a PARTITION OF marked FOR VALUES IN ('a')",
+        "CREATE TABLE marked_b PARTITION OF marked FOR VALUES IN ('b')",
+    )
+    drained(pair)
+    execute(south, "INSERT INTO marked VALUES (1, 'a'), (2, 'b'), (3, 'a')")
+    drained(pair)
+    with connect(south) as migration:
+        migration.execute("INSERT INTO marked VALUES (4, 'a')")
+        migration.execute("UPDATE marked SET g = 'a' WHERE id = 2")
+        migration.execute("ALTER TYPE grade RENAME VALUE 'a' TO 'x'")
+        migration.execute("UPDATE marked SET g = 'b' WHERE id = 1")
+        migration.execute("ALTER TYPE typed ALTER ATTRIBUTE id TYPE bigint CASCADE")
+        migration.execute("DELETE FROM marked WHERE id = 3")
+        migration.execute("ALTER TYPE typed ADD ATTRIBUTE v int CASCADE")
+        migration.execute("INSERT INTO marked VALUES (5000000000, 'x', 5)")
+    assert rows(pair, "SELECT marked::text FROM marked ORDER BY id") == [
+        ("(1,b,)",), ("(2,x,)",), ("(4,x,)",), ("(5000000000,x,5)",)
+    ]  # fmt: skip
+    execute(north, "UPDATE marked SET v = 1 WHERE id < 3")
+    execute(north, "DELETE FROM marked WHERE id = 4")
+    assert rows(pair, "SELECT marked::text FROM marked ORDER BY id") == [
+        ("(1,b,1)",), ("(2,x,1)",), ("(5000000000,x,5)",)
+    ]  # fmt: skip
+    execute(south, "DROP TYPE typed CASCADE")
+    ddl(south, "DROP DOMAIN mark", "DROP TYPE grade")
+    drained(pair)
+
+
 def test_a_domain_holds_for_rows_that_had_not_arrived(pair: LocalCluster) -> None:
     north, south = pair.sps
     ddl(north, "CREATE DOMAIN small AS int", "CREATE TABLE measured (id int PRIMARY KEY, v small)")

@@ -15,7 +15,9 @@ from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
 SCHEMA = f"""
 GRANT ALL ON SCHEMA public TO {APPLICATION};
 CREATE SCHEMA other AUTHORIZATION {APPLICATION};
+DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO {APPLICATION}', current_database()); END $$;
 SET ROLE {APPLICATION};
+CREATE EXTENSION hstore; CREATE COLLATION own (LOCALE = 'C');
 CREATE FUNCTION positive(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 > 0';
 CREATE FUNCTION low(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT lower($1)';
 CREATE FUNCTION double(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 2';
@@ -25,7 +27,9 @@ CREATE FUNCTION choose() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 7';
 CREATE FUNCTION called(int) RETURNS int LANGUAGE sql IMMUTABLE RETURN $1 + 1;
 CREATE FUNCTION calls(int) RETURNS int LANGUAGE sql IMMUTABLE RETURN called($1);
 CREATE FUNCTION distance(int, int) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT $1 - $2';
+CREATE TEXT SEARCH DICTIONARY stems (TEMPLATE = snowball, language = 'english');
 CREATE TEXT SEARCH CONFIGURATION words (COPY = simple);
+ALTER TEXT SEARCH CONFIGURATION words ALTER MAPPING FOR asciiword WITH stems;
 CREATE TYPE mood AS ENUM ('sad', 'calm');
 CREATE TYPE grade AS ENUM ('a', 'b');
 CREATE DOMAIN small AS int CHECK (positive(VALUE)); CREATE DOMAIN smaller AS small;
@@ -45,6 +49,9 @@ CREATE TABLE by_pair (id int PRIMARY KEY, p pair);
 CREATE TABLE by_row (id int PRIMARY KEY, r by_pair);
 CREATE VIEW seen AS SELECT 1 AS one;
 CREATE TABLE by_view (id int PRIMARY KEY, r seen);
+CREATE TYPE other.level AS ENUM ('low'); CREATE TABLE by_schema (id int PRIMARY KEY, l other.level);
+CREATE TABLE by_extension (id int PRIMARY KEY, h hstore);
+CREATE TABLE by_collation (id int PRIMARY KEY, c text COLLATE own UNIQUE, v text);
 CREATE TABLE by_type OF typed (PRIMARY KEY (id));
 CREATE TABLE by_check (id int PRIMARY KEY, v int CHECK (positive(v)));
 CREATE TABLE by_index (id int PRIMARY KEY, s text, v int);
@@ -114,9 +121,19 @@ CHANGES = [
     ("ALTER TYPE pair SET SCHEMA other", "by_pair by_row", ""),
     ("ALTER TABLE by_pair ADD COLUMN x int", "by_pair by_row", "by_row"),
     ("ALTER TABLE by_pair DROP COLUMN p", "by_pair by_row", "by_row"),
+    ("ALTER TABLE by_pair RENAME TO x", "x by_row", ""),
+    ("DROP TABLE by_pair CASCADE", "by_row", ""),
     ("CREATE OR REPLACE VIEW seen AS SELECT 1 AS one, 2 AS two", "by_view", "by_view"),
     ("ALTER TYPE typed ADD ATTRIBUTE w int CASCADE", "by_type", ""),
+    ("ALTER TYPE typed RENAME ATTRIBUTE id TO x CASCADE", "by_type", ""),
+    ("DROP TYPE typed CASCADE", "", ""),
     ("ALTER TYPE typed ALTER ATTRIBUTE id TYPE bigint CASCADE", "by_type", ""),
+    ("ALTER SCHEMA other RENAME TO x", "by_schema", ""),
+    ("DROP SCHEMA other CASCADE", "by_schema", ""),
+    ("DROP EXTENSION hstore CASCADE", "by_extension", ""),
+    ('DROP COLLATION "own" CASCADE', "by_collation", ""),
+    ('ALTER COLLATION "own" RENAME TO x', "by_collation", ""),
+    ("ALTER TEXT SEARCH DICTIONARY stems (language = 'german')", "by_generated", ""),
     ("ALTER TYPE span RENAME TO x", "by_span", ""),
     ("CREATE OR REPLACE FUNCTION distance(int, int) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 1.0'",
      "by_span", ""),
