@@ -16,6 +16,13 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_confor
                 ELSE 2 END
 $$;
 
+CREATE FUNCTION psp.is_key_generated(target oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+                    WHERE i.indrelid = target AND i.indisprimary AND a.attgenerated <> '');
+END $$;
+
 -- The captured tables that are not what was noted of them (guarded_state.sql), that were written again, or that rely on what has
 -- changed. target: null if the table is gone. One with another name is known by its triggers.
 CREATE FUNCTION psp.changed_tables() RETURNS TABLE (table_id integer, target oid, effort integer)
@@ -45,7 +52,9 @@ BEGIN
          WHERE CASE WHEN kind = 'form' THEN (noted.definition::jsonb <@ now.definition::jsonb) IS NOT TRUE
                     ELSE now.definition IS DISTINCT FROM noted.definition END
         UNION ALL
-        SELECT c.table_id, 2 FROM psp.touched_relations t JOIN captured c ON c.relation = t.relation WHERE t.xid = pg_current_xact_id()
+        SELECT c.table_id, CASE t.how WHEN 'replaced' THEN CASE WHEN psp.is_key_generated(c.relation) THEN 2 ELSE 0 END
+                                      WHEN 'renamed' THEN 1 ELSE 2 END
+          FROM psp.touched_relations t JOIN captured c ON c.relation = t.relation WHERE t.xid = pg_current_xact_id()
     )
     SELECT d.table_id, (SELECT c.relation FROM captured c WHERE c.table_id = d.table_id AND NOT c.relispartition), max(d.effort)
       FROM changed d GROUP BY d.table_id;
@@ -217,7 +226,7 @@ BEGIN
                        WHERE psp.has_new_form(was, now, k.value ->> 'number')
                           OR a.attgenerated <> ''
                              AND EXISTS (SELECT FROM psp.touched_relations t
-                                          WHERE t.xid = pg_current_xact_id() AND t.relation = target AND NOT t.rewritten));
+                                          WHERE (t.xid, t.relation, t.how) = (pg_current_xact_id(), target, 'replaced')));
 END $$;
 
 -- Whether the rows of a table are to be sent again: their images would not do any more, or the servers may have made different values.
@@ -235,7 +244,7 @@ BEGIN
                            WHEN a.atthasmissing THEN NOT psp.is_steady_default(target, a.attnum)
                            ELSE a.attidentity <> '' OR (a.atthasdef AND a.attgenerated = '') END)
            OR EXISTS (SELECT FROM psp.touched_relations w
-                       WHERE w.xid = pg_current_xact_id() AND w.rewritten
+                       WHERE w.xid = pg_current_xact_id() AND w.how = 'rewritten'
                          AND (w.relation = target OR w.relation IN (SELECT t.relid FROM pg_partition_tree(target) t)));
 END $$;
 

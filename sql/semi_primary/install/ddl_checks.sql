@@ -8,11 +8,11 @@ CREATE UNLOGGED TABLE psp.own_commands (
 );
 
 -- Tables that a statement of a schema change has changed in another way than guarded_state.sql tells, until psp.follow_changes has seen
--- it: it has computed columns again (rewritten), or has changed what the table relies on.
+-- it. `how`: rewritten (it has computed columns again); renamed or replaced (what the table relies on, perhaps with its name).
 CREATE UNLOGGED TABLE psp.touched_relations (
-    xid       xid8 NOT NULL,
-    relation  oid NOT NULL,
-    rewritten boolean NOT NULL
+    xid      xid8 NOT NULL,
+    relation oid NOT NULL,
+    how      text NOT NULL
 );
 
 CREATE FUNCTION psp.begin_own_commands(statement text DEFAULT '') RETURNS void
@@ -214,7 +214,7 @@ $$;
 
 -- In a schema change: the tables that rely on the object have changed. Not told here is what can be seen in the tables: their
 -- constraints, what is renamed with its schema, and an enum's labels (psp.text_form), to which new ones may come without harm.
-CREATE FUNCTION psp.touch_reliant(class oid, object oid) RETURNS void
+CREATE FUNCTION psp.touch_reliant(class oid, object oid, command text) RETURNS void
 LANGUAGE plpgsql STRICT SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF class IN ('pg_namespace'::regclass, 'pg_extension'::regclass, 'pg_collation'::regclass)
@@ -223,7 +223,8 @@ BEGIN
         RETURN;
     END IF;
     INSERT INTO psp.touched_relations
-    SELECT pg_current_xact_id(), r.relation, false FROM psp.reliant_relations(class, object) r(relation);
+    SELECT pg_current_xact_id(), r.relation, CASE WHEN command ~ '^(ALTER DOMAIN$|CREATE|DROP)' THEN 'replaced' ELSE 'renamed' END
+      FROM psp.reliant_relations(class, object) r(relation);
 END $$;
 
 CREATE FUNCTION psp.check_owners(command text) RETURNS void

@@ -53,7 +53,7 @@ BEGIN
         END IF;
     END IF;
     IF psp.is_schema_change() THEN
-        PERFORM psp.touch_reliant(class, object);
+        PERFORM psp.touch_reliant(class, object, command);
     ELSIF NOT in_extension  -- an extension that is upgraded makes its functions again
        AND class NOT IN ('pg_namespace'::regclass, 'pg_extension'::regclass, 'pg_collation'::regclass)
        AND NOT psp.is_captured(relation) THEN
@@ -196,7 +196,7 @@ BEGIN
         ELSIF d.object_type = 'index' AND d.original AND psp.is_schema_change() THEN
             PERFORM psp.check_local_index(d.objid, d.object_identity, tg_tag);
         ELSIF psp.is_schema_change() THEN
-            PERFORM psp.touch_reliant('pg_type'::regclass, psp.type_of_dropped(d.object_type, d.address_names));
+            PERFORM psp.touch_reliant('pg_type'::regclass, psp.type_of_dropped(d.object_type, d.address_names), tg_tag);
         END IF;
     END LOOP;
 END $$;
@@ -207,7 +207,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF psp.is_schema_change() THEN
         IF pg_event_trigger_table_rewrite_reason() & 4 <> 0 THEN
-            INSERT INTO psp.touched_relations VALUES (pg_current_xact_id(), pg_event_trigger_table_rewrite_oid(), true);
+            INSERT INTO psp.touched_relations VALUES (pg_current_xact_id(), pg_event_trigger_table_rewrite_oid(), 'rewritten');
         END IF;
     ELSIF psp.is_captured(pg_event_trigger_table_rewrite_oid()) THEN
         PERFORM psp.refuse_ddl(pg_event_trigger_table_rewrite_oid()::regclass::text, tg_tag);

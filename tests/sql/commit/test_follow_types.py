@@ -171,6 +171,33 @@ def test_the_tables_that_rely_on_it_have_changed(
         assert captured_in(connection, f"INSERT INTO {table} SELECT FROM {table} WHERE false") == []
 
 
+@pytest.mark.parametrize(
+    ("statement", "number_of_tables"),
+    [
+        (
+            "CREATE OR REPLACE FUNCTION positive(int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT true'",
+            2,
+        ),
+        ("CREATE OR REPLACE FUNCTION low(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1'", 1),
+    ],
+)
+def test_nobody_is_waited_for_where_postgresql_does_not(
+    app: Pair, connection: psycopg.Connection[Any], statement: str, number_of_tables: int
+) -> None:
+    with app.connect() as writer:
+        writer.execute("LOCK by_check, by_small, by_index IN ROW EXCLUSIVE MODE")
+        connection.execute("SET LOCAL lock_timeout = '2s'")
+        ddl(connection, statement)
+    assert len(changes(connection)) == number_of_tables
+
+
+def test_readers_of_a_domain_are_not_waited_for(app: Pair, connection: psycopg.Connection[Any]) -> None:
+    with app.connect() as reader:
+        reader.execute("SELECT * FROM by_small")
+        connection.execute("SET LOCAL lock_timeout = '2s'")
+        ddl(connection, "ALTER DOMAIN small ADD CHECK (VALUE < 100)")
+
+
 def test_a_dropped_type_takes_its_columns_along(connection: psycopg.Connection[Any]) -> None:
     number = table_ids(connection)["by_mood"]
     ddl(connection, "DROP TYPE mood CASCADE")
