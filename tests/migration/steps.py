@@ -56,9 +56,9 @@ STEPS = (
         "an index, written", ("CREATE INDEX orders_entry ON orders (o_entry_d)",), _relation("orders_entry")
     ),
     Step(
-        "a unique index",
-        ("CREATE UNIQUE INDEX supplier_code ON supplier (code)",),
-        _relation("supplier_code"),
+        "a unique index, written",
+        ("CREATE UNIQUE INDEX orders_number ON orders (o_id, o_d_id, o_w_id)",),
+        _relation("orders_number"),
     ),
     Step(
         "int to bigint, written",
@@ -66,8 +66,11 @@ STEPS = (
         _column("stock", "s_ytd", "atttypid = 'bigint'::regtype"),
     ),
     Step(
-        "int to bigint and another default",
-        ("ALTER TABLE supplier ALTER COLUMN rating TYPE bigint, ALTER COLUMN rating SET DEFAULT 5",),
+        "int to bigint, another default and a unique constraint",
+        (
+            "ALTER TABLE supplier ALTER COLUMN rating TYPE bigint, ALTER COLUMN rating SET DEFAULT 5",
+            "ALTER TABLE supplier ADD CONSTRAINT supplier_code UNIQUE (code)",
+        ),
     ),
     Step(
         "a constraint, not valid yet, written",
