@@ -183,21 +183,21 @@ BEGIN
 END $$;
 
 -- Whether a new column's value in rows that were there is the same at every server: one that PostgreSQL's own functions make of
--- constants, and that is still the column's default.
+-- constants, and that is still the default of the column, or of its domain.
 CREATE FUNCTION psp.is_steady_default(target regclass, number integer) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET standard_conforming_strings = on AS $$
 DECLARE
     made  record;
     value text;
 BEGIN
-    SELECT (a.attmissingval::text::text[])[1] AS missing, pg_get_expr(f.adbin, f.adrelid) AS expression,
+    SELECT (a.attmissingval::text::text[])[1] AS missing, pg_get_expr(coalesce(f.adbin, t.typdefaultbin), target) AS expression,
            (SELECT bool_and(CASE WHEN m.found[1] IS NOT NULL
                                  THEN m.found[1] IN ('CONST', 'FUNCEXPR', 'OPEXPR', 'RELABELTYPE', 'ARRAYEXPR', 'ARRAY')
                                  ELSE p.oid < 16384 AND p.provolatile = 'i' END)
-              FROM regexp_matches(f.adbin::text, '\{(\w+)|:(?:op)?funcid (\d+)', 'g') m(found)
+              FROM regexp_matches(coalesce(f.adbin, t.typdefaultbin)::text, '\{(\w+)|:(?:op)?funcid (\d+)', 'g') m(found)
               LEFT JOIN pg_proc p ON p.oid = m.found[2]::oid) AS is_plain
       INTO made
-      FROM pg_attribute a JOIN pg_attrdef f ON (f.adrelid, f.adnum) = (a.attrelid, a.attnum)
+      FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef f ON (f.adrelid, f.adnum) = (a.attrelid, a.attnum)
      WHERE a.attrelid = target AND a.attnum = number;
     IF made.is_plain IS NOT TRUE THEN
         RETURN false;
@@ -242,7 +242,8 @@ BEGIN
                            THEN o.value -> 'encoding' <> n.value -> 'encoding' OR psp.has_new_form(was, now, n.value ->> 'number')
                            WHEN was -> 'numbers' @> (n.value -> 'number') THEN true  -- it was a generated one
                            WHEN a.atthasmissing THEN NOT psp.is_steady_default(target, a.attnum)
-                           ELSE a.attidentity <> '' OR (a.atthasdef AND a.attgenerated = '') END)
+                           ELSE a.attidentity <> '' OR (a.atthasdef AND a.attgenerated = '')
+                                OR EXISTS (SELECT FROM pg_type t WHERE t.oid = a.atttypid AND t.typdefault IS NOT NULL) END)  -- a domain's
            OR EXISTS (SELECT FROM psp.touched_relations w
                        WHERE w.xid = pg_current_xact_id() AND w.how = 'rewritten'
                          AND (w.relation = target OR w.relation IN (SELECT t.relid FROM pg_partition_tree(target) t)));

@@ -34,6 +34,8 @@ CREATE TYPE mood AS ENUM ('sad', 'calm');
 CREATE TYPE grade AS ENUM ('a', 'b');
 CREATE DOMAIN small AS int CHECK (positive(VALUE)); CREATE DOMAIN smaller AS small;
 CREATE DOMAIN felt AS grade;
+CREATE DOMAIN seven AS bigint DEFAULT 7; CREATE DOMAIN drawn AS float8 DEFAULT random();
+CREATE DOMAIN drawn_and_checked AS float8 DEFAULT random() CHECK (VALUE < 2);
 CREATE TYPE pair AS (a int, b mood); CREATE TYPE typed AS (id int, v int);
 CREATE TYPE span AS RANGE (subtype = int, subtype_diff = distance);
 CREATE TABLE by_mood (id int PRIMARY KEY, m mood UNIQUE, v int DEFAULT choose());
@@ -155,6 +157,11 @@ CHANGES = [
      "by_call", ""),
     ("CREATE OR REPLACE FUNCTION choose() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 8'", "", ""),
     ("DROP FUNCTION choose() CASCADE", "by_mood", ""),
+    ("DROP TEXT SEARCH CONFIGURATION words CASCADE", "by_generated", ""),
+    ("ALTER TABLE by_index ADD COLUMN x drawn", "by_index", "by_index"),
+    ("ALTER TABLE by_index ADD COLUMN x drawn_and_checked", "by_index", "by_index"),
+    ("ALTER TABLE by_index ADD COLUMN x seven", "by_index", ""),
+    ("ALTER TABLE by_index ADD COLUMN x mood DEFAULT 'sad'", "by_index", ""),
     ("ALTER TEXT SEARCH CONFIGURATION words DROP MAPPING FOR email", "by_generated", ""),
     ("CREATE STATISTICS s ON id, v FROM by_check", "", ""),
 ]  # fmt: skip
