@@ -108,6 +108,8 @@ Server::Server(const SemiPrimarySettings& settings, const Identity& identity, Ho
                  .conflict_grace_ms = settings.conflict_grace_ms,
                  .commit_timeout_ms = settings.commit_timeout_ms},
                 apply_.activity(), in_flight_),
+      holds_(settings.database, identity.database,
+             [this](std::uint64_t transaction) { apply_events_.Push(HoldingTransactionEnded{transaction}); }),
       mrv_reporter_(settings.database, identity.database),
       front_(MakeFront(settings, identity, &context_, &in_flight_)) {}
 
@@ -116,6 +118,7 @@ Result<Done, std::string> Server::Start() {
   if (!started) return started;
   apply_.Start();
   blockers_.Start();
+  holds_.Start();
   mrv_reporter_.Start();
   housekeeper_->Start([this](const EpochStarts& epochs) { apply_events_.Push(EpochsSaved{epochs}); });
   return started;
@@ -143,6 +146,7 @@ void Server::Step(int timeout_ms, StopSignals* stop) {
   const std::int64_t now_us = MonotonicUs();
   core_.OnTime(now_us);
   CarryOutActions();
+  holds_.Watch(core_.holding_transaction());
   if (now_us - status_us_ >= kStatusEveryUs) PublishStatus(now_us);
   if (now_us - mrv_report_us_ >= kMrvReportEveryUs) ReportMrvs(now_us);
 }
@@ -161,6 +165,7 @@ void Server::ShutDown() {
   front_->Stop();
   apply_.Stop();  // transactions that block it are still ended after conflict_grace_ms
   blockers_.Stop();
+  holds_.Stop();
   TakeApplyEvents();
   core_.SendGoodbye();
   CarryOutActions();

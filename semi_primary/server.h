@@ -1,7 +1,7 @@
 // The semi-primary's daemon: moves messages, requests and events between the pure core, the primary's socket,
 // the front (native mode's commit hook, or the clients of views mode) and the threads of the other stages.
 //
-// One thread runs Run(); it owns the sockets and the core. The front, the apply worker, the blocker watch and
+// One thread runs Run(); it owns the sockets and the core. The front, the apply worker, the watches and
 // the housekeeper have threads of their own and post into mailboxes.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "semi_primary/core/core.h"
 #include "semi_primary/front/commits_in_flight.h"
 #include "semi_primary/front/front.h"
+#include "semi_primary/hold/hold_watch.h"
 #include "semi_primary/housekeeping/housekeeper.h"
 #include "semi_primary/mrv_report/mrv_reporter.h"
 #include "semi_primary/settings.h"
@@ -64,6 +65,7 @@ class Server {
   // Their threads call into the members above: last to be made, first to end.
   ApplyWorker apply_;
   BlockerWatch blockers_;
+  HoldWatch holds_;
   MrvReporter mrv_reporter_;
   std::unique_ptr<Front> front_;
 };

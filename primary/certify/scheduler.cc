@@ -135,6 +135,15 @@ void Scheduler::Refuse(const std::function<Refusal(const CertifyRequest&)>& refu
   for (Entry* entry : waiting) ready_.push_back(entry);
 }
 
+bool Scheduler::HasOtherWriter(SpId sp_id, const std::set<std::uint32_t>& table_ids) const {
+  return std::ranges::any_of(entries_, [&](const auto& one) {
+    const CertifyRequest& request = *one.second->request;
+    return request.sp_id != sp_id && std::ranges::any_of(request.rows.rows(), [&](const proto::Row& row) {
+             return table_ids.contains(row.table_id());
+           });
+  });
+}
+
 bool Scheduler::IsSchemaChange(const Entry& entry) {
   return entry.refusal.reason.empty() && entry.request->rows.kind() == proto::ENTRY_SCHEMA_CHANGE;
 }
@@ -177,6 +186,7 @@ Scheduler::Decided Scheduler::Conclude(const BatchItem& item, const Verdict& ver
   const bool committed_now = item.global_t > 0 && verdict.global_t == item.global_t;
   if (committed_now) {
     batch->committed.push_back({item.global_t, item.request});
+    newest_commit_ = std::max(newest_commit_, item.global_t);
     writers_.Note(*item.request, item.global_t);
   }
   Decided decided{item.request->tx_id,      item.request->sp_id,          entry->asked_to_certify,

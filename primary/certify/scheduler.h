@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,7 +53,8 @@ class Scheduler {
   };
 
   // Numbers are given from last_t + 1 on.
-  Scheduler(Limits limits, GlobalT last_t) : limits_(limits), last_t_(last_t), writers_(last_t) {}
+  Scheduler(Limits limits, GlobalT last_t)
+      : limits_(limits), last_t_(last_t), newest_commit_(last_t), writers_(last_t) {}
 
   // Takes the request. A request whose tx id is in flight already is dropped: the first one's answer is for
   // both. A write-set that names a key twice becomes a refusal.
@@ -70,6 +72,11 @@ class Scheduler {
 
   // After a schema change: asks about each transaction that waits, and aborts those with a reason.
   void Refuse(const std::function<Refusal(const CertifyRequest&)>& refusal_of);
+
+  // Whether a transaction of another semi-primary that writes one of these tables is not decided yet.
+  bool HasOtherWriter(SpId sp_id, const std::set<std::uint32_t>& table_ids) const;
+  // The number of the last one that has committed, published or not; where this one began if none has.
+  GlobalT newest_commit() const { return newest_commit_; }
 
   // Nothing waits and nothing is in flight.
   bool idle() const { return entries_.empty(); }
@@ -108,6 +115,7 @@ class Scheduler {
 
   const Limits limits_;
   GlobalT last_t_;
+  GlobalT newest_commit_;
   TableWriters writers_;
   bool changing_schema_ = false;  // a schema change is in flight, and nothing else
   std::uint64_t last_batch_id_ = 0;

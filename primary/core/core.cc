@@ -55,8 +55,30 @@ Scheduler::Finished Core::Finish(const BatchResult& result) {
     if (one.request->rows.kind() != proto::ENTRY_SCHEMA_CHANGE) continue;
     intake_.Change(one.request->rows);
     scheduler_.Refuse([this](const CertifyRequest& request) { return intake_.OlderCatalog(request); });
+    holds_.EndAllOf(one.request->sp_id);
   }
+  GoOnWithHolds();
   return finished;
+}
+
+void Core::GoOnWithHolds() {
+  for (CertifyRequest& request : holds_.TakeReleased()) {
+    waiting_bytes_ -= request.write_set.size();
+    intake_.RefuseUnknown(&request);
+    Admit(std::move(request));
+  }
+  const TableHold* hold = holds_.ungranted();
+  if (hold == nullptr || scheduler_.HasOtherWriter(hold->sp_id, hold->table_ids)) return;
+  holds_.SetGranted();
+  SendHoldReply(*hold, false);
+}
+
+void Core::SendHoldReply(const TableHold& hold, bool ended) {
+  proto::ToSemiPrimary message;
+  message.mutable_hold_reply()->set_hold_id(hold.hold_id);
+  message.mutable_hold_reply()->set_global_t(scheduler_.newest_commit());
+  message.mutable_hold_reply()->set_ended(ended);
+  SendTo(hold.sp_id, &message);
 }
 
 void Core::AnnounceDecisions(const Scheduler::Finished& finished) {
@@ -139,12 +161,18 @@ void Core::Forget(SpId sp_id, const char* why) {
     AddNote(Note::Level::kInfo, "SP " + std::to_string(sp_id) + " " + why);
   }
   connections_.Goodbye(sp_id);
-  EndStream(sp_id);
+  EndConnection(sp_id);
 }
 
 void Core::EndStream(SpId sp_id) {
   streams_.Forget(sp_id);
   waiting_joins_.erase(sp_id);
+}
+
+void Core::EndConnection(SpId sp_id) {
+  EndStream(sp_id);
+  holds_.EndAllOf(sp_id);
+  GoOnWithHolds();
 }
 
 void Core::OnHouseReport(HouseReport report, std::int64_t now_us) {
@@ -197,7 +225,14 @@ void Core::OnTime(std::int64_t now_us) {
   for (const SpId sp_id : connections_.Expire(now_us)) {
     AddNote(Note::Level::kWarning, "SP " + std::to_string(sp_id) + " has been silent for " +
                                        std::to_string(options_.heartbeat_timeout_us / 1000) + " ms");
-    EndStream(sp_id);
+    EndConnection(sp_id);
+  }
+  if (const auto expired = holds_.TakeExpired(now_us)) {
+    AddNote(Note::Level::kWarning, "SP " + std::to_string(expired->sp_id) + " has held tables for " +
+                                       std::to_string(expired->timeout_us / 1000) +
+                                       " ms: writers of the other semi-primaries go on");
+    SendHoldReply(*expired, true);
+    GoOnWithHolds();
   }
   if (const auto due = schedule_.TakeDue(now_us)) AskHousekeeper(due->truncate_log, due->sweep);
 }

@@ -36,6 +36,11 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
       return OnStreamRequest(*sp_id, message->stream_request());
     case proto::ToPrimary::kOutcomeRequest:
       return OnOutcomeRequest(*sp_id, message->outcome_request());
+    case proto::ToPrimary::kHold:
+      return OnHold(*sp_id, message->hold());
+    case proto::ToPrimary::kEndHold:
+      holds_.End(*sp_id, message->end_hold().transaction());
+      return GoOnWithHolds();
     case proto::ToPrimary::kGoodbye:
       return Forget(*sp_id, "says goodbye");
     case proto::ToPrimary::kHello:
@@ -59,7 +64,7 @@ void Core::OnHello(const std::string& route, const proto::Hello& hello, bool reg
       return SendOver(route, 0, &message);
     case Connections::HelloAnswer::Kind::kWelcome:
       AddNote(Note::Level::kInfo, NameOf(hello) + " is here at " + std::to_string(hello.watermark()));
-      EndStream(hello.sp_id());  // until it says from where
+      EndConnection(hello.sp_id());  // until it says from where, and asks again
       message = Welcome(false);
       return SendOver(route, hello.sp_id(), &message);
   }
@@ -149,7 +154,22 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
   AddStreamActions(streams_.OnCopied(sp_id, copied_rows));
 }
 
+void Core::OnHold(SpId sp_id, const proto::Hold& message) {
+  if (stopping_) return;
+  holds_.Ask({.sp_id = sp_id,
+              .hold_id = message.hold_id(),
+              .transaction = message.transaction(),
+              .table_ids = {message.table_ids().begin(), message.table_ids().end()},
+              .timeout_us = std::min(message.timeout_ms() * std::int64_t{1000}, options_.hold_max_us)});
+  GoOnWithHolds();
+}
+
 void Core::Admit(CertifyRequest request) {
+  const std::size_t bytes = request.write_set.size();
+  if (holds_.Park(&request)) {
+    waiting_bytes_ += bytes;
+    return;
+  }
   if (!request.refusal.reason.empty() && !request.refusal.older_catalog) {
     AddNote(Note::Level::kWarning,
             "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal.reason, true);

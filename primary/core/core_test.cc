@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 
 namespace psp::primary {
@@ -52,11 +53,19 @@ class PrimaryCoreTest : public testing::Test {
   void Certify(const std::string& route, char id, const std::string& key, std::uint32_t table_id = 1) {
     Certify(route, id, OneRow(key, table_id));
   }
-  void Certify(const std::string& route, char id, const proto::WriteSet& rows) {
+  void Certify(const std::string& route, char id, const proto::WriteSet& rows, GlobalT watermark = 10) {
     proto::ToPrimary message;
     message.mutable_certify()->set_tx_id(Id(id).ToBytes());
-    message.mutable_certify()->mutable_snapshot()->set_watermark(10);
+    message.mutable_certify()->mutable_snapshot()->set_watermark(watermark);
     message.mutable_certify()->set_write_set(rows.SerializeAsString());
+    Hear(route, message);
+  }
+  void Hold(const std::string& route, std::uint64_t hold_id, const std::vector<std::uint32_t>& table_ids) {
+    proto::ToPrimary message;
+    message.mutable_hold()->set_hold_id(hold_id);
+    message.mutable_hold()->set_transaction(1);
+    message.mutable_hold()->mutable_table_ids()->Add(table_ids.begin(), table_ids.end());
+    message.mutable_hold()->set_timeout_ms(1000);
     Hear(route, message);
   }
   static proto::WriteSet OneRow(const std::string& key, std::uint32_t table_id = 1) {
@@ -240,6 +249,68 @@ TEST_F(PrimaryCoreTest, WhatWaitsBehindASchemaChangeIsCheckedAgain) {
   EXPECT_EQ(Parsed(actions.sends[0]).decision().global_t(), 11);
   EXPECT_TRUE(Parsed(actions.sends[1]).decision().older_catalog());
   EXPECT_EQ(Parsed(actions.sends[2]).decision().global_t(), 12) << "its table has not changed";
+}
+
+TEST_F(PrimaryCoreTest, AHoldIsGrantedWhenNoRowIsInFlightAndEndsWithTheChange) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  Now();
+  Certify("y", 'a', "in flight", 2);
+  const auto in_flight = core_.NextBatch();
+  Hold("x", 1, {2});
+  Certify("y", 'b', "waits", 2);
+  Certify("y", 'c', "of another table", 1);
+  EXPECT_THAT(Now().sends, IsEmpty());
+  core_.AnnounceDecisions(core_.Finish({in_flight->batch_id, {{11, std::nullopt, ""}}}));
+  const auto granted = Now();
+  ASSERT_THAT(granted.sends, SizeIs(2));
+  EXPECT_EQ(Parsed(granted.sends[0]).hold_reply().hold_id(), 1U);
+  EXPECT_EQ(Parsed(granted.sends[0]).hold_reply().global_t(), 11);
+  EXPECT_FALSE(Parsed(granted.sends[0]).hold_reply().ended());
+  Decide();
+  EXPECT_EQ(Parsed(Now().sends.at(0)).decision().tx_id()[0], 'c');
+  Certify("x", 'd', OneChange(kCatalogVersion + 1, 2, {}), 12);
+  Decide();
+  const auto changed = Now();
+  ASSERT_THAT(changed.sends, SizeIs(2));
+  EXPECT_EQ(Parsed(changed.sends[0]).decision().global_t(), 13);
+  EXPECT_EQ(Parsed(changed.sends[1]).decision().tx_id()[0], 'b');
+  EXPECT_TRUE(Parsed(changed.sends[1]).decision().older_catalog());
+}
+
+TEST_F(PrimaryCoreTest, WhoWaitsGoesOnWhenAHoldEndsWithoutAChange) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  const std::vector<std::function<void()>> ends = {[this] {
+                                                     proto::ToPrimary message;
+                                                     message.mutable_end_hold()->set_transaction(1);
+                                                     Hear("x", message);
+                                                   },
+                                                   [this] {
+                                                     core_.OnTime(now_us_);
+                                                     core_.OnTime(now_us_ += 2'000'000);
+                                                   },
+                                                   [this] { Hello("x", 1, "a", 10); },
+                                                   [this] {
+                                                     proto::ToPrimary message;
+                                                     message.mutable_goodbye();
+                                                     Hear("x", message);
+                                                   }};
+  char tx_id = 'a';
+  for (const auto& end : ends) {
+    Hold("x", 1, {2});
+    Certify("y", tx_id, std::string(1, tx_id), 2);
+    Decide();
+    Now();
+    end();
+    Decide();
+    std::vector<std::string> decided;
+    for (const Core::Send& send : Now().sends) {
+      if (Parsed(send).has_decision()) decided.push_back(Parsed(send).decision().tx_id());
+    }
+    EXPECT_THAT(decided, ElementsAre(std::string(16, tx_id)));
+    ++tx_id;
+  }
 }
 
 TEST_F(PrimaryCoreTest, ASchemaChangeMakesTheNextVersion) {

@@ -67,7 +67,11 @@ struct ApplyFailed {  // for good: nothing may be done in this database any more
 struct EpochsSaved {
   EpochStarts epochs;  // on the disk now
 };
-using ApplyEvent =
-    std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyTrouble, ApplyFailed, EpochsSaved>;
+// By the watch's session (hold/hold_watch.h).
+struct HoldingTransactionEnded {
+  std::uint64_t transaction = 0;
+};
+using ApplyEvent = std::variant<ApplyStarted, ApplyProgress, ApplyCatalog, ApplyTrouble, ApplyFailed,
+                                EpochsSaved, HoldingTransactionEnded>;
 
 }  // namespace psp::sp

@@ -33,7 +33,9 @@ Core::Core(const Options& options)
 
 Core::Actions Core::TakeActions() {
   MoveTo(&actions_.replies, submissions_.TakeReplies());
+  MoveTo(&actions_.replies, hold_.TakeReplies());
   for (proto::ToPrimary& message : submissions_.TakeMessages()) Send(std::move(message));
+  for (proto::ToPrimary& message : hold_.TakeMessages()) Send(std::move(message));
   return std::exchange(actions_, {});
 }
 
@@ -42,25 +44,43 @@ void Core::OnFrontRequest(const FrontRequest& request, std::int64_t now_us) {
     Submit(*submission, now_us);
   } else if (const auto* question = std::get_if<OutcomeQuestion>(&request)) {
     AskOutcome(question->ticket, question->tx_id, now_us);
+  } else if (const auto* hold = std::get_if<HoldRequest>(&request)) {
+    Hold(*hold, now_us);
   } else {
     BackendGone(std::get<AskerLeft>(request).ticket);
   }
 }
 
-void Core::Submit(const Submission& submission, std::int64_t now_us) {
-  if (!copy_.joining() && !stopped_applying()) {
-    if (submission.snapshot.watermark >= own_.back_t()) return submissions_.Submit(submission, now_us);
-    return actions_.replies.push_back({submission.ticket, LacksOwnError()});
+std::optional<UserError> Core::RefusalOfCommits() const {
+  if (copy_.joining()) {
+    return UserError{"08006", "psp: this semi-primary is joining: its copy is not complete yet", "",
+                     "Nothing was sent."};
   }
-  const UserError why =
-      copy_.joining()
-          ? UserError{"08006", "psp: this semi-primary is joining: its copy is not complete yet", "",
-                      "Nothing was sent."}
-          : UserError{"08006", "psp: this semi-primary has stopped applying what others commit",
-                      "Nothing was sent.",
-                      "last_error in psp.status tells members of pg_monitor why. It goes on by itself "
-                      "when the cause is removed."};
-  actions_.replies.push_back({submission.ticket, why});
+  if (!stopped_applying()) return std::nullopt;
+  return UserError{"08006", "psp: this semi-primary has stopped applying what others commit",
+                   "Nothing was sent.",
+                   "last_error in psp.status tells members of pg_monitor why. It goes on by itself "
+                   "when the cause is removed."};
+}
+
+void Core::Submit(const Submission& submission, std::int64_t now_us) {
+  if (const auto why = RefusalOfCommits()) {
+    actions_.replies.push_back({submission.ticket, *why});
+  } else if (submission.snapshot.watermark < own_.back_t()) {
+    actions_.replies.push_back({submission.ticket, LacksOwnError()});
+  } else {
+    submissions_.Submit(submission, now_us);
+  }
+}
+
+void Core::Hold(const HoldRequest& request, std::int64_t now_us) {
+  if (const auto why = RefusalOfCommits()) return actions_.replies.push_back({request.ticket, *why});
+  hold_.Ask(request, progress_.watermark(), now_us);
+}
+
+void Core::BackendGone(Ticket ticket) {
+  submissions_.BackendGone(ticket);
+  hold_.AskerGone(ticket);
 }
 
 void Core::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us) {
@@ -77,6 +97,8 @@ void Core::OnApplyEvent(const ApplyEvent& event, std::int64_t now_us) {
   } else if (const auto* saved = std::get_if<EpochsSaved>(&event)) {
     saved_epochs_ = saved->epochs;
     if (!serving_) ServeWhenEpochsAreSaved(now_us);
+  } else if (const auto* ended = std::get_if<HoldingTransactionEnded>(&event)) {
+    hold_.OnTransactionEnded(ended->transaction);
   } else if (const auto* trouble = std::get_if<ApplyTrouble>(&event)) {
     trouble_ = *trouble;
   } else {
@@ -107,12 +129,14 @@ void Core::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {
   copy_.OnApplyProgress(progress.joining, progress.copied_rows);
   own_.OnApplied(progress.watermark);
   submissions_.OnApplied(progress.watermark);
+  hold_.OnApplied(progress_.watermark());
   if (copy_.joining()) SendHeartbeat(now_us);  // the primary sends more of the table
   SendAck();
 }
 
 void Core::OnTime(std::int64_t now_us) {
   submissions_.OnTime(now_us);
+  hold_.OnTime(now_us);
   if (connection_.IsSilent(now_us)) Disconnect("it is silent");
   // A wrong address looks like a primary that has not started yet. So the operator is told, once.
   if (stream_.has_started() && connection_.TakeNoAnswer(now_us)) {

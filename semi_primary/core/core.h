@@ -3,8 +3,8 @@
 // (monotonic microseconds) come in as arguments; what is to be done comes out as Actions. server.cc moves
 // them from and to the socket and the threads, the simulation moves them in virtual time. One thread.
 //
-// The parts of the state are classes of their own: Connection, StreamIntake, CopyIntake, OwnHistory, Progress
-// and Submissions. The core joins them:
+// The parts of the state are classes of their own: Connection, StreamIntake, CopyIntake, OwnHistory, Progress,
+// Submissions and TableHold. The core joins them:
 //
 // Connection. When the apply worker has reported the database's position, Hello (epoch 0) is sent until
 // Welcome comes. When the primary's list of epochs is on the disk, the core is *serving*: the stream is
@@ -37,6 +37,7 @@
 #include "semi_primary/core/progress.h"
 #include "semi_primary/core/stream_intake.h"
 #include "semi_primary/front/local_commit.h"
+#include "semi_primary/hold/table_hold.h"
 #include "semi_primary/housekeeping/daemon_status.h"
 #include "semi_primary/mrv_report/mrv_outcomes.h"
 #include "semi_primary/submit/submissions.h"
@@ -81,7 +82,11 @@ class Core {
   void OnFrontRequest(const FrontRequest& request, std::int64_t now_us);
   void Submit(const Submission& submission, std::int64_t now_us);
   void AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us);
-  void BackendGone(Ticket ticket) { submissions_.BackendGone(ticket); }
+  void Hold(const HoldRequest& request, std::int64_t now_us);
+  void BackendGone(Ticket ticket);
+
+  // The transaction for which tables are held: HoldingTransactionEnded must tell its end.
+  std::optional<std::uint64_t> holding_transaction() const { return hold_.transaction(); }
 
   void OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us);
   void OnApplyEvent(const ApplyEvent& event, std::int64_t now_us);
@@ -137,6 +142,8 @@ class Core {
   bool needs_copy() const { return copy_.IsNeededAt(stream_.position()); }
   // COMMITs are refused: nothing can be applied until the cause is removed.
   bool stopped_applying() const { return trouble_.stops || stream_.has_failed(); }
+  // Why nothing can commit; nothing: it can.
+  std::optional<UserError> RefusalOfCommits() const;
   bool lacks_own() const { return own_.IsLacking(progress_.watermark()); }
   KeyNames NamesOf(std::uint32_t table_id) const;
   std::string NameOf(SpId sp_id) const;
@@ -147,6 +154,7 @@ class Core {
   const Options options_;
   MrvOutcomes mrv_outcomes_;
   Submissions submissions_;
+  TableHold hold_;
   Connection connection_;
   StreamIntake stream_;
   CopyIntake copy_;

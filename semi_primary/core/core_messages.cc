@@ -33,6 +33,7 @@ void Core::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us) {
   if (message.has_replicate()) return OnReplicate(message.replicate(), now_us);
   if (message.has_copy_chunk()) return OnCopyChunk(message.copy_chunk(), now_us);
   if (message.has_outcome_reply()) return OnOutcomeReply(message.outcome_reply(), now_us);
+  if (message.has_hold_reply()) return hold_.OnReply(message.hold_reply(), progress_.watermark());
 }
 
 void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us) {
@@ -73,11 +74,14 @@ void Core::ServeWhenEpochsAreSaved(std::int64_t now_us) {
   if (!connected() || !stream_.has_started()) return;
   if (saved_epochs_ != epochs_) {
     submissions_.OnDisconnected();
+    hold_.OnDisconnected();
     actions_.save_epochs = epochs_;
     return;
   }
   RequestStream(now_us);
-  if (!std::exchange(serving_, true)) submissions_.OnConnected();
+  if (std::exchange(serving_, true)) return;
+  submissions_.OnConnected();
+  hold_.OnConnected();
 }
 
 void Core::OnRefused(const std::string& why, proto::Refused::Reason reason) {
@@ -202,6 +206,7 @@ void Core::Disconnect(const char* why) {
   actions_.reconnect = true;
   actions_.messages.clear();
   submissions_.OnDisconnected();
+  hold_.OnDisconnected();
 }
 
 // ---- what is sent ----------------------------------------------------------------------------------------

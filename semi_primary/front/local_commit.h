@@ -1,5 +1,5 @@
 // What goes between a front and the core: commits of this semi-primary's own transactions, questions about
-// outcomes, and the replies. Values.
+// outcomes, what schema changes ask for, and the replies. Values.
 #pragma once
 
 #include <algorithm>
@@ -42,10 +42,17 @@ struct OutcomeQuestion {
   Ticket ticket = 0;
   TxId tx_id;
 };
+// Before a statement of a schema change: others' writers of these tables shall wait (hold/table_hold.h). Asked again until it is granted.
+struct HoldRequest {
+  Ticket ticket = 0;
+  std::uint64_t transaction = 0;  // its xid8
+  std::vector<std::uint32_t> table_ids;
+  std::uint32_t timeout_ms = 0;
+};
 struct AskerLeft {
   Ticket ticket = 0;
 };
-using FrontRequest = std::variant<Submission, OutcomeQuestion, AskerLeft>;
+using FrontRequest = std::variant<Submission, OutcomeQuestion, HoldRequest, AskerLeft>;
 
 // ---- to a front ------------------------------------------------------------------------------------------
 
@@ -57,9 +64,13 @@ struct Outcome {
   GlobalT global_t = 0;
   std::optional<UserError> lost{};  // the conflict of an aborted one
 };
+struct Held {
+  bool granted = false;  // not yet: ask again
+};
+using FrontAnswer = std::variant<Committed, Outcome, Held, UserError>;
 struct CommitReply {
   Ticket ticket = 0;
-  std::variant<Committed, Outcome, UserError> answer;
+  FrontAnswer answer;
 };
 
 }  // namespace psp::sp

@@ -46,6 +46,11 @@ void HookFront::OnBackend(FromBackend event, std::int64_t now_us) {
     requests_.emplace_back(OutcomeQuestion{event.connection, outcome->tx_id});
     return;
   }
+  if (auto* hold = std::get_if<HookHoldRequest>(&event.request)) {
+    requests_.emplace_back(
+        HoldRequest{event.connection, hold->transaction, std::move(hold->table_ids), hold->timeout_ms});
+    return;
+  }
   auto& commit = std::get<CommitRequest>(event.request);
   requests_.emplace_back(
       Submission{event.connection,

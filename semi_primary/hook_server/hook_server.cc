@@ -46,7 +46,7 @@ class HookServer::Impl {
   Result<Done, std::string> Start();
   void Stop();
   void Post(std::function<void()> work) { asio::post(io_, std::move(work)); }
-  void Reply(HookConnectionId id, const HookReply& reply);
+  void Reply(HookConnectionId id, const FrontAnswer& reply);
   void StopAccepting() {
     asio::error_code ignored;  // closing what is closed already is fine
     acceptor_.close(ignored);
@@ -245,7 +245,7 @@ void HookServer::Impl::End(const ConnectionPtr& connection) {
   if (std::exchange(connection->waits_for_reply, false)) handlers_.on_gone(connection->id);
 }
 
-void HookServer::Impl::Reply(HookConnectionId id, const HookReply& reply) {
+void HookServer::Impl::Reply(HookConnectionId id, const FrontAnswer& reply) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   const ConnectionPtr connection = found->second;
@@ -254,6 +254,8 @@ void HookServer::Impl::Reply(HookConnectionId id, const HookReply& reply) {
     connection->protocol.ReplyError(*error);
   } else if (const auto* committed = std::get_if<Committed>(&reply)) {
     connection->protocol.ReplyCommitted(committed->global_t);
+  } else if (const auto* held = std::get_if<Held>(&reply)) {
+    connection->protocol.ReplyHeld(held->granted);
   } else {
     const bool is_in = std::get<Outcome>(reply).committed;
     connection->protocol.ReplyText("outcome", is_in ? "committed" : "aborted");
@@ -268,7 +270,7 @@ HookServer::~HookServer() = default;
 Result<Done, std::string> HookServer::Start() { return impl_->Start(); }
 void HookServer::Stop() { impl_->Stop(); }
 
-void HookServer::Reply(HookConnectionId connection, HookReply reply) {
+void HookServer::Reply(HookConnectionId connection, FrontAnswer reply) {
   impl_->Post([impl = impl_.get(), connection, reply = std::move(reply)] { impl->Reply(connection, reply); });
 }
 

@@ -21,8 +21,6 @@ namespace psp::sp {
 
 using HookConnectionId = std::uint64_t;  // never used again
 
-using HookReply = std::variant<Committed, Outcome, UserError>;
-
 class HookServer {
  public:
   struct Options {
@@ -34,7 +32,7 @@ class HookServer {
     std::int64_t login_timeout_ms = 10000;
   };
   struct Handlers {
-    // A commit or outcome request; exactly one Reply is expected, unless on_gone comes first.
+    // A commit, outcome or hold request; exactly one Reply is expected, unless on_gone comes first.
     std::function<void(HookConnectionId, HookRequest)> on_request;
     // The connection ended while its request was waiting.
     std::function<void(HookConnectionId)> on_gone;
@@ -49,7 +47,7 @@ class HookServer {
   Result<Done, std::string> Start();
 
   // Ignored when the connection has gone.
-  void Reply(HookConnectionId connection, HookReply reply);
+  void Reply(HookConnectionId connection, FrontAnswer reply);
 
   // New connections are refused from now on (libpq: connection refused).
   void StopAccepting();

@@ -52,7 +52,7 @@ class HookServerTest : public ::testing::Test {
 
   std::string directory_;
   HookServer::Options options_;
-  HookReply reply_ = Committed{42};
+  FrontAnswer reply_ = Committed{42};
   std::unique_ptr<HookServer> server_;
 };
 

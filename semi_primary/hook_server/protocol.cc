@@ -160,6 +160,10 @@ void HookProtocol::Query(std::string_view body) {
   if (auto* commit = std::get_if<CommitRequest>(&*request)) return Commit(std::move(*commit));
   if (const auto* segment = std::get_if<SegmentRequest>(&*request)) return Segment(*segment);
   if (const auto* statements = std::get_if<StatementsRequest>(&*request)) return Statements(*statements);
+  if (const auto* hold = std::get_if<HookHoldRequest>(&*request)) {
+    hold_hash_ = hold->hash;
+    return Wait(std::move(*request));
+  }
   if (std::holds_alternative<HookOutcomeRequest>(*request)) return Wait(std::move(*request));
   if (std::holds_alternative<PingRequest>(*request)) {
     wire::AppendOneText(&output_, "ping", "ok");
@@ -262,6 +266,11 @@ void HookProtocol::ReplyCommitted(GlobalT global_t) {
   wire::AppendCommandComplete(&output_, "PSP " + std::to_string(global_t) + " " + answer_proof_);
   Ready();
   Advance();
+}
+
+void HookProtocol::ReplyHeld(bool granted) {
+  const std::string answer = granted ? "granted" : "waiting";
+  ReplyText("hold", Proof(options_.token, "hold " + answer + " " + hold_hash_) + " " + answer);
 }
 
 void HookProtocol::ReplyText(std::string_view column, std::string_view value) {

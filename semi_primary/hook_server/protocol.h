@@ -31,11 +31,12 @@ class HookProtocol {
   // Takes what the client sent. Afterwards look at TakeRequest, TakeOutput, closed and problem.
   void Feed(std::string_view bytes);
 
-  // The request that now waits for a reply: commit, without doubts, or outcome. The others are answered here.
+  // The request that now waits for a reply: commit, without doubts, hold or outcome. The others are answered here.
   std::optional<HookRequest> TakeRequest();
 
   // Answers the waiting request, then goes on with what was fed meanwhile.
   void ReplyCommitted(GlobalT global_t);
+  void ReplyHeld(bool granted);
   void ReplyText(std::string_view column, std::string_view value);
   void ReplyError(const UserError& error);
   // Tells the client why the connection ends, and ends it (too many connections, shutdown, a late password).
@@ -80,6 +81,7 @@ class HookProtocol {
   std::optional<HookRequest> request_;
   std::optional<CommitRequest> doubtful_;  // waits for its rows
   std::string answer_proof_;               // of the last commit request
+  std::string hold_hash_;                  // of the last hold request
 };
 
 }  // namespace psp::sp

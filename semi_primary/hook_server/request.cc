@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -28,20 +29,27 @@ std::optional<T> ParseNumber(std::string_view text) {
   return value;
 }
 
-// Nothing unless ascending and all above the watermark.
-std::optional<std::vector<GlobalT>> ParseSeen(std::string_view text, GlobalT watermark) {
-  std::vector<GlobalT> seen;
-  if (text == "-") return seen;
-  GlobalT previous = watermark;
+// Nothing unless it is a comma list of one or more numbers.
+template <class T>
+std::optional<std::vector<T>> ParseNumbers(std::string_view text) {
+  std::vector<T> numbers;
   while (true) {
     const std::size_t comma = text.find(',');
-    const auto value = ParseNumber<GlobalT>(text.substr(0, comma));
-    if (!value || *value <= previous) return std::nullopt;
-    seen.push_back(*value);
-    previous = *value;
-    if (comma == std::string_view::npos) return seen;
+    const auto value = ParseNumber<T>(text.substr(0, comma));
+    if (!value) return std::nullopt;
+    numbers.push_back(*value);
+    if (comma == std::string_view::npos) return numbers;
     text.remove_prefix(comma + 1);
   }
+}
+
+// Nothing unless ascending and all above the watermark.
+std::optional<std::vector<GlobalT>> ParseSeen(std::string_view text, GlobalT watermark) {
+  if (text == "-") return std::vector<GlobalT>{};
+  auto seen = ParseNumbers<GlobalT>(text);
+  if (!seen || seen->front() <= watermark) return std::nullopt;
+  const bool ascends = std::ranges::adjacent_find(*seen, std::ranges::greater_equal{}) == seen->end();
+  return ascends ? std::move(seen) : std::nullopt;
 }
 
 UserError Malformed(std::string what) {
@@ -127,6 +135,18 @@ Result<HookRequest, UserError> ParseStatements(std::string_view rest, std::strin
   return HookRequest(StatementsRequest{std::move(message->bytes)});
 }
 
+Result<HookRequest, UserError> ParseHold(std::string_view rest, std::string_view token,
+                                         std::size_t write_set_bytes_max) {
+  const auto text = TakeProvenBytes(rest, token, "hold ", write_set_bytes_max);
+  if (!text) return text.error();
+  std::string_view words = text->bytes;
+  const auto transaction = ParseNumber<std::uint64_t>(TakeWord(&words));
+  const auto timeout_ms = ParseNumber<std::uint32_t>(TakeWord(&words));
+  auto table_ids = ParseNumbers<std::uint32_t>(words);
+  if (!transaction || !timeout_ms || !table_ids) return Malformed("no transaction, time or tables to hold");
+  return HookRequest(HookHoldRequest{*transaction, *timeout_ms, std::move(*table_ids), Sha256(text->bytes)});
+}
+
 Result<HookRequest, UserError> ParseOutcome(std::string_view rest, std::string_view token) {
   const std::string_view id = TakeWord(&rest);
   const auto tx_id = TxId::FromText(id);
@@ -157,6 +177,7 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
   if (name == "rows") return ParseRows(line, token, write_set_bytes_max);
   if (name == "segment") return ParseSegment(line, token, write_set_bytes_max);
   if (name == "statements") return ParseStatements(line, token, write_set_bytes_max);
+  if (name == "hold") return ParseHold(line, token, write_set_bytes_max);
   if (name == "outcome") return ParseOutcome(line, token);
   if (name == "ping" && line.empty()) return HookRequest(PingRequest{});
   if (name == "doubts") {
@@ -164,7 +185,8 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
     return tx_id ? Result<HookRequest, UserError>(DoubtsRequest{*tx_id}) : Malformed("the tx id is no uuid");
   }
   return UserError{"0A000", "this is the psp commit hook's server, not a database",
-                   "It knows the requests commit, doubts, rows, segment, statements, outcome and ping.", ""};
+                   "It knows the requests commit, doubts, rows, segment, statements, hold, outcome and ping.",
+                   ""};
 }
 
 }  // namespace psp::sp

@@ -6,11 +6,12 @@
 //   rows TX_ID PROOF HEX                      the rows that settle the doubts; now it is submitted
 //   segment PROOF HEX                         what these chunks of a segment leave in doubt (assemble.h)
 //   statements PROOF HEX                      the statements of a client's message
+//   hold PROOF HEX                            the text `TRANSACTION TIMEOUT_MS TABLE_ID,…`: other semi-primaries' writers shall wait
 //   outcome TX_ID PROOF
 //   ping
 //
 // PROOF (proof.h) is of `TX_ID CATALOG_VERSION WATERMARK SEEN` and the hash of HEX's bytes; of `rows TX_ID ` and that hash;
-// of `segment ` or `statements ` and that hash; of `outcome TX_ID`.
+// of `segment `, `statements ` or `hold ` and that hash; of `outcome TX_ID`.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +54,13 @@ struct StatementsRequest {
   std::string message;
 };
 
+struct HookHoldRequest {
+  std::uint64_t transaction = 0;
+  std::uint32_t timeout_ms = 0;
+  std::vector<std::uint32_t> table_ids;
+  std::string hash;  // of the text
+};
+
 struct HookOutcomeRequest {
   TxId tx_id;
 };
@@ -64,7 +72,7 @@ struct SetRequest {};  // SET …, which libpq sends by itself; answered, withou
 struct EmptyRequest {};
 
 using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, SegmentRequest, StatementsRequest,
-                                 HookOutcomeRequest, PingRequest, SetRequest, EmptyRequest>;
+                                 HookHoldRequest, HookOutcomeRequest, PingRequest, SetRequest, EmptyRequest>;
 
 // Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 0A000 no such request. Bad input never throws.
 Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_view token,

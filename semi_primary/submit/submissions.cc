@@ -214,7 +214,7 @@ void Submissions::SendOutcomeRequest(const TxId& tx_id) {
   messages_.emplace_back().mutable_outcome_request()->set_tx_id(tx_id.ToBytes());
 }
 
-void Submissions::Answer(Entry& entry, std::variant<Committed, Outcome, UserError> answer) {
+void Submissions::Answer(Entry& entry, FrontAnswer answer) {
   const Ticket ticket = std::exchange(entry.submission.ticket, 0);
   if (ticket == 0) return;
   by_ticket_.erase(ticket);

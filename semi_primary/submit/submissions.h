@@ -106,7 +106,7 @@ class Submissions {
   void RefuseUnsent(const UserError& why, const std::function<bool(const Submission&)>& is_refused);
   void SendCertify(Entry& entry);
   void SendOutcomeRequest(const TxId& tx_id);
-  void Answer(Entry& entry, std::variant<Committed, Outcome, UserError> answer);
+  void Answer(Entry& entry, FrontAnswer answer);
   void Refuse(Ticket ticket, UserError error);
   void SetCommitted(Entries::iterator found, GlobalT global_t);
   void Erase(Entries::iterator found);

@@ -9,6 +9,8 @@ namespace psp::simulation {
 
 constexpr std::int64_t kDeadlockTimeoutUs = 300'000;
 constexpr std::int64_t kNameValues = 6;
+constexpr std::uint32_t kLongHoldMs = 60'000;
+const RowKey kSchemaLock{0, "schema change"};  // one after the other at an SP
 constexpr int kChangesPercent = 3;
 
 Client::Client(Simulator* sim, const Scenario& scenario, SpNode* node, History* history,
@@ -37,6 +39,7 @@ void Client::Begin() {
   open_->repeatable_read = sim_.Chance(50);
   open_->begin = node_.database().state();
   open_->own_before = node_.reported.size();
+  open_->number = sim_.Number();
   const std::int64_t operations = sim_.Between(1, 3);
   for (std::int64_t i = 0; i < operations; ++i) open_->operations.push_back(Draw());
   if (sim_.Chance(kChangesPercent)) open_->operations = {DrawChange(database.state()->SchemaNow())};
@@ -139,7 +142,10 @@ std::vector<RowKey> Client::LocksOf(const Operation& operation) const {
 void Client::Step() {
   if (open_->next == open_->operations.size()) return Commit();
   const Operation& operation = open_->operations[open_->next];
-  if (!Lock(operation)) {
+  const bool may_change =
+      operation.kind != Kind::kChangeSchema || node_.database().TryLock(number_, kSchemaLock);
+  if (may_change && open_->hold == Open::Hold::kNotAsked && MayHold(operation)) return AskForHold(operation);
+  if (!may_change || !Lock(operation)) {
     if (open_->blocked_since_us == 0) open_->blocked_since_us = sim_.now_us();
     if (sim_.now_us() - open_->blocked_since_us >= kDeadlockTimeoutUs) return End(Report::kNothing);
     return Later(500, 3'000, &Client::Step);
@@ -155,6 +161,49 @@ void Client::Step() {
   if (!Execute(operation)) return End(Report::kNothing);
   ++open_->next;
   Later(0, sim_.Chance(scenario_.long_pauses_percent) ? 400'000 : 10'000, &Client::Step);
+}
+
+bool Client::MayHold(const Operation& operation) const {
+  return operation.kind == Kind::kChangeSchema && operation.change.table_id != 0 && !open_->repeatable_read;
+}
+
+// The primary lets others' writers of the table wait.
+void Client::AskForHold(const Operation& operation) {
+  if (sim_.Chance(20)) {
+    open_->hold = Open::Hold::kWithout;
+    return Later(0, 1'000, &Client::Step);
+  }
+  open_->hold = Open::Hold::kAsked;
+  node_.database().BeginHolding(open_->number);
+  if (open_->hold_timeout_ms == 0) open_->hold_timeout_ms = sim_.Chance(20) ? 300 : kLongHoldMs;
+  const sp::HoldRequest request{0, open_->number, {operation.change.table_id}, open_->hold_timeout_ms};
+  open_->hold_connection = node_.daemon() != nullptr ? node_.daemon()->welcomes() : 0;
+  open_->ticket = node_.Hold(request, [this, weak = std::weak_ptr<Open>(open_)](const Done& done) {
+    if (weak.lock()) OnHold(done);
+  });
+  if (open_->ticket == 0) End(Report::kNothing);
+}
+
+void Client::OnHold(const Done& answer) {
+  open_->ticket = 0;
+  if (const auto* error = std::get_if<UserError>(&answer)) {
+    if (error->sqlstate == "55P03") return End(Report::kNothing);
+    open_->hold = Open::Hold::kWithout;
+  } else {
+    open_->hold = std::get<sp::Held>(answer).granted ? Open::Hold::kGranted : Open::Hold::kNotAsked;
+  }
+  Later(0, 5'000, &Client::Step);
+}
+
+// While a table is held, no rows of other SPs are certified that the schema change lacks.
+void Client::CheckHold(const UserError& error) const {
+  const std::string text = error.message + " " + error.detail;
+  const bool is_held = open_->hold == Open::Hold::kGranted && open_->hold_timeout_ms == kLongHoldMs &&
+                       node_.daemon() != nullptr && node_.daemon()->welcomes() == open_->hold_connection;
+  const bool lacks_rows =
+      text.find("has not seen") != std::string::npos &&
+      text.find("SP " + std::to_string(node_.sp_id()) + " has written") == std::string::npos;
+  if (is_held && lacks_rows) sim_.Violation("SP ", node_.sp_id(), " held a table, but: ", text);
 }
 
 // The tables, then the rows. False: somebody else has one of them.
@@ -297,6 +346,7 @@ void Client::Commit() {
 void Client::OnDecision(const Done& decision) {
   open_->ticket = 0;
   if (const auto* error = std::get_if<UserError>(&decision)) {
+    CheckHold(*error);
     return End(error->sqlstate == "08007" ? Report::kUnknown : Report::kAborted);
   }
   if (sim_.Chance(scenario_.backend_dies_percent)) {
@@ -333,6 +383,7 @@ void Client::EndCommitted(GlobalT global_t) {
 // The transaction ends, one way or the other. kNothing: it never came to the hook.
 void Client::End(Report report) {
   node_.database().Unlock(number_);
+  node_.database().EndHolding(open_->number);
   if (report != Report::kNothing) history_[open_->tx_id].report = report;
   const TxId tx_id = open_->tx_id;
   open_.reset();

@@ -46,12 +46,17 @@ class Client {
     std::size_t next = 0;
     std::int64_t blocked_since_us = 0;
     bool at_commit = false;
+    // A schema change: the transaction, for the primary, whether others' writers of its table wait, and which connection has brought that.
+    std::uint64_t number = 0;
+    enum class Hold { kNotAsked, kAsked, kGranted, kWithout } hold = Hold::kNotAsked;
+    std::uint32_t hold_timeout_ms = 0;  // 0: not drawn
+    std::uint64_t hold_connection = 0;
     sp::Ticket ticket = 0;
     std::map<RowKey, std::optional<std::string>> writes;  // nothing: deleted
     std::set<RowKey> guards;
     std::vector<RowKey> increments;
   };
-  using Done = std::variant<sp::Committed, sp::Outcome, UserError>;
+  using Done = SpNode::Done;
 
   void Later(std::int64_t low_us, std::int64_t high_us, void (Client::*step)());
   void Begin();
@@ -62,6 +67,10 @@ class Client {
   Operation DrawChange(const Schema& schema);
   std::uint32_t Any(const std::set<std::uint32_t>& tables);
   bool Lock(const Operation& operation);
+  bool MayHold(const Operation& operation) const;
+  void AskForHold(const Operation& operation);
+  void OnHold(const Done& answer);
+  void CheckHold(const UserError& error) const;
   Schema VisibleSchema() const;
   RowKey NextChange() const;
   bool ChangeSchema(SchemaChange what);

@@ -59,6 +59,9 @@ void PrimaryDaemon::OnMessage(const std::string& route, const std::string& bytes
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at the primary");
   NoteMessage(route, message);
   if (message.has_certify()) MakeMistakes(message.mutable_certify());
+  if (scenario_.mutation == Mutation::kNobodyIsHeld && message.has_hold()) {
+    message.mutable_hold()->clear_table_ids();
+  }
   core_.OnMessage(route, &message, sim_.now_us());
   CarryOutActions();
   Dispatch();

@@ -49,6 +49,7 @@ enum class Mutation {
   kOlderDefinitionsAreTaken,    // … takes every transaction for one that found the newest catalog
   kWaitingAreNotCheckedAgain,  // … takes those that come while a schema change is decided for ones that found it
   kMissingRowsAreOverlooked,  // … takes every schema change for one that has seen everything
+  kNobodyIsHeld,              // … grants every hold, and lets nobody wait
 };
 
 struct Scenario {

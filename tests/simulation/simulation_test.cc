@@ -85,18 +85,20 @@ TEST_P(MutationTest, IsFound) {
   FAIL() << "no seed found it";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Mistakes, MutationTest,
-    ::testing::Values(Mutation::kNoConflictCheck, Mutation::kDecisionBeforeDurable,
-                      Mutation::kAckBeforeDurable, Mutation::kOwnMarkersAreTaken,
-                      Mutation::kNoWaitForOwnBackend, Mutation::kWatermarkBeforeRows,
-                      Mutation::kCopyIsNotCleared, Mutation::kJoinedBeforeTheLog,
-                      Mutation::kLogIsNotKeptForJoiners, Mutation::kHistoryIsNotDrawn,
-                      Mutation::kGapsAreNotSeen, Mutation::kEpochsAreNotSaved, Mutation::kCollectedKeysAreNew,
-                      Mutation::kLostOwnAreThere, Mutation::kCommitsBeforeApplyHasBegun,
-                      Mutation::kSchemaChangesAreRows, Mutation::kUnknownIsTakenForKnown,
-                      Mutation::kOlderDefinitionsAreTaken, Mutation::kWaitingAreNotCheckedAgain,
-                      Mutation::kMissingRowsAreOverlooked, Mutation::kJoinerAcknowledges));
+INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
+                         ::testing::Values(Mutation::kNoConflictCheck, Mutation::kDecisionBeforeDurable,
+                                           Mutation::kAckBeforeDurable, Mutation::kOwnMarkersAreTaken,
+                                           Mutation::kNoWaitForOwnBackend, Mutation::kWatermarkBeforeRows,
+                                           Mutation::kCopyIsNotCleared, Mutation::kJoinedBeforeTheLog,
+                                           Mutation::kLogIsNotKeptForJoiners, Mutation::kHistoryIsNotDrawn,
+                                           Mutation::kGapsAreNotSeen, Mutation::kEpochsAreNotSaved,
+                                           Mutation::kCollectedKeysAreNew, Mutation::kLostOwnAreThere,
+                                           Mutation::kCommitsBeforeApplyHasBegun,
+                                           Mutation::kSchemaChangesAreRows, Mutation::kUnknownIsTakenForKnown,
+                                           Mutation::kOlderDefinitionsAreTaken,
+                                           Mutation::kWaitingAreNotCheckedAgain,
+                                           Mutation::kMissingRowsAreOverlooked, Mutation::kJoinerAcknowledges,
+                                           Mutation::kNobodyIsHeld));
 
 }  // namespace
 }  // namespace psp::simulation

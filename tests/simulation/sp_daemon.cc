@@ -67,6 +67,11 @@ void SpDaemon::AskOutcome(sp::Ticket ticket, const TxId& tx_id) {
   CarryOutActions();
 }
 
+void SpDaemon::Hold(const sp::HoldRequest& request) {
+  core_.Hold(request, sim_.now_us());
+  CarryOutActions();
+}
+
 void SpDaemon::BackendGone(sp::Ticket ticket) {
   core_.BackendGone(ticket);
   CarryOutActions();
@@ -86,6 +91,7 @@ void SpDaemon::OnMessage(Network::Link link, const std::string& bytes) {
   proto::ToSemiPrimary message;
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at SP ", sp_id_);
   NoteTold(message);
+  if (message.has_welcome()) ++welcomes_;
   core_.OnMessage(message, sim_.now_us());
   CarryOutActions();
   if (!core_.fatal()) return;
@@ -107,6 +113,10 @@ void SpDaemon::Tick() {
   if (is_refused_) return;  // it ends
   if (link_ == 0) link_ = network_.Connect(sp_id_);
   core_.OnTime(sim_.now_us());
+  const auto holding = core_.holding_transaction();
+  if (holding && database_.up() && !database_.IsHolding(*holding)) {
+    core_.OnApplyEvent(sp::HoldingTransactionEnded{*holding}, sim_.now_us());
+  }
   CarryOutActions();
   NoteStatus();
   sim_.After(kTickUs, alive_, [this] { Tick(); });

@@ -28,7 +28,11 @@ class SpDaemon {
   // From backends.
   void Submit(const sp::Submission& submission);
   void AskOutcome(sp::Ticket ticket, const TxId& tx_id);
+  void Hold(const sp::HoldRequest& request);
   void BackendGone(sp::Ticket ticket);
+
+  // How often the primary has answered Hello, or has not known this SP: what it held for this SP may have ended then.
+  std::uint64_t welcomes() const { return welcomes_; }
 
   void OnPostgresCrash() {
     sure_from_generation_ = last_generation_ + 1;
@@ -60,6 +64,7 @@ class SpDaemon {
   sp::Core core_;
   Applier applier_;
   Network::Link link_ = 0;
+  std::uint64_t welcomes_ = 0;
   bool is_refused_ = false;
   std::optional<EpochStarts> unsaved_;
   const std::shared_ptr<const int> alive_ = std::make_shared<int>(0);

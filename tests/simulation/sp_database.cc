@@ -59,6 +59,7 @@ void SpDatabase::Flush() {
 }
 
 void SpDatabase::Crash() {
+  holding_.clear();
   const auto survive =
       static_cast<std::size_t>(sim_.Between(0, static_cast<std::int64_t>(not_durable_.size())));
   if (survive > 0) durable_ = not_durable_[survive - 1];

@@ -73,6 +73,11 @@ class SpDatabase {
   void Crash();
   void Start() { up_ = true; }
 
+  // Transactions that are running and have asked for a hold, as pg_xact_status tells.
+  void BeginHolding(std::uint64_t transaction) { holding_.insert(transaction); }
+  void EndHolding(std::uint64_t transaction) { holding_.erase(transaction); }
+  bool IsHolding(std::uint64_t transaction) const { return holding_.contains(transaction); }
+
   // Row locks, locks of unique values and advisory locks (table_id 0). True: `owner` holds it now.
   bool TryLock(LockOwner owner, const RowKey& key);
   LockOwner HolderOf(const RowKey& key) const;  // 0: nobody
@@ -93,6 +98,7 @@ class SpDatabase {
   std::map<GlobalT, Told> told_;
   std::optional<bool> lacks_own_;
   bool has_apply_session_ = false;
+  std::set<std::uint64_t> holding_;
   Commits applied_before_crash_;
 };
 

@@ -33,6 +33,14 @@ sp::Ticket SpNode::AskOutcome(const TxId& tx_id, Answer answer) {
   return ticket;
 }
 
+sp::Ticket SpNode::Hold(sp::HoldRequest request, Answer answer) {
+  if (!daemon_) return 0;
+  request.ticket = ++last_ticket_;
+  answers_[request.ticket] = std::move(answer);
+  ToDaemon([request](SpDaemon& daemon) { daemon.Hold(request); });
+  return last_ticket_;
+}
+
 void SpNode::Leave(sp::Ticket ticket) {
   if (answers_.erase(ticket) == 0 || !daemon_) return;
   ToDaemon([ticket](SpDaemon& daemon) { daemon.BackendGone(ticket); });
@@ -40,7 +48,7 @@ void SpNode::Leave(sp::Ticket ticket) {
 
 void SpNode::OnReply(const sp::CommitReply& reply) { AnswerLater(reply.ticket, reply.answer); }
 
-void SpNode::AnswerLater(sp::Ticket ticket, std::variant<sp::Committed, sp::Outcome, UserError> answer) {
+void SpNode::AnswerLater(sp::Ticket ticket, Done answer) {
   sim_.After(sim_.Between(20, 1'000), [this, ticket, answer = std::move(answer)] {
     auto waiting = answers_.extract(ticket);
     if (!waiting.empty()) waiting.mapped()(answer);

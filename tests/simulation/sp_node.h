@@ -11,7 +11,8 @@ namespace psp::simulation {
 
 class SpNode {
  public:
-  using Answer = std::function<void(const std::variant<sp::Committed, sp::Outcome, UserError>&)>;
+  using Done = sp::FrontAnswer;
+  using Answer = std::function<void(const Done&)>;
 
   SpNode(Simulator* sim, const Scenario& scenario, SpId sp_id, Network* network, SpState initial);
 
@@ -22,6 +23,7 @@ class SpNode {
   // What a backend's hook does. The answer comes once, unless the backend leaves; 0: no daemon is there.
   sp::Ticket Commit(sp::Submission submission, Answer answer);
   sp::Ticket AskOutcome(const TxId& tx_id, Answer answer);
+  sp::Ticket Hold(sp::HoldRequest request, Answer answer);
   void Leave(sp::Ticket ticket);
 
   // Set by the world: ends the transaction of a lock's owner, if it is still running.
@@ -40,7 +42,7 @@ class SpNode {
  private:
   void ToDaemon(std::function<void(SpDaemon&)> request);
   void OnReply(const sp::CommitReply& reply);
-  void AnswerLater(sp::Ticket ticket, std::variant<sp::Committed, sp::Outcome, UserError> answer);
+  void AnswerLater(sp::Ticket ticket, Done answer);
 
   Simulator& sim_;
   const Scenario& scenario_;

@@ -219,11 +219,12 @@ BEGIN
     END IF;
     running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + 1, 0, tg_tag, running.goes, false, false, 0, false,
                 running.statements);
-    IF running.goes AND (psp.needs_preparation(tg_tag, message) OR psp.has_captured_rows()) THEN
+    IF running.goes AND (psp.needs_preparation(tg_tag, message) OR psp.tables_to_hold(message) <> '{}' OR psp.has_captured_rows()) THEN
         text := psp.text_of_ddl(running);
         running.statements := (psp.running_ddl()).statements;
         -- What names a temporary object changes nothing permanent, or is refused.
         IF psp.temporary_name_in(text) IS NULL THEN
+            PERFORM psp.hold_tables(text);
             PERFORM psp.capture_old_keys(text), psp.end_segment(), psp.prepare_tables(text, psp.role_of_statement());
             running.captured := psp.captured_rows();
         END IF;

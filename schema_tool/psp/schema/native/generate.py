@@ -18,6 +18,7 @@ FIRST_FILES = (
     "capture.sql",
     "create_capture.sql",
     "follow_changes.sql",
+    "hold_tables.sql",
     "schema_history.sql",
     "plain_ddl.sql",
 )

@@ -1,0 +1,62 @@
+// Lets transactions of other semi-primaries that write certain tables wait, while one semi-primary changes these tables: a schema
+// change must have seen all their rows (table_writers.h), and would lose again and again against writers that never
+// rest. docs/decisions/34. Pure; one thread; time (monotonic microseconds) is an argument.
+//
+// Invariants
+// - One semi-primary holds tables at a time; the others wait for their turn, in the order in which they asked.
+// - Nothing relies on a hold: without it, or when its time is over, certification decides as ever.
+// - Who waits holds no keys, and so keeps nobody from being certified who does not write these tables.
+// - Transactions of the semi-primary itself pass: its PostgreSQL orders them by its locks.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "primary/certify/types.h"
+
+namespace psp::primary {
+
+struct TableHold {
+  SpId sp_id = 0;
+  std::uint64_t hold_id = 0;      // of the semi-primary's last request
+  std::uint64_t transaction = 0;  // the semi-primary's
+  std::set<std::uint32_t> table_ids;
+  std::int64_t timeout_us = 0;
+};
+
+class TableHolds {
+ public:
+  // A semi-primary that has asked before for another transaction gives that one up; for the same one it holds all tables together.
+  void Ask(TableHold hold);
+  // The transaction has ended.
+  void End(SpId sp_id, std::uint64_t transaction);
+  // Of whatever transaction: it has committed, or the semi-primary has gone.
+  void EndAllOf(SpId sp_id);
+  // Ends the one whose time is over; returns it. To be called several times a second.
+  std::optional<TableHold> TakeExpired(std::int64_t now_us);
+
+  // Whether the request has to wait. If so, it is taken.
+  bool Park(CertifyRequest* request);
+  // Requests that need not wait any more, in the order in which they came.
+  std::vector<CertifyRequest> TakeReleased();
+
+  // The hold that is in force and was not granted yet: rows of its tables may still be in flight.
+  const TableHold* ungranted() const { return active_ && !granted_ ? &*active_ : nullptr; }
+  void SetGranted() { granted_ = true; }
+
+ private:
+  bool Concerns(const CertifyRequest& request) const;
+  void Release();
+
+  std::optional<TableHold> active_;
+  bool granted_ = false;
+  std::optional<std::int64_t> since_us_;  // of the active one, when TakeExpired has seen it first
+  std::deque<TableHold> waiting_;
+  std::vector<CertifyRequest> parked_;
+  std::vector<CertifyRequest> released_;
+};
+
+}  // namespace psp::primary

@@ -1,0 +1,93 @@
+#include "semi_primary/hold/table_hold.h"
+
+#include <algorithm>
+
+namespace psp::sp {
+namespace {
+
+constexpr std::int64_t kAnswerAfterUs = 200'000;
+
+UserError Ended() {
+  return {"55P03", "psp: writers of the tables at other semi-primaries have waited for psp.hold_timeout",
+          "They go on.", "Retry the transaction, or SET psp.hold_timeout to more (milliseconds)."};
+}
+
+UserError NoPrimary() {
+  return {"08006", "psp: the primary cannot be reached", "Nothing was sent.", "Retry the transaction."};
+}
+
+}  // namespace
+
+void TableHold::Ask(const HoldRequest& request, GlobalT watermark, std::int64_t now_us) {
+  if (asked_ && asked_->transaction != request.transaction) OnTransactionEnded(asked_->transaction);
+  asker_ = request.ticket;
+  since_us_ = now_us;
+  if (!connected_) return Answer(NoPrimary());
+  const bool is_new = !asked_;
+  if (is_new) asked_ = Asked{request.transaction, {}, request.timeout_ms, std::nullopt, false};
+  if (asked_->ended) return Answer(Ended());
+  const std::size_t known = asked_->table_ids.size();
+  asked_->table_ids.insert(request.table_ids.begin(), request.table_ids.end());
+  if (is_new || asked_->table_ids.size() > known) Send();
+  AnswerIfGranted(watermark);
+}
+
+void TableHold::AskerGone(Ticket ticket) {
+  if (asker_ == ticket) asker_ = 0;
+}
+
+void TableHold::OnTransactionEnded(std::uint64_t transaction) {
+  if (!asked_ || asked_->transaction != transaction) return;
+  asked_.reset();
+  messages_.emplace_back().mutable_end_hold()->set_transaction(transaction);
+}
+
+void TableHold::OnConnected() {
+  connected_ = true;
+  if (asked_ && !asked_->ended) Send();
+}
+
+void TableHold::OnDisconnected() {
+  connected_ = false;
+  if (asker_ != 0) Answer(NoPrimary());
+}
+
+void TableHold::OnReply(const proto::HoldReply& reply, GlobalT watermark) {
+  if (!asked_ || reply.hold_id() != last_id_) return;
+  if (reply.ended()) {
+    asked_->ended = true;
+    if (asker_ != 0) Answer(Ended());
+    return;
+  }
+  asked_->granted_t = reply.global_t();
+  AnswerIfGranted(watermark);
+}
+
+void TableHold::OnApplied(GlobalT watermark) { AnswerIfGranted(watermark); }
+
+void TableHold::OnTime(std::int64_t now_us) {
+  if (asker_ != 0 && now_us - since_us_ >= kAnswerAfterUs) Answer(Held{false});
+}
+
+std::optional<std::uint64_t> TableHold::transaction() const {
+  return asked_ ? std::optional(asked_->transaction) : std::nullopt;
+}
+
+void TableHold::Send() {
+  asked_->granted_t.reset();
+  proto::Hold* hold = messages_.emplace_back().mutable_hold();
+  hold->set_hold_id(++last_id_);
+  hold->set_transaction(asked_->transaction);
+  for (const std::uint32_t table_id : asked_->table_ids) hold->add_table_ids(table_id);
+  hold->set_timeout_ms(asked_->timeout_ms);
+}
+
+void TableHold::AnswerIfGranted(GlobalT watermark) {
+  if (asker_ != 0 && asked_ && asked_->granted_t && watermark >= *asked_->granted_t) Answer(Held{true});
+}
+
+void TableHold::Answer(FrontAnswer answer) {
+  replies_.push_back({std::exchange(asker_, 0), std::move(answer)});
+}
+
+}  // namespace psp::sp

@@ -1,0 +1,63 @@
+// What a local schema change asks of the primary: that transactions of other semi-primaries which write its tables wait
+// (primary/certify/table_holds.h). Pure; one thread; time (monotonic microseconds) is an argument.
+//
+// The asker, a backend before its statement, may go on when the primary has granted the hold and everything up to then is applied
+// here. It asks again and again meanwhile, since each answer comes soon: so it can be cancelled in between.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "semi_primary/front/local_commit.h"
+
+namespace psp::sp {
+
+class TableHold {
+ public:
+  // A new transaction's request ends that of the last one: schema changes run one after the other here.
+  void Ask(const HoldRequest& request, GlobalT watermark, std::int64_t now_us);
+  void AskerGone(Ticket ticket);
+  // The transaction has ended, one way or the other.
+  void OnTransactionEnded(std::uint64_t transaction);
+
+  // From the primary.
+  void OnConnected();     // what is asked for is asked for again
+  void OnDisconnected();  // who waits gets 08006
+  void OnReply(const proto::HoldReply& reply, GlobalT watermark);
+
+  void OnApplied(GlobalT watermark);
+  // To be called several times a second.
+  void OnTime(std::int64_t now_us);
+
+  // The transaction whose end must be told.
+  std::optional<std::uint64_t> transaction() const;
+
+  // What to send since the last call.
+  std::vector<CommitReply> TakeReplies() { return std::exchange(replies_, {}); }
+  std::vector<proto::ToPrimary> TakeMessages() { return std::exchange(messages_, {}); }
+
+ private:
+  struct Asked {
+    std::uint64_t transaction = 0;
+    std::set<std::uint32_t> table_ids;
+    std::uint32_t timeout_ms = 0;
+    std::optional<GlobalT> granted_t;  // by the answer to the newest request
+    bool ended = false;                // its time was over
+  };
+
+  void Send();
+  void AnswerIfGranted(GlobalT watermark);
+  void Answer(FrontAnswer answer);
+
+  bool connected_ = false;
+  std::uint64_t last_id_ = 0;
+  std::optional<Asked> asked_;
+  Ticket asker_ = 0;  // 0: nobody waits
+  std::int64_t since_us_ = 0;
+  std::vector<CommitReply> replies_;
+  std::vector<proto::ToPrimary> messages_;
+};
+
+}  // namespace psp::sp

@@ -1,0 +1,199 @@
+"""While a table is changed, its writers at other SPs wait; nobody else does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+from psp.cluster.local import LocalCluster, SpNode
+
+from tests.cluster.schema_changes.statements import changing_pair, settle_unchanged
+from tests.cluster.support import (
+    SERIALIZATION_FAILURE,
+    as_admin,
+    connect,
+    execute,
+    raises,
+    wait_for_row,
+)
+from tests.threads import running, running_until_left
+
+SCHEMA = """
+CREATE TABLE item (id int PRIMARY KEY, v int, s text);
+CREATE TABLE note (id int PRIMARY KEY, item int REFERENCES item);
+CREATE TABLE other (id int PRIMARY KEY, v int);
+INSERT INTO item SELECT n, n FROM generate_series(1, 20) n;
+INSERT INTO other VALUES (1, 0), (2, 0);
+"""
+
+LOCK_NOT_AVAILABLE = "55P03"
+ENDED = (SERIALIZATION_FAILURE, "57P01")  # 57P01: it still held a lock of the table
+
+
+@pytest.fixture(scope="module")
+def shared_pair() -> Iterator[LocalCluster]:
+    with changing_pair(SCHEMA) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
+    yield shared_pair
+    settle_unchanged(shared_pair)
+
+
+def write_without_a_pause(sp: SpNode, left: threading.Event) -> None:
+    n = 0
+    while not left.is_set():
+        with connect(sp) as connection:
+            try:
+                while not left.is_set():
+                    n += 1
+                    connection.execute(
+                        "UPDATE item SET v = v + 1 WHERE id = %s", [n % 20 + 1]
+                    )
+                    connection.commit()
+            except psycopg.Error as error:
+                assert error.sqlstate in ENDED, error
+
+
+def test_a_table_that_another_sp_writes_without_a_pause_is_changed_at_the_first_try(
+    pair: LocalCluster,
+) -> None:
+    north, south = pair.sps
+    with (
+        running_until_left(*[lambda left: write_without_a_pause(south, left)] * 3),
+        connect(north) as connection,
+    ):
+        for statement in (
+            "ALTER TABLE item ADD CONSTRAINT positive CHECK (v > 0)",
+            "ALTER TABLE item ADD w int DEFAULT 7",
+            "CREATE TRIGGER t BEFORE DELETE ON item FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+            "DROP TRIGGER t ON item",
+            "CREATE UNIQUE INDEX item_s ON item (s)",
+            "DROP INDEX item_s",
+            "SELECT psp.ddl('ALTER TABLE item ALTER v TYPE bigint, DROP w, DROP CONSTRAINT positive')",
+        ):
+            connection.execute(statement.encode())
+            connection.commit()
+
+
+def test_writers_of_the_table_wait_and_others_do_not(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with (
+        connect(north) as change,
+        connect(south) as writer,
+        connect(south) as bystander,
+    ):
+        change.execute("ALTER TABLE item ADD x int")
+        writer.execute("UPDATE item SET v = 1 WHERE id = 1")
+        bystander.execute("UPDATE other SET v = v + 1 WHERE id = 1")
+        bystander.commit()
+
+        def lose() -> None:
+            with raises(SERIALIZATION_FAILURE):
+                writer.commit()
+
+        with running(lose):
+            wait_for_row(
+                south,
+                "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'",
+            )
+            bystander.execute("UPDATE other SET v = v + 1 WHERE id = 1")
+            bystander.commit()
+            change.commit()
+
+
+def test_a_rollback_lets_them_go_on(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north) as change, connect(south) as writer:
+        change.execute("ALTER TABLE item ADD y int")
+        writer.execute("UPDATE item SET v = 2 WHERE id = 2")
+        with running(writer.commit):
+            wait_for_row(
+                south,
+                "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'",
+            )
+            change.rollback()
+
+
+def test_they_go_on_when_the_session_is_ended(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with closing(connect(north)) as change, connect(south) as writer:
+        change.execute("ALTER TABLE item ADD y int")
+        writer.execute("UPDATE item SET v = 3 WHERE id = 3")
+        with running(writer.commit):
+            wait_for_row(
+                south,
+                "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'",
+            )
+            execute(
+                as_admin(north),
+                "SELECT pg_terminate_backend(%s)",
+                [change.info.backend_pid],
+            )
+
+
+def test_they_wait_for_hold_timeout_at_most(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north) as change, connect(south) as writer:
+        change.execute("SET psp.hold_timeout = 'soon'")
+        with raises("22023"):
+            change.execute("ALTER TABLE item ADD y int")
+        change.rollback()
+        change.execute("SET psp.hold_timeout = '100ms'")
+        change.execute("ALTER TABLE item ADD y int")
+        writer.execute("UPDATE item SET v = 4 WHERE id = 4")
+        writer.commit()
+        # The change has not seen this row.
+        with raises(SERIALIZATION_FAILURE, "57P01"):
+            change.commit()
+
+
+def test_the_second_one_waits_for_the_first(pair: LocalCluster) -> None:
+    """At another SP: as long as its lock_timeout allows."""
+    north, south = pair.sps
+    with connect(north) as first, connect(south) as second:
+        first.execute("ALTER TABLE item ADD z int")
+        second.execute("SET lock_timeout = '300ms'")
+        second.commit()
+        with raises(LOCK_NOT_AVAILABLE):
+            second.execute("ALTER TABLE other ADD z int")
+        second.rollback()
+        second.execute("RESET lock_timeout")
+        with running(lambda: second.execute("ALTER TABLE other ADD z int")):
+            wait_for_row(
+                south,
+                "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%other ADD z%' AND state = 'active'",
+            )
+            first.commit()
+        second.commit()
+    execute(north, "SELECT psp.ddl('ALTER TABLE item DROP z')")
+
+
+def test_one_that_waits_can_be_cancelled(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north) as first, connect(south) as second:
+        first.execute("ALTER TABLE item ADD z int")
+        second.execute("SET statement_timeout = '300ms'")
+        with raises("57014"):
+            second.execute("ALTER TABLE other DROP IF EXISTS z")
+        second.rollback()
+        first.rollback()
+
+
+def test_a_transaction_holds_more_and_more_tables(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with (
+        running_until_left(*[lambda left: write_without_a_pause(south, left)] * 2),
+        connect(north) as connection,
+    ):
+        connection.execute("ALTER TABLE note ADD extra int")
+        connection.execute("ALTER TABLE item ADD extra int")
+        connection.execute("INSERT INTO note VALUES (1, 1, 1)")
+        connection.execute("ALTER TABLE item DROP extra")
+        connection.execute("ALTER TABLE note DROP extra")
+        connection.commit()
