@@ -33,7 +33,7 @@ class TableHolds {
   void Ask(TableHold hold);
   // The transaction has ended.
   void End(SpId sp_id, std::uint64_t transaction);
-  // Of whatever transaction: it has committed, or the semi-primary has gone.
+  // Of any transaction: it has committed, or the semi-primary has gone.
   void EndAllOf(SpId sp_id);
   // Ends the one whose time is over; returns it. To be called several times a second.
   std::optional<TableHold> TakeExpired(std::int64_t now_us);

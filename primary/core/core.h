@@ -37,7 +37,7 @@ class Core {
   struct Options {
     std::int64_t heartbeat_interval_ms = 500;  // told to the SPs
     std::int64_t heartbeat_timeout_us = 3'000'000;
-    std::int64_t hold_max_us = 60'000'000;              // whatever a semi-primary asks for
+    std::int64_t hold_max_us = 60'000'000;              // no semi-primary gets more
     std::int64_t housekeeping_interval_us = 1'000'000;  // acknowledgements, the registry
     std::int64_t log_truncation_interval_us = 10'000'000;
     std::int64_t sweep_interval_us = 60'000'000;  // old decisions, deleted rows and guards

@@ -85,6 +85,38 @@ TEST_F(SemiPrimaryCoreTest, StoppedApplyingRefusesCommitsWithoutSayingWhatIsInTh
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
 }
 
+TEST_F(SemiPrimaryCoreTest, ATableIsHeldWhenWhatWasCommittedIsApplied) {
+  Enter();
+  core_.Hold({1, 700, {3}, 5000}, now_us_);
+  EXPECT_EQ(core_.holding_transaction(), 700U);
+  const auto asked = Now();
+  EXPECT_THAT(Kinds(asked), ElementsAre(proto::ToPrimary::kHold));
+  proto::ToSemiPrimary granted;
+  granted.mutable_hold_reply()->set_hold_id(asked.messages[0].hold().hold_id());
+  granted.mutable_hold_reply()->set_global_t(5);
+  Hear(granted);
+  EXPECT_THAT(Now().replies, IsEmpty());
+  core_.OnApplyEvent(ApplyProgress{generation_, 5, 5, 0, false}, now_us_);
+  const auto actions = Now();
+  ASSERT_THAT(actions.replies, SizeIs(1));
+  EXPECT_TRUE(std::get<Held>(actions.replies[0].answer).granted);
+  core_.OnApplyEvent(HoldingTransactionEnded{700}, now_us_);
+  EXPECT_EQ(core_.holding_transaction(), std::nullopt);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kEndHold));
+}
+
+TEST_F(SemiPrimaryCoreTest, WhatIsHeldIsAskedForAgainByANewConnection) {
+  Enter();
+  core_.Hold({1, 700, {3}, 5000}, now_us_);
+  Now();
+  WelcomeAgain(0);
+  const auto actions = Now();
+  EXPECT_THAT(Kinds(actions), Contains(proto::ToPrimary::kHold));
+  core_.OnApplyEvent(ApplyTrouble{"disk full", true}, now_us_);
+  core_.Hold({2, 700, {3}, 5000}, now_us_);
+  EXPECT_EQ(SqlState(Now().replies.at(0)), "08006") << "nothing arrives";
+}
+
 // What a crash of PostgreSQL takes comes back before anybody commits on top of it.
 TEST_F(SemiPrimaryCoreTest, AfterACrashNobodyCommitsBeforeOwnCommitsAreBack) {
   Enter();

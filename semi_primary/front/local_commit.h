@@ -42,7 +42,7 @@ struct OutcomeQuestion {
   Ticket ticket = 0;
   TxId tx_id;
 };
-// Before a statement of a schema change: others' writers of these tables shall wait (hold/table_hold.h). Asked again until it is granted.
+// Before a statement of a schema change: others' writers of these tables must wait (hold/table_hold.h). Asked again until it is granted.
 struct HoldRequest {
   Ticket ticket = 0;
   std::uint64_t transaction = 0;  // its xid8

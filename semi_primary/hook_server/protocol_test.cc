@@ -207,6 +207,22 @@ TEST_F(HookProtocolTest, StatementsAreAnsweredWithAProofOfMessageAndAnswer) {
               HasSubstr(Proof("secret", "statements " + lines + " " + Sha256(message)) + " " + lines));
 }
 
+TEST_F(HookProtocolTest, AHoldWaitsForItsReplyWhichIsProven) {
+  LogIn();
+  const std::string text = "700 5000 3";
+  const std::string proof = Proof("secret", "hold " + Sha256(text));
+  EXPECT_EQ(Send(Message('Q', "hold " + proof + " " + EncodeHex(text))), "");
+  ASSERT_TRUE(protocol_.TakeRequest().has_value());
+  protocol_.ReplyHeld(false);
+  EXPECT_THAT(protocol_.TakeOutput(),
+              HasSubstr(Proof("secret", "hold waiting " + Sha256(text)) + " waiting"));
+  Send(Message('Q', "hold " + proof + " " + EncodeHex(text)));
+  ASSERT_TRUE(protocol_.TakeRequest().has_value());
+  protocol_.ReplyHeld(true);
+  EXPECT_THAT(protocol_.TakeOutput(),
+              HasSubstr(Proof("secret", "hold granted " + Sha256(text)) + " granted"));
+}
+
 TEST_F(HookProtocolTest, AMessageThatCannotBeSplitGetsAnErrorAndTheConnectionGoesOn) {
   LogIn();
   EXPECT_THAT(Send(Statements("SELECT 'x")), HasSubstr("C42601"));

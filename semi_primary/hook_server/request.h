@@ -6,7 +6,7 @@
 //   rows TX_ID PROOF HEX                      the rows that settle the doubts; now it is submitted
 //   segment PROOF HEX                         what these chunks of a segment leave in doubt (assemble.h)
 //   statements PROOF HEX                      the statements of a client's message
-//   hold PROOF HEX                            the text `TRANSACTION TIMEOUT_MS TABLE_ID,…`: other semi-primaries' writers shall wait
+//   hold PROOF HEX                            the text `TRANSACTION TIMEOUT_MS TABLE_ID,…`: other semi-primaries' writers must wait
 //   outcome TX_ID PROOF
 //   ping
 //

@@ -91,6 +91,21 @@ TEST(ParseRequestTest, Statements) {
   EXPECT_EQ(Sqlstate("statements"), "28P01");
 }
 
+TEST(ParseRequestTest, Hold) {
+  const auto hold = [](const std::string& text) {
+    return "hold " + Proof("secret", "hold " + Sha256(text)) + " " + EncodeHex(text);
+  };
+  const auto request = ParseRequest(hold("700 5000 3,14"), "secret", 1000);
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_EQ(std::get<HookHoldRequest>(*request).transaction, 700U);
+  EXPECT_EQ(std::get<HookHoldRequest>(*request).timeout_ms, 5000U);
+  EXPECT_EQ(std::get<HookHoldRequest>(*request).table_ids, (std::vector<std::uint32_t>{3, 14}));
+  for (const char* malformed : {"", "700", "700 5000", "700 5000 ", "700 5000 3,", "x 5000 3", "700 -1 3"}) {
+    EXPECT_EQ(Sqlstate(hold(malformed)), "08P01") << malformed;
+  }
+  EXPECT_EQ(Sqlstate(hold("700 5000 3") + "00"), "28P01");
+}
+
 TEST(ParseRequestTest, OtherRequests) {
   EXPECT_EQ(Sqlstate(std::string("outcome ") + kTx + " " + Proof("secret", std::string("outcome ") + kTx)),
             "ok");

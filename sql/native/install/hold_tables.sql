@@ -2,38 +2,42 @@
 -- ended, and what they have committed arrives here first. Else a change of a table that is written without a pause would lose
 -- (40001) again and again. docs/decisions/34.
 --
--- Nothing relies on it. The tables are those whose names are words of the text; others that the statement changes are certified
--- without a hold. So it is when the daemon or the primary cannot be reached; COMMIT tells that.
+-- Nothing relies on it: a table that a statement changes without telling it by its words is certified without a hold. So it is when the
+-- daemon or the primary cannot be reached; COMMIT tells that.
 
--- Whether a text may change captured tables, by its words.
-CREATE FUNCTION psp.may_change_tables(statement text) RETURNS boolean
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT statement ~* '\m(create|alter|drop)\s+((or|replace|unlogged|constraint)\s+)*(table|trigger|rule|policy)\M'
-           OR statement ~* '\mcreate\s+unique\s+index\M' OR statement ~* '\mdrop\s+index\M'
-$$;
-
--- The captured tables that a text names which may change them, or of whose unique indexes it names one; with CASCADE those that refer
--- to them, too. None where a hold is of no use: a snapshot that is kept for the transaction lacks what arrives meanwhile.
+-- The captured tables that a text may change, by its words: tables that it names, those of unique indexes that it drops, and those that
+-- rely on types or functions that it names; with CASCADE also tables that refer to these. None where a hold is of no use: a
+-- snapshot that is kept for the transaction lacks what arrives meanwhile.
 CREATE FUNCTION psp.tables_to_hold(statement text) RETURNS integer[]
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET standard_conforming_strings = on AS $$
 DECLARE
-    named oid[];
+    words CONSTANT text[] := psp.words_of(statement);
+    named oid[] := '{}';
 BEGIN
-    IF NOT psp.may_change_tables(statement) OR current_setting('transaction_isolation') <> 'read committed' THEN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
         RETURN '{}';
     END IF;
-    named := psp.relations_in(statement);
-    RETURN ARRAY(
-        SELECT DISTINCT r.table_id
-          FROM psp.captured_relations r
-         WHERE r.table_id <> @SCHEMA_HISTORY_ID@
-           AND (r.relation = ANY (named)
-                OR EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-                            WHERE i.indrelid = r.relation AND i.indisunique AND statement ~* '\mdrop\s+index\M'
-                              AND position(lower(c.relname) IN lower(statement)) > 0)
-                OR statement ~* '\mcascade\M'
-                   AND EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = r.relation AND f.confrelid = ANY (named)))
-         ORDER BY 1);
+    IF statement ~* '\m(create|alter|drop)\s+((or|replace|unlogged|constraint)\s+)*(table|trigger|rule|policy)\M'
+       OR statement ~* '\mcreate\s+unique\s+index\M' THEN
+        named := psp.relations_in(statement);
+    END IF;
+    IF statement ~* '\mdrop\s+index\M' THEN
+        named := named || ARRAY(SELECT i.indrelid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+                                 WHERE i.indisunique AND psp.is_named(c.relname, statement, words));
+    END IF;
+    IF statement ~* '\m(alter|drop|create\s+or\s+replace)\s+(type|domain|function|procedure|routine)\M' THEN
+        named := named || ARRAY(
+            SELECT psp.reliant_relations(o.class, o.oid)
+              FROM (SELECT 'pg_type'::regclass, t.oid, t.typname FROM pg_type t
+                    UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.proname FROM pg_proc p) o(class, oid, name)
+             WHERE o.oid >= 16384 AND psp.is_named(o.name, statement, words));
+    END IF;
+    RETURN ARRAY(SELECT DISTINCT r.table_id FROM psp.captured_relations r
+                  WHERE r.table_id <> @SCHEMA_HISTORY_ID@
+                    AND (r.relation = ANY (named)
+                         OR statement ~* '\mcascade\M'
+                            AND EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = r.relation AND f.confrelid = ANY (named)))
+                  ORDER BY 1);
 END $$;
 
 -- psp.hold_timeout in milliseconds: for how long others wait at most.

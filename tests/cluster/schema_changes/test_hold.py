@@ -52,9 +52,7 @@ def write_without_a_pause(sp: SpNode, left: threading.Event) -> None:
             try:
                 while not left.is_set():
                     n += 1
-                    connection.execute(
-                        "UPDATE item SET v = v + 1 WHERE id = %s", [n % 20 + 1]
-                    )
+                    connection.execute("UPDATE item SET v = v + 1 WHERE id = %s", [n % 20 + 1])
                     connection.commit()
             except psycopg.Error as error:
                 assert error.sqlstate in ENDED, error
@@ -71,8 +69,8 @@ def test_a_table_that_another_sp_writes_without_a_pause_is_changed_at_the_first_
         for statement in (
             "ALTER TABLE item ADD CONSTRAINT positive CHECK (v > 0)",
             "ALTER TABLE item ADD w int DEFAULT 7",
-            "CREATE TRIGGER t BEFORE DELETE ON item FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
-            "DROP TRIGGER t ON item",
+            "CREATE RULE r AS ON DELETE TO item DO INSTEAD NOTHING",
+            "DROP RULE r ON item",
             "CREATE UNIQUE INDEX item_s ON item (s)",
             "DROP INDEX item_s",
             "SELECT psp.ddl('ALTER TABLE item ALTER v TYPE bigint, DROP w, DROP CONSTRAINT positive')",

@@ -211,6 +211,7 @@ SUPERUSERS_FUNCTIONS = {
     "align_sequences", "move_sequence",  # ALTER SEQUENCE is for the owners of sequences
     "this_database",  # pg_control_system, data_directory
     "run_statement",  # a trigger; it makes a function for the role of a schema change
+    "tables_to_hold",  # asks the guard's functions
     "capture_old_keys", "capture_tables",  # make functions for a table's owner
     "is_in_foreign_transaction",  # postgres_fdw may be in a schema that psp's roles cannot use
 }  # fmt: skip
