@@ -86,9 +86,12 @@ BEGIN
     END IF;
     RETURN psp.fill(' AND NOT EXISTS (SELECT FROM {old} psp_o WHERE {same_key}{same_values})', jsonb_build_object(
         'old', old,
-        'same_key', (SELECT string_agg(format('psp_o.%1$I OPERATOR(pg_catalog.=) %2$s.%1$I', k.value ->> 'name', name), ' AND '
-                                       ORDER BY k.ordinality)
-                       FROM jsonb_array_elements(facts -> 'key_columns') WITH ORDINALITY k),
+        'same_key', (SELECT string_agg(format('psp_o.%1$I%3$s OPERATOR(pg_catalog.=) %2$s.%1$I%3$s', k.value ->> 'name', name, u.type),
+                                       ' AND ' ORDER BY k.ordinality)
+                       FROM jsonb_array_elements(facts -> 'key_columns') WITH ORDINALITY k
+                      -- PostgreSQL finds no operator of an enum for domains over it.
+                      CROSS JOIN LATERAL (SELECT CASE WHEN k.value ->> 'normalise' = 'text' AND k.value ->> 'type' <> 'bpchar'
+                                                      THEN '::' || (k.value ->> 'type') ELSE '' END) u(type)),
         'same_values', CASE WHEN raw = '[]' THEN ''
                             ELSE format(' AND ROW(%s)::pg_catalog.record OPERATOR(pg_catalog.*=) ROW(%s)::pg_catalog.record',
                                         psp.name_list(raw, 'psp_o.'), psp.name_list(raw, name || '.')) END));

@@ -26,6 +26,8 @@ CREATE TABLE g (id int PRIMARY KEY, a text, b int, c text, d json);
 CREATE UNIQUE INDEX g_partial ON g (b) WHERE a IS NOT NULL;
 CREATE UNIQUE INDEX g_expression ON g (lower(a), (b % 10));
 CREATE UNIQUE INDEX g_nulls ON g (c) NULLS NOT DISTINCT;
+CREATE TYPE label AS ENUM ('a', 'b'); CREATE DOMAIN labelled AS label;
+CREATE TABLE l (k labelled PRIMARY KEY, v int UNIQUE); INSERT INTO l VALUES ('a', 1);
 CREATE TABLE parent (id int PRIMARY KEY, v int);
 CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES parent ON DELETE CASCADE ON UPDATE CASCADE);
 CREATE TABLE nested (id int PRIMARY KEY, v int);
@@ -262,6 +264,11 @@ def test_a_key_change_takes_the_guards_again(app: Pair) -> None:
         "g_nulls",
         "g_partial",
     ]
+
+
+def test_a_guard_beside_a_key_of_a_domain_over_an_enum(app: Pair) -> None:
+    assert [row.op for row in captured(app, "UPDATE l SET v = 1")] == ["u"]
+    assert sorted(row.op for row in captured(app, "UPDATE l SET v = 2")) == ["g", "u"]
 
 
 def test_a_delete_takes_no_guard(app: Pair) -> None:
