@@ -25,7 +25,8 @@ BEGIN
         named := named || ARRAY(SELECT i.indrelid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
                                  WHERE i.indisunique AND psp.is_named(c.relname, statement, words));
     END IF;
-    IF statement ~* '\m(alter|drop|create\s+or\s+replace)\s+(type|domain|function|procedure|routine)\M' THEN
+    IF statement ~* '\m(alter|drop|create\s+or\s+replace)\s+(type|domain|function|procedure|routine)\M'
+       AND statement !~* '\madd\s+value\M' THEN  -- a new label of an enum disturbs nobody
         named := named || ARRAY(
             SELECT psp.reliant_relations(o.class, o.oid)
               FROM (SELECT 'pg_type'::regclass, t.oid, t.typname FROM pg_type t

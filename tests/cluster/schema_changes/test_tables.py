@@ -278,6 +278,21 @@ def test_types_of_columns_change(pair: LocalCluster) -> None:
     drained(pair)
     execute(north, "INSERT INTO felt VALUES ('blue', '{calm}')")
     assert rows(pair, "SELECT felt::text FROM felt ORDER BY m") == [("(blue,{calm})",), ("(calm,{calm})",)]
+    with connect(north) as migration:  # PostgreSQL cannot drop a value
+        migration.execute("ALTER TABLE felt ALTER many SET DEFAULT '{calm}'")
+        migration.execute("ALTER TYPE temper RENAME TO older")
+        migration.execute("CREATE TYPE temper AS ENUM ('calm', 'blue')")
+        migration.execute("ALTER TABLE felt ALTER many DROP DEFAULT")
+        migration.execute(
+            "ALTER TABLE felt ALTER m TYPE temper USING m::text::temper, "
+            "ALTER many TYPE temper[] USING many::text[]::temper[]"
+        )
+        migration.execute("ALTER TABLE felt ALTER many SET DEFAULT '{blue}'")
+        migration.execute("DROP TYPE older")
+    drained(pair)
+    execute(south, "DELETE FROM felt WHERE m = 'blue'")
+    execute(south, "INSERT INTO felt VALUES ('blue')")
+    assert rows(pair, "SELECT felt::text FROM felt ORDER BY m") == [("(calm,{calm})",), ("(blue,{blue})",)]
     ddl(north, "DROP TABLE felt", "DROP TYPE temper")
     drained(pair)
 

@@ -54,6 +54,10 @@ CREATE TABLE by_view (id int PRIMARY KEY, r seen);
 CREATE TYPE other.level AS ENUM ('low'); CREATE TABLE by_schema (id int PRIMARY KEY, l other.level);
 CREATE TABLE by_extension (id int PRIMARY KEY, h hstore);
 CREATE TABLE by_collation (id int PRIMARY KEY, c text COLLATE own UNIQUE, v text);
+CREATE TABLE by_whole (id int PRIMARY KEY, v int);
+CREATE FUNCTION whole(by_whole) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1.v';
+ALTER TABLE by_whole ADD CHECK (whole(by_whole) > 0);
+CREATE TABLE by_whole_too (id int PRIMARY KEY, CHECK (whole(ROW(id, id)::by_whole) > 0));
 CREATE TABLE by_type OF typed (PRIMARY KEY (id));
 CREATE TABLE by_check (id int PRIMARY KEY, v int CHECK (positive(v)));
 CREATE TABLE by_index (id int PRIMARY KEY, s text, v int);
@@ -133,6 +137,11 @@ CHANGES = [
     ("ALTER SCHEMA other RENAME TO x", "by_schema", ""),
     ("DROP SCHEMA other CASCADE", "by_schema", ""),
     ("DROP EXTENSION hstore CASCADE", "by_extension", ""),
+    ("ALTER INDEX by_low DEPENDS ON EXTENSION hstore; DROP EXTENSION hstore CASCADE",
+     "by_index by_extension", ""),
+    ("CREATE OR REPLACE FUNCTION whole(by_whole) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2'",
+     "by_whole by_whole_too", ""),
+    ("ALTER TABLE by_whole ADD COLUMN x int", "by_whole by_whole_too", ""),
     ('DROP COLLATION "own" CASCADE', "by_collation", ""),
     ('ALTER COLLATION "own" RENAME TO x', "by_collation", ""),
     ("ALTER TEXT SEARCH DICTIONARY stems (language = 'german')", "by_generated", ""),
@@ -203,6 +212,24 @@ def test_readers_of_a_domain_are_not_waited_for(app: Pair, connection: psycopg.C
         reader.execute("SELECT * FROM by_small")
         connection.execute("SET LOCAL lock_timeout = '2s'")
         ddl(connection, "ALTER DOMAIN small ADD CHECK (VALUE < 100)")
+
+
+@pytest.mark.parametrize(
+    ("statement", "held"),
+    [
+        ("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", MOODY),
+        ("ALTER TYPE mood ADD VALUE 'glad'", ""),
+        ("ALTER DOMAIN small DROP NOT NULL", "by_small"),
+        ("CREATE OR REPLACE FUNCTION called(int) RETURNS int RETURN 1", "by_call"),
+        ("CREATE OR REPLACE FUNCTION choose() RETURNS int RETURN 1", ""),
+    ],
+)
+def test_their_writers_at_other_servers_wait(
+    connection: psycopg.Connection[Any], statement: str, held: str
+) -> None:
+    assert names(connection, set(one(connection, "SELECT psp.tables_to_hold(%s)", statement))) == set(
+        held.split()
+    )
 
 
 def test_a_dropped_type_takes_its_columns_along(connection: psycopg.Connection[Any]) -> None:
