@@ -17,7 +17,7 @@
 namespace psp {
 namespace {
 
-enum class Kind { kDelete, kGuard, kUpsert, kDoubt };
+enum class Kind { kDelete, kGone, kGuard, kUpsert, kDoubt };  // kGone: deleted by a statement
 
 // What is known of one key; views point into the input.
 struct Captured {
@@ -56,10 +56,12 @@ Problem DecodeChunk(std::string_view* input, std::vector<RecordField>* fields, C
 // What op 'c' says of a table.
 Problem DecodeTableChange(const Chunk& chunk, proto::TableChange* change) {
   std::string_view rest = chunk.payload;
-  const bool shape = rest.size() % 4 == 1 && (rest[0] == 0 || (rest[0] == 1 && rest.size() == 1));
-  if (!shape) return "a changed table is neither (0, guards) nor (1)";
+  const bool shape =
+      rest.size() % 4 == 1 && (rest[0] == 0 || rest[0] == 2 || (rest[0] == 1 && rest.size() == 1));
+  if (!shape) return "a changed table is neither (0, guards) nor (1) nor (2, guards)";
   change->set_table_id(chunk.table_id);
   change->set_dropped(rest[0] == 1);
+  change->set_emptied(rest[0] == 2);
   for (rest.remove_prefix(1); !rest.empty(); rest.remove_prefix(4)) {
     const auto guard_id = ReadInt32(rest.substr(0, 4));
     if (!guard_id || *guard_id <= 0) return "a changed table has an impossible guard";
@@ -68,7 +70,7 @@ Problem DecodeTableChange(const Chunk& chunk, proto::TableChange* change) {
   return "";
 }
 
-// The next entry of ops 'u' (two columns: key and image), 'd' and 'g' (one: the key).
+// The next entry of ops 'u' (two columns: key and image), 'd', 'e' and 'g' (one: the key).
 Problem DecodeEntry(std::string_view* rest, std::size_t columns, std::vector<RecordField>* fields) {
   if (Problem problem = DecodeRecord(rest, fields); !problem.empty()) return problem;
   if (fields->size() != columns) return "an entry has a wrong number of columns";
@@ -108,6 +110,8 @@ class Assembler {
         return AddEntries(chunk, Kind::kUpsert);
       case 'd':
         return AddEntries(chunk, Kind::kDelete);
+      case 'e':
+        return AddEntries(chunk, Kind::kGone);
       case 'g':
         return AddEntries(chunk, Kind::kGuard);
       case 'l':
@@ -131,11 +135,12 @@ class Assembler {
       row->set_table_id(captured.key.table_id);
       if (captured.key.table_id == kSchemaHistoryId) result.write_set.set_kind(proto::ENTRY_SCHEMA_CHANGE);
       row->set_key(captured.key.key.data(), captured.key.key.size());
-      row->set_deleted(captured.kind == Kind::kDelete);
+      row->set_deleted(captured.kind == Kind::kDelete || captured.kind == Kind::kGone);
       if (captured.kind == Kind::kUpsert) row->set_image(captured.image.data(), captured.image.size());
       if (captured.kind == Kind::kGuard) row->set_access(proto::ACCESS_GUARD);
       if (captured.kind == Kind::kDoubt) result.doubts.push_back(result.write_set.rows_size() - 1);
-      if (row->deleted() && result.write_set.rows_size() > result.repeats_begin) row->set_gone_before(true);
+      const bool is_repeat = result.write_set.rows_size() > result.repeats_begin;
+      if (captured.kind == Kind::kGone || (row->deleted() && is_repeat)) row->set_gone_before(true);
     }
     return result;
   }
@@ -182,11 +187,12 @@ class Assembler {
     return "";
   }
 
-  // The last one of a table counts.
+  // The last one of a table counts. What an earlier one has emptied stays so.
   Problem AddTableChange(const Chunk& chunk) {
     proto::TableChange change;
     if (Problem problem = DecodeTableChange(chunk, &change); !problem.empty()) return problem;
     const auto known = std::ranges::find(table_changes_, chunk.table_id, &proto::TableChange::table_id);
+    if (known != table_changes_.end() && known->emptied() && !change.dropped()) change.set_emptied(true);
     (known == table_changes_.end() ? table_changes_.emplace_back() : *known) = std::move(change);
     return "";
   }
@@ -198,6 +204,9 @@ class Assembler {
     const auto [known, is_new] = by_key_.try_emplace(entry.key, rows_.size());
     if (is_new) {
       rows_.push_back(entry);
+    } else if (entry.kind == Kind::kGone) {  // no doubt: PostgreSQL takes no rows away while captures wait
+      if (rows_[known->second].kind == Kind::kDoubt) --doubts_;
+      rows_[known->second].kind = Kind::kGone;
     } else if (entry.kind != Kind::kGuard) {
       if (rows_[known->second].kind != Kind::kDoubt) ++doubts_;
       rows_[known->second].kind = Kind::kDoubt;

@@ -110,6 +110,7 @@ std::string ShowTables(const std::string& chunks) {
   for (const proto::TableChange& change : assembled->write_set.table_changes()) {
     text += (text.empty() ? "" : ", ") + std::to_string(change.table_id());
     if (change.dropped()) text += " dropped";
+    if (change.emptied()) text += " emptied";
     for (const std::uint32_t guard_id : change.guard_ids()) text += " guard" + std::to_string(guard_id);
   }
   return text;
@@ -127,9 +128,18 @@ TEST(AssembleWriteSetTest, TheLastChangeOfATableCounts) {
   EXPECT_EQ(ShowTables(Upsert("a", "1")), "");
 }
 
+TEST(AssembleWriteSetTest, ATableThatWasEmptiedStaysSoUntilItIsDropped) {
+  const std::string_view changed("\0\0\0\0\x9", 5);
+  const std::string_view emptied("\2\0\0\0\x8", 5);
+  EXPECT_EQ(ShowTables(Chunk(7, 'c', emptied)), "7 emptied guard8");
+  EXPECT_EQ(ShowTables(Chunk(7, 'c', emptied) + Chunk(7, 'c', changed)), "7 emptied guard9");
+  EXPECT_EQ(ShowTables(Chunk(7, 'c', changed) + Chunk(7, 'c', emptied)), "7 emptied guard8");
+  EXPECT_EQ(ShowTables(Chunk(7, 'c', emptied) + Chunk(7, 'c', "\1")), "7 dropped");
+}
+
 TEST(AssembleWriteSetTest, AMalformedChangeOfATableIsRefused) {
   for (const std::string_view payload :
-       {std::string_view(), std::string_view("\2"), std::string_view("\0\0\0\1", 4),
+       {std::string_view(), std::string_view("\3"), std::string_view("\0\0\0\1", 4),
         std::string_view("\0\0\0\0\0", 5), std::string_view("\0\xff\0\0\1", 5),
         std::string_view("\1\0\0\0\1", 5)}) {
     EXPECT_EQ(ShowTables(Chunk(7, 'c', payload)), "malformed") << payload.size();
@@ -147,6 +157,21 @@ TEST(AssembleWriteSetTest, TheLastSegmentHasTheKeysOfAllSegments) {
             "a=1, s=text, b=2, t=text, c=3, a?, b?");
   EXPECT_EQ(Show(Chunk(9, 'g', Entry("k")) + Statement("s") + Statement("t")),
             "k guard9, s=text, t=text, k guard9");
+}
+
+TEST(AssembleWriteSetTest, ARowThatAStatementDeletesIsNotAppliedAsARow) {
+  const auto assembled =
+      AssembleWriteSet(Upsert("a", "1") + Chunk(7, 'e', Entry("b")) + Statement("s") +
+                       Chunk(7, 'e', Entry("c")) + Chunk(7, 'e', Entry("d")) + Upsert("d", "2"));
+  ASSERT_TRUE(assembled.ok()) << assembled.error();
+  std::string gone;
+  for (const proto::Row& row : assembled->write_set.rows()) {
+    if (row.deleted()) gone += row.key() + (row.gone_before() ? " before, " : ", ");
+  }
+  EXPECT_EQ(gone, "b before, c before, b before, ");
+  EXPECT_EQ(assembled->doubts, (std::vector<int>{4, 5}));
+  const std::string twice = Upsert("a", "1") + Upsert("a", "2") + Chunk(7, 'e', Entry("a"));
+  EXPECT_EQ(Show(twice + Statement("s")), "a gone, s=text, a gone") << "it is no doubt";
 }
 
 TEST(AssembleWriteSetTest, KeysOfADroppedTableAreNotRepeated) {

@@ -113,17 +113,19 @@ bool ChangesCatalog(const Batch& batch) {
 void ChangeCatalog(pqxx::transaction_base& tx, const BatchItem& item) {
   ArrayWriter numbers(kOidInt4);
   ArrayWriter dropped(kOidBool);
-  const auto add = [&](std::uint32_t number, bool is_dropped) {
+  ArrayWriter emptied(kOidBool);
+  const auto add = [&](std::uint32_t number, bool is_dropped, bool is_emptied) {
     numbers.AddInt4(static_cast<std::int32_t>(number));
     dropped.AddBool(is_dropped);
+    emptied.AddBool(is_emptied);
   };
   const proto::WriteSet& change = item.request->rows;
   for (const proto::TableChange& table : change.table_changes()) {
-    add(table.table_id(), table.dropped());
-    for (const std::uint32_t guard_id : table.guard_ids()) add(guard_id, false);
+    add(table.table_id(), table.dropped(), table.emptied());
+    for (const std::uint32_t guard_id : table.guard_ids()) add(guard_id, false, false);
   }
   tx.exec_params(std::string(sql::kChangeCatalog), change.catalog_version(), item.global_t,
-                 Binary(numbers.Finish()), Binary(dropped.Finish()));
+                 Binary(numbers.Finish()), Binary(dropped.Finish()), Binary(emptied.Finish()));
 }
 
 }  // namespace

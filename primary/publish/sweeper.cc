@@ -16,7 +16,8 @@ bool Sweeper::Sweep(pqxx::transaction_base& tx) {
   const bool more_decisions = PurgeDecisions(tx);
   const bool more_keys = CollectDeleted(tx);
   const auto dropped = tx.exec_params1(std::string(sql::kCollectDropped), kPieceKeys)[0].as<std::int64_t>();
-  return more_decisions || more_keys || dropped == kPieceKeys;
+  const bool more_of_emptied = tx.exec_params1(std::string(sql::kCollectEmptied), kPieceKeys)[0].as<bool>();
+  return more_decisions || more_keys || dropped == kPieceKeys || more_of_emptied;
 }
 
 bool Sweeper::PurgeDecisions(pqxx::transaction_base& tx) {

@@ -21,6 +21,7 @@ class SchemaChangesTest : public PrimaryTest {
     std::uint32_t table_id = 0;
     std::vector<std::uint32_t> guard_ids{};
     bool dropped = false;
+    bool emptied = false;
   };
   // The schema change that makes this version.
   static proto::WriteSet Change(std::uint32_t version, const std::vector<Changed>& changes = {}) {
@@ -31,6 +32,7 @@ class SchemaChangesTest : public PrimaryTest {
       proto::TableChange* table = change.add_table_changes();
       table->set_table_id(one.table_id);
       table->set_dropped(one.dropped);
+      table->set_emptied(one.emptied);
       table->mutable_guard_ids()->Add(one.guard_ids.begin(), one.guard_ids.end());
     }
     return change;
@@ -101,6 +103,34 @@ TEST_F(SchemaChangesTest, ACopyHasTheVersionOfEachRowAndNoDroppedTable) {
                                           testing::Pair("first", 1), testing::Pair("second", 2),
                                           testing::Pair("third", 3)));
   EXPECT_THAT(copy.versions, testing::Each(3));
+}
+
+TEST_F(SchemaChangesTest, AnEmptiedTableHasOnlyWhatWasWrittenSince) {
+  FakeSp a = Sp(1), b = Sp(2);
+  Enter(a, 0);
+  Enter(b, 0);
+  Decide(a, 1, 0, Rows({{"early", "1"}, {"kept", "1"}}));
+  Decide(a, 2, 0, Rows({{"early", "1"}}, 7));
+  EXPECT_TRUE(Decide(b, 3, 1, Change(2, {{7, {}, false, true}})).older_catalog()) << "it lacks a row of a";
+  proto::WriteSet change = Change(2, {{1, {}, false, true}});
+  change.MergeFrom(Rows({{"own", "1"}}));
+  change.set_catalog_version(2);
+  const GlobalT emptied = Decide(a, 4, 2, change).global_t();
+  EXPECT_GT(emptied, 0);
+  EXPECT_TRUE(Decide(b, 5, 2, Rows({{"kept", "2"}})).older_catalog());
+  EXPECT_GT(Decide(b, 6, emptied, Under(2, Rows({{"kept", "3"}}))).global_t(), 0);
+  const auto copied = [this](std::uint64_t incarnation) {
+    FakeSp joiner = Sp(3, incarnation);
+    std::vector<std::string> keys;
+    for (const proto::Row& row : ReadCopy(joiner).rows)
+      keys.push_back(std::to_string(row.table_id()) + " " + row.key() + "=" + row.image());
+    return keys;
+  };
+  const auto rows = testing::ElementsAre("0 change 2=a statement", "1 kept=3", "1 own=1", "7 early=1");
+  EXPECT_THAT(copied(1), rows);
+  Stop();
+  Start();
+  EXPECT_THAT(copied(2), rows) << "the database knows it";
 }
 
 TEST_F(SchemaChangesTest, TheCatalogChangesWithTheDecision) {

@@ -73,6 +73,45 @@ TEST_F(SweepingTest, RowsOfDroppedTablesGoInPieces) {
   EXPECT_EQ(Count("psp.data WHERE table_id = 6"), 4000);
 }
 
+TEST_F(SweepingTest, RowsFromBeforeATableWasEmptiedGoInPieces) {
+  Stop();  // it sweeps by itself
+  Sql("INSERT INTO psp.data SELECT t, int8send(g), 1 + g % 2, 1, false, 'x'"
+      "  FROM generate_series(5, 7) t, generate_series(1, 6000) g;"
+      "INSERT INTO psp.emptied_tables VALUES (5, 2), (7, 3)");
+  EXPECT_EQ(Sweep(), 5) << "two pieces of each, and a look for more";
+  EXPECT_EQ(Count("psp.data WHERE table_id = 5 AND global_t = 2"), 3000);
+  EXPECT_EQ(Count("psp.data WHERE table_id = 6"), 6000);
+  EXPECT_EQ(Count("psp.data"), 9000);
+  EXPECT_EQ(Count("psp.emptied_tables"), 0);
+}
+
+TEST_F(SweepingTest, ATableThatIsEmptiedAgainIsSweptAgain) {
+  Stop();
+  Sql("INSERT INTO psp.data SELECT 5, int8send(g), 1, 1, false, 'x' FROM generate_series(1, 6000) g;"
+      "INSERT INTO psp.emptied_tables VALUES (5, 2)");
+  pqxx::connection connection(settings_.database);
+  Sweeper sweeper({86'400, 3600});
+  const auto sweep = [&] {
+    pqxx::work tx(connection);
+    const bool more = sweeper.Sweep(tx);
+    tx.commit();
+    return more;
+  };
+  EXPECT_TRUE(sweep());
+  EXPECT_EQ(Count("psp.data"), 1000);
+  Sql("INSERT INTO psp.data SELECT 5, int8send(g), 3, 1, false, 'x' FROM generate_series(1, 10) g;"
+      "UPDATE psp.emptied_tables SET emptied_t = 4, swept_upto = ''");
+  pqxx::connection writer(settings_.database);
+  pqxx::work batch(writer);  // it writes over an older row
+  batch.exec("UPDATE psp.data SET global_t = 5 WHERE table_id = 5 AND key = int8send(6000)");
+  EXPECT_FALSE(sweep()) << "it waits for nobody";
+  EXPECT_EQ(Count("psp.emptied_tables"), 1) << "and is not done";
+  batch.commit();
+  while (sweep()) continue;
+  EXPECT_EQ(Count("psp.data"), 1);
+  EXPECT_EQ(Count("psp.emptied_tables"), 0);
+}
+
 TEST_F(SweepingTest, WhatLongTransactionsMayLackStaysForAWhile) {
   FakeSp a = Sp(1);
   Enter(a, 0);

@@ -42,7 +42,7 @@ void CheckTables(Simulator* sim, const PrimaryDatabase& primary, const std::map<
   std::map<RowKey, std::string> expected;
   for (const auto& [key, row] : primary.data()) {
     const bool is_row = key.table_id != kNamesGuard && !row.deleted;
-    if (is_row && !primary.Tables().numbers.at(key.table_id).dropped) expected[key] = row.image;
+    if (is_row && !primary.IsGone(key, row)) expected[key] = row.image;
   }
   for (const auto& [sp_id, state] : sps) {
     std::map<RowKey, std::string> rows;

@@ -67,9 +67,12 @@ Client::Operation Client::DrawChange(const Schema& schema) {
     change.kind = SchemaChange::Kind::kCreate;  // its number comes when it runs
   } else if (dice <= 5 && !tables.empty()) {
     change = {SchemaChange::Kind::kDrop, Any(tables)};
-  } else if (dice <= 8) {
+  } else if (dice <= 7) {
     tables.insert({kCounters, kNames});
     change = {SchemaChange::Kind::kChange, Any(tables)};
+  } else if (dice <= 9) {
+    tables.insert(kNames);
+    change = {SchemaChange::Kind::kEmpty, Any(tables)};
   }
   return {Kind::kChangeSchema, 0, 0, change};
 }

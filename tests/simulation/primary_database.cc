@@ -96,9 +96,16 @@ void PrimaryDatabase::ChangeCatalog(const proto::WriteSet& change, GlobalT globa
   versions_.push_back(global_t);
   for (const proto::TableChange& table : change.table_changes()) {
     tables_.numbers[table.table_id()] = {tables_.version, table.dropped()};
+    if (table.emptied()) emptied_[table.table_id()] = global_t;
     for (const std::uint32_t guard_id : table.guard_ids())
       tables_.numbers[guard_id] = {tables_.version, false};
   }
+}
+
+bool PrimaryDatabase::IsGone(const RowKey& key, const Row& row) const {
+  if (tables_.numbers.at(key.table_id).dropped) return true;
+  const auto emptied = emptied_.find(key.table_id);
+  return emptied != emptied_.end() && row.global_t < emptied->second;
 }
 
 std::uint32_t PrimaryDatabase::CatalogVersionAt(GlobalT global_t) const {
@@ -148,7 +155,10 @@ primary::EncodedCopyChunk PrimaryDatabase::Read(Epoch epoch, const primary::Read
   std::size_t bytes_before = 0;
   for (auto entry = data_.upper_bound(work.after); entry != data_.end(); ++entry) {
     const auto& [key, row] = *entry;
-    if (row.deleted || tables_.numbers.at(key.table_id).dropped) continue;
+    const bool is_gone = mutation_ == Mutation::kEmptiedRowsAreCopied
+                             ? tables_.numbers.at(key.table_id).dropped
+                             : IsGone(key, row);
+    if (row.deleted || is_gone) continue;
     if (row.global_t > work.snapshot_t) continue;
     if (bytes_before >= work.bytes_max) break;
     if (rows.rows_size() > 0 && rows.rows(0).table_id() == kHistoryTable) break;
@@ -191,7 +201,7 @@ bool PrimaryDatabase::Collect() {
   std::size_t collected = 0;
   for (auto one = data_.begin(); one != data_.end() && collected < kPieceKeys;) {
     const bool is_old = one->second.deleted && one->second.global_t <= truncated_t_;
-    const bool goes = is_old || tables_.numbers.at(one->first.table_id).dropped;
+    const bool goes = is_old || IsGone(one->first, one->second);
     one = goes ? data_.erase(one) : std::next(one);
     collected += goes ? 1 : 0;
     if (is_old) collected_t_ = truncated_t_;

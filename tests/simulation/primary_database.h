@@ -48,6 +48,8 @@ class PrimaryDatabase {
   GlobalT truncated_t() const { return truncated_t_; }
   std::vector<primary::RegistryRow> Registry() const;
   const KnownTables& Tables() const { return tables_; }
+  // Its table was dropped, or emptied after it was written: nobody may get it any more.
+  bool IsGone(const RowKey& key, const Row& row) const;
   primary::LogChunk Read(const primary::ReadLog& work) const;
   primary::EncodedCopyChunk Read(Epoch epoch, const primary::ReadCopy& work) const;
   primary::HouseReport Keep(const primary::HouseWork& work);
@@ -82,7 +84,8 @@ class PrimaryDatabase {
   std::map<SpId, GlobalT> acked_;
   std::map<SpId, GlobalT> joins_;  // join_t, where it is not null
   KnownTables tables_{1, {{kHistoryTable, {}}, {kCounters, {}}, {kNames, {}}, {kNamesGuard, {}}}};
-  std::vector<GlobalT> versions_;  // by which each version from 2 on came
+  std::map<std::uint32_t, GlobalT> emptied_;  // when each table was
+  std::vector<GlobalT> versions_;             // by which each version from 2 on came
   std::map<RowKey, Row> data_;
   std::map<TxId, primary::Verdict> tx_log_;
   std::map<GlobalT, LogEntry> log_;

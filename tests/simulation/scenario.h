@@ -50,6 +50,7 @@ enum class Mutation {
   kWaitingAreNotCheckedAgain,  // … takes those that come while a schema change is decided for ones that found it
   kMissingRowsAreOverlooked,  // … takes every schema change for one that has seen everything
   kNobodyIsHeld,              // … grants every hold, and lets nobody wait
+  kEmptiedRowsAreCopied,      // an SP that joins gets rows from before their table was emptied
 };
 
 struct Scenario {

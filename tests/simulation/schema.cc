@@ -7,7 +7,7 @@
 
 namespace psp::simulation {
 
-constexpr std::int64_t kKinds = 4;
+constexpr std::int64_t kKinds = 5;
 
 std::string StatementOf(std::int64_t change, const SchemaChange& what) {
   return Image(change, std::int64_t{what.table_id} * kKinds + static_cast<std::int64_t>(what.kind));
@@ -22,6 +22,7 @@ proto::TableChange TableChangeOf(const SchemaChange& what) {
   proto::TableChange change;
   change.set_table_id(what.table_id);
   change.set_dropped(what.kind == SchemaChange::Kind::kDrop);
+  change.set_emptied(what.kind == SchemaChange::Kind::kEmpty);
   if (what.table_id == kNames) change.add_guard_ids(kNamesGuard);
   return change;
 }

@@ -13,10 +13,15 @@
 namespace psp::simulation {
 
 struct SchemaChange {
-  enum class Kind { kOfNoTable, kChange, kCreate, kDrop };
+  enum class Kind { kOfNoTable, kChange, kCreate, kDrop, kEmpty };
   Kind kind = Kind::kOfNoTable;
   std::uint32_t table_id = 0;
 };
+
+// Whether the rows that were in its table are gone.
+inline bool TakesRowsAway(const SchemaChange& what) {
+  return what.kind == SchemaChange::Kind::kDrop || what.kind == SchemaChange::Kind::kEmpty;
+}
 
 // The image of the change's row.
 std::string StatementOf(std::int64_t change, const SchemaChange& what);

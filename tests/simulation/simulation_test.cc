@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                                            Mutation::kOlderDefinitionsAreTaken,
                                            Mutation::kWaitingAreNotCheckedAgain,
                                            Mutation::kMissingRowsAreOverlooked, Mutation::kJoinerAcknowledges,
-                                           Mutation::kNobodyIsHeld));
+                                           Mutation::kNobodyIsHeld, Mutation::kEmptiedRowsAreCopied));
 
 }  // namespace
 }  // namespace psp::simulation

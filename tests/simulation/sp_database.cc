@@ -24,7 +24,7 @@ Schema SpState::SchemaNow() const {
 
 void SpState::Put(const RowKey& key, const std::string& image) {
   rows[key] = {image, ++versions};
-  if (key.table_id != kHistoryTable || ChangeIn(image).kind != SchemaChange::Kind::kDrop) return;
+  if (key.table_id != kHistoryTable || !TakesRowsAway(ChangeIn(image))) return;
   std::erase_if(rows, [&](const auto& row) { return row.first.table_id == ChangeIn(image).table_id; });
 }
 

@@ -146,8 +146,9 @@ def begin_again(connection: psycopg.Connection[Any]) -> str:
 def wipe(connection: psycopg.Connection[Any]) -> None:
     """Forgets an adoption: one that was not finished, or one that has no semi-primary any more."""
     connection.execute(
-        "TRUNCATE psp.semi_primaries, psp.tables, psp.table_versions, psp.catalog_versions, psp.sequences, "
-        "psp.data, psp.tx_log, psp.replication_log, psp.decided RESTART IDENTITY"
+        "TRUNCATE psp.semi_primaries, psp.tables, psp.table_versions, psp.emptied_tables, "
+        "psp.catalog_versions, psp.sequences, psp.data, psp.tx_log, psp.replication_log, psp.decided "
+        "RESTART IDENTITY"
     )
     connection.execute("UPDATE psp.log_start SET truncated_t = 0, settled_t = 0, collected_t = 0")
 

@@ -196,12 +196,15 @@ CREATE OR REPLACE TRIGGER psp_capture_delete AFTER DELETE ON {table} FOR EACH RO
     rekey CONSTANT text := $template$
 CREATE OR REPLACE TRIGGER psp_capture_rekey AFTER UPDATE{of_key} ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_rekey();$template$;
     -- On each relation: they do not come from the parent.
-    refusals CONSTANT text := $template$
-CREATE OR REPLACE TRIGGER psp_refuse_truncate BEFORE TRUNCATE ON {relation}
-    FOR EACH STATEMENT EXECUTE FUNCTION psp.refuse_truncate();
+    on_each CONSTANT text := $template$
+CREATE OR REPLACE TRIGGER psp_truncate BEFORE TRUNCATE ON {relation}
+    FOR EACH STATEMENT EXECUTE FUNCTION psp.on_truncate({table_id});
+CREATE OR REPLACE TRIGGER psp_truncated AFTER TRUNCATE ON {relation}
+    FOR EACH STATEMENT EXECUTE FUNCTION psp.record_truncation();
 CREATE OR REPLACE TRIGGER psp_refuse_replica BEFORE INSERT OR UPDATE OR DELETE ON {relation}
     FOR EACH STATEMENT EXECUTE FUNCTION psp.refuse_replica();
-ALTER TABLE ONLY {relation} ENABLE REPLICA TRIGGER psp_refuse_replica, ENABLE ALWAYS TRIGGER psp_refuse_truncate;$template$;
+ALTER TABLE ONLY {relation} ENABLE REPLICA TRIGGER psp_refuse_replica,
+    ENABLE ALWAYS TRIGGER psp_truncate, ENABLE ALWAYS TRIGGER psp_truncated;$template$;
     relation text;
 BEGIN
     EXECUTE psp.fill(CASE WHEN (facts ->> 'partitioned')::boolean THEN by_row ELSE by_statement END || rekey, jsonb_build_object(
@@ -210,7 +213,7 @@ BEGIN
         'of_key', CASE WHEN (facts ->> 'key_may_change')::boolean THEN ''
                        ELSE ' OF ' || psp.name_list(facts -> 'key_columns', '') END));
     FOR relation IN SELECT r.value FROM jsonb_array_elements_text(facts -> 'relations') r LOOP
-        EXECUTE psp.fill(refusals, jsonb_build_object('relation', relation));
+        EXECUTE psp.fill(on_each, jsonb_build_object('relation', relation, 'table_id', facts -> 'table_id'));
     END LOOP;
 END $$;
 

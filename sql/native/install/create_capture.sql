@@ -106,7 +106,8 @@ DECLARE
     relation  regclass;
 BEGIN
     FOREACH relation IN ARRAY relations LOOP  -- a partition that has come since then does not have them
-        EXECUTE format('DROP TRIGGER IF EXISTS psp_refuse_truncate ON %s', relation);
+        EXECUTE format('DROP TRIGGER IF EXISTS psp_truncate ON %s', relation);
+        EXECUTE format('DROP TRIGGER IF EXISTS psp_truncated ON %s', relation);
         EXECUTE format('DROP TRIGGER IF EXISTS psp_refuse_replica ON %s', relation);
     END LOOP;
     PERFORM psp.enable_unique_checks(relations, '');

@@ -378,12 +378,12 @@ BEGIN
     RETURN numbers;
 END $$;
 
--- Tells the primary, with the transaction's write-set, what became of a table.
-CREATE FUNCTION psp.announce_table(table_id integer, dropped boolean) RETURNS void
+-- Tells the primary, with the transaction's write-set, what became of a table: it was changed ('00'), dropped ('01') or emptied ('02').
+CREATE FUNCTION psp.announce_table(table_id integer, what text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO psp.write_set (xid, table_id, op, payload)
     SELECT pg_current_xact_id(), announce_table.table_id, 'c',
-           decode(CASE WHEN dropped THEN '01' ELSE '00' END, 'hex')
+           decode(what, 'hex')
            || coalesce((SELECT string_agg(int4send((g.value ->> 'guard_id')::integer), '')
                           FROM psp.tables t, jsonb_array_elements(t.guards) g WHERE t.table_id = announce_table.table_id), '')
 $$;
@@ -429,7 +429,7 @@ BEGIN
     PERFORM psp.check_table(target);
     IF here AND psp.has_rows(target) THEN
         -- A trigger that does not come from the whole: it was a partition, and its rows are the whole's.
-        IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = target AND t.tgname = 'psp_refuse_truncate') THEN
+        IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = target AND t.tgname = 'psp_truncate') THEN
             PERFORM psp.refuse_change(target, 'has rows, and is a partition no more', 'Delete the rows first, and write them again afterwards.');
         END IF;
         INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), table_id);
@@ -479,7 +479,8 @@ BEGIN
         numbers := numbers || psp.follow_created(target, here);
     END LOOP;
     IF here THEN
-        PERFORM psp.announce_table(n.table_id, NOT EXISTS (SELECT FROM psp.tables t WHERE t.table_id = n.table_id))
+        PERFORM psp.announce_table(n.table_id, CASE WHEN EXISTS (SELECT FROM psp.tables t WHERE t.table_id = n.table_id)
+                                                    THEN '00' ELSE '01' END)
            FROM unnest(numbers) n(table_id);
     END IF;
 END $$;
@@ -515,6 +516,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM psp.take_back_grants(),
             psp.follow_tables(version, here),
+            psp.follow_truncations(here),
             psp.follow_sequences(here),
             psp.check_all('psp.ddl'),
             psp.check_owners('psp.ddl'),

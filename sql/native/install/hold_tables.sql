@@ -18,7 +18,7 @@ BEGIN
         RETURN '{}';
     END IF;
     IF statement ~* '\m(create|alter|drop)\s+((or|replace|unlogged|constraint)\s+)*(table|trigger|rule|policy)\M'
-       OR statement ~* '\mcreate\s+unique\s+index\M' THEN
+       OR statement ~* '\m(create\s+unique\s+index|truncate)\M' THEN
         named := psp.relations_in(statement);
     END IF;
     IF statement ~* '\mdrop\s+index\M' THEN

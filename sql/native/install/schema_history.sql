@@ -53,7 +53,7 @@ END $$;
 CREATE FUNCTION psp.captured_rows() RETURNS bigint
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT count(*) FROM psp.write_set w
-     WHERE w.xid = pg_current_xact_id() AND w.table_id <> @SCHEMA_HISTORY_ID@ AND w.op <> 'c'
+     WHERE w.xid = pg_current_xact_id() AND w.table_id <> @SCHEMA_HISTORY_ID@ AND w.op NOT IN ('c', 'e')
 $$;
 
 -- A statement that psp.ddl hands over: gives it its number, and inserts it. The triggers run and capture it. The lock lets one schema
@@ -63,10 +63,11 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     x        CONSTANT xid8 := pg_current_xact_id();
     plain    CONSTANT boolean := NEW.statement IS NULL;  -- it has run without psp.ddl (plain_ddl.sql)
+    emptied  CONSTANT boolean := plain AND psp.truncation_waits();  -- it is a TRUNCATE (truncate.sql)
     captured bigint;  -- before the statement
     row      psp.schema_history;
 BEGIN
-    IF pg_trigger_depth() > 1 THEN
+    IF pg_trigger_depth() > 1 + emptied::integer THEN
         PERFORM psp.refuse_statement('cannot be called by a trigger', 'Call it in a statement of its own.');
     ELSIF NOT has_function_privilege(NEW.role, 'psp.ddl(text)', 'EXECUTE') THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: permission denied for function psp.ddl';
@@ -76,7 +77,11 @@ BEGIN
         PERFORM psp.refuse_statement('cannot be called by another schema change', 'Call it in a statement of its own.');
     END IF;
     LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;
-    IF plain THEN
+    IF emptied THEN
+        PERFORM psp.check_truncation(), psp.end_segment();
+        NEW.statement := psp.text_of_truncation();
+        captured := psp.captured_rows();
+    ELSIF plain THEN
         SELECT e.text, e.captured INTO NEW.statement, captured FROM psp.statement_that_ended() e;
     ELSE
         PERFORM psp.hold_tables(NEW.statement);
@@ -240,7 +245,7 @@ BEGIN
                      'CREATEROLE or REPLICATION, or may use the server''s files or programs.',
             HINT = 'SET ROLE to the role that owns the schema. What only a superuser can do is done at each server.';
     END IF;
-    IF here AND psp.take_ended_statement() THEN
+    IF here AND (psp.truncation_waits() OR psp.take_ended_statement()) THEN
         PERFORM psp.end_own_commands(), psp.follow_changes(NEW.change + 1, true);
         RETURN NULL;
     END IF;

@@ -1,7 +1,7 @@
 -- The next rows of the copy for a joining SP after the key ($1, $2): those that are as they were at snapshot $3, as
 -- many as have $4 bytes before the last one. Guards and deleted rows have no image. A row that was changed since is
 -- left out here and comes by the log; so the copy is a part of the state at the snapshot, whenever it is read.
--- Rows of a table that is dropped by now are left out, too, also if it was there at the snapshot: the log drops it.
+-- Rows of a table that is dropped or emptied by now are left out, too, also if they were there at the snapshot: the log drops them.
 -- Each row with the catalog version under which it was written: the versions have no gap, and the first one has no row.
 -- A statement of psp.schema_history comes alone: it runs in a transaction of its own, as some must (ALTER TYPE … ADD VALUE).
 SELECT table_id, key, image,
@@ -14,6 +14,7 @@ FROM (
         FROM psp.data
         WHERE (table_id, key) > ($1::int4, $2::bytea) AND image IS NOT NULL AND NOT deleted AND global_t <= $3
           AND table_id NOT IN (SELECT t.table_id FROM psp.table_versions AS t WHERE t.dropped)
+          AND global_t >= coalesce((SELECT e.emptied_t FROM psp.emptied_tables AS e WHERE e.table_id = data.table_id), 0)
         ORDER BY table_id, key
         LIMIT 8192
     ) AS next

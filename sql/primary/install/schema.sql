@@ -59,6 +59,14 @@ CREATE TABLE psp.table_versions (
     dropped    boolean NOT NULL
 );
 
+-- Tables that TRUNCATE has emptied, until their older rows are removed from psp.data (collect_emptied.sql): rows below emptied_t
+-- are gone. Up to the key swept_upto there are none any more.
+CREATE TABLE psp.emptied_tables (
+    table_id   integer PRIMARY KEY,
+    emptied_t  bigint NOT NULL,
+    swept_upto bytea NOT NULL DEFAULT ''
+);
+
 -- From which number on each catalog version holds; the first one from the beginning.
 CREATE TABLE psp.catalog_versions (
     version  integer PRIMARY KEY,

@@ -152,7 +152,7 @@ BEGIN
         EXECUTE format('SELECT psp.apply_furthest_%s(%L, %L, %L, %L)', s.table_id, s.name, CASE WHEN s.stride > 0 THEN 'max' ELSE 'min' END,
                        CASE WHEN s.stride > 0 THEN '<=' ELSE '>=' END, s.until) INTO extreme;
         first := s.base + s.increment * s.sp_id::numeric;
-        CONTINUE WHEN extreme IS NULL OR (extreme - first) * sign(s.stride) < 0;
+        CONTINUE WHEN extreme IS NULL;
         target := first + floor((extreme - first) / s.stride) * s.stride;
         moved := moved + psp.move_sequence(s.sequence, s.stride, target)::integer;
     END LOOP;

@@ -409,6 +409,83 @@ def test_partitions_come_and_go(pair: LocalCluster) -> None:
     drained(pair)
 
 
+def test_truncate_among_rows_and_statements(pair: LocalCluster) -> None:
+    """Rows before it are gone everywhere, those after it stay; each server draws numbers of its own."""
+    north, south = pair.sps
+    ddl(
+        north,
+        "CREATE TABLE run (id serial PRIMARY KEY, name text UNIQUE)",
+        "CREATE TABLE step (id int PRIMARY KEY, run int REFERENCES run)",
+    )
+    drained(pair)
+    for sp in pair.sps:
+        execute(sp, "INSERT INTO run (name) SELECT %s || n FROM generate_series(1, 20) n", [sp.name])
+    drained(pair)
+    execute(south, "INSERT INTO step SELECT id, id FROM run")
+    drained(pair)
+    with connect(north) as connection:
+        connection.execute("INSERT INTO run VALUES (7001, 'before')")
+        connection.execute("UPDATE run SET name = 'twice' WHERE id = 7001")
+        connection.execute("INSERT INTO step VALUES (7001, 7001)")
+        connection.execute("TRUNCATE run RESTART IDENTITY CASCADE")
+        connection.execute("INSERT INTO run VALUES (7001, 'again'), (7002, 'after')")
+        connection.execute("ALTER TABLE run ADD COLUMN note text DEFAULT 'none'")
+        connection.execute("INSERT INTO step VALUES (1, 7001)")
+    assert rows(pair, "SELECT * FROM run ORDER BY id") == [(7001, "again", "none"), (7002, "after", "none")]
+    assert rows(pair, "SELECT * FROM step") == [(1, 7001)]
+    for sp in pair.sps:
+        execute(sp, "INSERT INTO run (name) VALUES (%s), ('second of ' || %s)", [sp.name, sp.name])
+    drawn = [number for (number,) in rows(pair, "SELECT id FROM run WHERE id < 7001")]
+    assert len(drawn) == 4 and max(drawn) < 3 * 64
+    ddl(south, "TRUNCATE step, run", "DROP TABLE step, run")
+    drained(pair)
+
+
+def test_truncate_and_writers_at_another_server(pair: LocalCluster) -> None:
+    """Who has not seen the other one loses, in both directions. Another table is not disturbed."""
+    north, south = pair.sps
+    execute(south, "INSERT INTO other (id, v) VALUES (601, 1)")
+    drained(pair)
+    with connect(south) as writer, connect(south) as bystander:
+        with paused(pair, "south"):
+            writer.execute("INSERT INTO other (id, v) VALUES (602, 2)")
+            bystander.execute("INSERT INTO parent VALUES (602, 'bystander')")
+            execute(north, "TRUNCATE other")
+        bystander.commit()
+        with raises(SERIALIZATION_FAILURE, "57P01", "08006"):
+            writer.commit()
+    assert rows(pair, "SELECT * FROM other") == []
+    execute(south, "INSERT INTO other (id, v) VALUES (601, 3)")
+    drained(pair)
+    with connect(north) as emptying:
+        with paused(pair, "north"):
+            execute(south, "INSERT INTO other (id, v) VALUES (603, 1)")
+            emptying.execute("TRUNCATE other")
+        with raises(SERIALIZATION_FAILURE, "57P01", "08006"):
+            emptying.commit()
+    assert len(rows(pair, "SELECT * FROM other")) == 2
+    retry(lambda: execute(north, "TRUNCATE other"))
+    assert rows(pair, "SELECT * FROM other") == []
+
+
+def test_truncate_of_a_partition(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    ddl(north, "CREATE TABLE event_4 PARTITION OF event FOR VALUES FROM ('2026-04-01') TO ('2026-05-01')")
+    drained(pair)
+    execute(south, "INSERT INTO event SELECT n, '2026-04-02' FROM generate_series(1, 5) n")
+    execute(south, "INSERT INTO event VALUES (77, '2026-01-02')")
+    drained(pair)
+    with connect(north) as connection:
+        connection.execute("INSERT INTO event VALUES (6, '2026-04-02'), (78, '2026-01-02')")
+        connection.execute("TRUNCATE event_4")
+        connection.execute("INSERT INTO event VALUES (2, '2026-04-02')")
+    assert rows(pair, "SELECT id FROM event WHERE id IN (77, 78) ORDER BY 1") == [(77,), (78,)]
+    assert rows(pair, "SELECT id FROM event_4") == [(2,)]
+    drained(pair)
+    ddl(north, "TRUNCATE event_4", "DROP TABLE event_4")
+    assert len(rows(pair, "SELECT id FROM event WHERE id IN (77, 78)")) == 2
+
+
 def test_a_server_that_was_away_follows_in_order(pair: LocalCluster) -> None:
     north = pair.sps[0]
     with paused(pair, "south"):
@@ -483,6 +560,12 @@ def test_a_server_that_joins_reads_rows_of_every_definition() -> None:
         ddl(a, "ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'")
         execute(a, "INSERT INTO felt VALUES ('blue', NULL) ON CONFLICT (m) DO UPDATE SET p = '(3,blue)'")
         ddl(a, "ALTER TYPE pair ADD ATTRIBUTE c text")
+        ddl(a, "CREATE TABLE emptied (id int PRIMARY KEY, v int)")
+        execute(a, "INSERT INTO emptied SELECT n, 1 FROM generate_series(1, 20) n")
+        execute(a, "TRUNCATE emptied")
+        execute(a, "INSERT INTO emptied VALUES (7, 2)")
+        cluster.stop("primary", "daemon")
+        cluster.start("primary", "daemon")
         growth.join(cluster, Zone("b"))
         b = cluster.sp("b")
         query: LiteralString = "SELECT * FROM thing ORDER BY id"
@@ -495,6 +578,7 @@ def test_a_server_that_joins_reads_rows_of_every_definition() -> None:
         assert execute(b, "SELECT felt::text FROM felt ORDER BY m") == [
             ('(blue,"(3,blue,)")',), ('(calm,"(2,calm,)")',)
         ]  # fmt: skip
+        assert execute(b, "SELECT * FROM emptied") == [(7, 2)]
         execute(b, "UPDATE thing SET tags = '{c}' WHERE v = 7")
         execute(b, "INSERT INTO thing (v) VALUES (54)")
         settle(cluster)

@@ -232,7 +232,6 @@ REFUSED = [
     ("psp-trigger", "DROP TRIGGER psp_capture_insert ON t", "psp_capture_insert"),
     ("disable", "ALTER TABLE t DISABLE TRIGGER psp_capture_insert", "switch off"),
     ("disable-user", "ALTER TABLE t DISABLE TRIGGER USER", "switch off"),
-    ("truncate", "TRUNCATE t", "TRUNCATE"),
     ("reg", "CREATE TABLE bad (id int PRIMARY KEY, c regclass)", "OIDs"),
 ]
 

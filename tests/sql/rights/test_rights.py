@@ -33,6 +33,7 @@ INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 
 ASKABLE = [
     "names_of_settings", "outcome", "snapshot", "statement_has_ended", "statement_settings", "transaction_id",
+    "truncation_waits",
 ]  # fmt: skip
 
 

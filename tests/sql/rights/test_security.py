@@ -212,7 +212,8 @@ SUPERUSERS_FUNCTIONS = {
     "this_database",  # pg_control_system, data_directory
     "run_statement",  # a trigger; it makes a function for the role of a schema change
     "tables_to_hold",  # asks the guard's functions
-    "capture_old_keys", "capture_tables",  # make functions for a table's owner
+    "capture_old_keys", "capture_tables", "on_truncate",  # make functions for a table's owner
+    "truncation_waits",  # of TRUNCATE
     "is_in_foreign_transaction",  # postgres_fdw may be in a schema that psp's roles cannot use
 }  # fmt: skip
 
@@ -252,8 +253,8 @@ def test_the_role_of_the_functions(app: Pair) -> None:
             "ORDER BY 1",
             {"role": OWNER_ROLE},
         ).fetchall()
-    used = "applied apply_session commit_intent committing identity own_commands schema_history "
-    used += "statements_of_older_copy status watermark write_set"
+    used = "applied apply_session commit_intent committing identity own_commands restarted_sequences "
+    used += "schema_history statements_of_older_copy status truncations watermark write_set"
     assert [name for (name,) in tables] == [f"psp.{name}" for name in used.split()]
 
 

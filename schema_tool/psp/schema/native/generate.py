@@ -19,6 +19,7 @@ FIRST_FILES = (
     "create_capture.sql",
     "follow_changes.sql",
     "hold_tables.sql",
+    "truncate.sql",
     "schema_history.sql",
     "plain_ddl.sql",
 )
