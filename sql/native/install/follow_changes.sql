@@ -421,6 +421,14 @@ BEGIN
     PERFORM psp.note_older_images(table_id, target, version, was, now);
 END $$;
 
+-- The number of the captured table of which this one was a partition. PostgreSQL leaves it the triggers that do not come from the whole.
+CREATE FUNCTION psp.whole_of_former_partition(target regclass) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT substring(encode(t.tgargs, 'escape') FROM '^[0-9]+')::integer
+              FROM pg_trigger t WHERE t.tgrelid = target AND t.tgname = 'psp_truncate');
+END $$;
+
 CREATE FUNCTION psp.follow_created(target regclass, here boolean) RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -428,10 +436,9 @@ DECLARE
 BEGIN
     PERFORM psp.check_table(target);
     IF here AND psp.has_rows(target) THEN
-        -- A trigger that does not come from the whole: it was a partition, and its rows are the whole's.
-        IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = target AND t.tgname = 'psp_truncate') THEN
-            PERFORM psp.refuse_change(target, 'has rows, and is a partition no more', 'Delete the rows first, and write them again afterwards.');
-        END IF;
+        -- Rows of a partition leave the whole.
+        PERFORM psp.capture_leaving_rows(target, psp.capture_facts(format('%I.%I', t.schema_name, t.table_name)::regclass, t.table_id, '{}'))
+           FROM psp.tables t WHERE t.table_id = psp.whole_of_former_partition(target);
         INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), table_id);
     END IF;
     PERFORM psp.create_capture(target, table_id, psp.keep_guard_numbers(target, '{}'));
