@@ -1,5 +1,6 @@
 -- Capture of one table: triggers write psp.write_set; psp.look_N reads rows again for the commit hook. `facts` are always those of
--- psp.capture_facts.
+-- psp.capture_facts. The SQL for keys, images and the values of guards: sql/semi_primary/install/capture_facts.sql; for whole guard keys
+-- (psp.guard_key): sql/semi_primary/install/guards.sql.
 --
 -- Each modification of a row is captured at least once, with its key. Nothing is said of the order: the daemon takes the image
 -- of a key that was captured once, and has psp.look_N read the row again for a key that was captured more often

@@ -7,7 +7,7 @@ CREATE UNLOGGED TABLE psp.commit_intent (
     xid     xid8 PRIMARY KEY,
     step    smallint NOT NULL DEFAULT 0,     -- 0: written; 1: COMMIT said, the hook waits for other deferred triggers
     decided boolean NOT NULL DEFAULT false,  -- being decided: nothing more may be written
-    filler  boolean NOT NULL DEFAULT false   -- see psp.clean
+    filler  boolean NOT NULL DEFAULT false   -- see psp.clean (functions.sql.j2)
 ) WITH (fillfactor = 50);
 
 -- Empty. The commit hook locks it (ACCESS SHARE), and nothing else that an application role can call: the lock that this takes tells
@@ -15,6 +15,7 @@ CREATE UNLOGGED TABLE psp.commit_intent (
 CREATE TABLE psp.committing (nothing boolean);
 
 -- What was captured. writeset/FORMAT.md describes op and payload. cmin is the order of capture.
+-- psp.clean (functions.sql.j2) empties the table.
 CREATE UNLOGGED TABLE psp.write_set (
     xid      xid8 NOT NULL,
     table_id integer NOT NULL,

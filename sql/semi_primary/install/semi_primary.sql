@@ -64,6 +64,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM psp.watermarks WHERE watermark < (SELECT max(watermark) FROM psp.watermarks);
 $$;
 
+-- Rows up to W are removed by psp.end_batch (apply_functions.sql), and when the apply worker connects
+-- (sql/semi_primary/daemon/apply_forget_proofs.sql).
 CREATE TABLE psp.applied (
     global_t bigint PRIMARY KEY,
     tx_id    uuid NOT NULL
