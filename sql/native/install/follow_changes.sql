@@ -637,6 +637,41 @@ BEGIN
     PERFORM psp.end_own_commands();
 END $$;
 
+-- A text may drop a column and then its type, before psp.follow_changes comes: types and functions of psp's own that need a type named in the
+-- text go before it. Their tables count as changed, and so get them again.
+CREATE FUNCTION psp.prepare_types(statement text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning SET jit = off SET standard_conforming_strings = on AS $$
+DECLARE
+    words          CONSTANT text[] := psp.words_of(statement);
+    with_extension CONSTANT boolean := statement ~* '\mdrop\s+extension\M';
+    found record;
+BEGIN
+    IF position(';' IN statement) = 0 OR statement !~* '\mdrop\M' THEN
+        RETURN;
+    END IF;
+    PERFORM psp.begin_own_commands();
+    FOR found IN
+        SELECT o.command, array_agg(DISTINCT r.relation) AS relations
+          FROM (SELECT 'pg_class'::regclass AS class, c.oid, t.table_id, format('DROP TYPE psp.%I CASCADE', c.relname) AS command
+                  FROM psp.tables t CROSS JOIN unnest('{values,keys}'::text[]) k(kind)
+                  JOIN pg_class c ON (c.relnamespace, c.relname) = ('psp'::regnamespace, format('apply_%s_%s', k.kind, t.table_id)::name)
+                UNION ALL
+                SELECT 'pg_proc'::regclass, f.function, f.table_id, format('DROP FUNCTION %s', f.function)
+                  FROM psp.table_functions f WHERE f.name ~ '^guard_' AND f.function IS NOT NULL) o
+          JOIN pg_depend d ON (d.classid, d.objid, d.refclassid) = (o.class, o.oid, 'pg_type'::regclass)
+          JOIN pg_type t ON t.oid = d.refobjid LEFT JOIN pg_type e ON e.oid = t.typelem
+          JOIN psp.captured_relations r ON r.table_id = o.table_id
+         WHERE psp.is_named(t.typname, statement, words) OR psp.is_named(e.typname, statement, words)
+            OR with_extension AND EXISTS (SELECT FROM pg_depend x WHERE (x.classid, x.deptype) = ('pg_type'::regclass, 'e')
+                                                                   AND x.objid IN (t.oid, e.oid))
+         GROUP BY o.command
+    LOOP
+        EXECUTE found.command;
+        INSERT INTO psp.touched_relations SELECT pg_current_xact_id(), r.relation, 'prepared' FROM unnest(found.relations) r(relation);
+    END LOOP;
+    PERFORM psp.end_own_commands();
+END $$;
+
 -- Takes back what psp.prepare_tables has granted.
 CREATE FUNCTION psp.take_back_grants() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

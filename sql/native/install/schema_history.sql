@@ -261,7 +261,7 @@ BEGIN
     LOOP
         PERFORM pg_catalog.set_config(setting.name, setting.value, true);
     END LOOP;
-    PERFORM psp.prepare_tables(NEW.statement, NEW.role);
+    PERFORM psp.prepare_tables(NEW.statement, NEW.role), psp.prepare_types(NEW.statement);
     PERFORM psp.begin_own_commands(NEW.statement);
     IF NOT here THEN  -- it does not pass for the apply worker, which writes captured tables in the replica role
         UPDATE psp.apply_session SET pid = 0;

@@ -8,7 +8,8 @@ CREATE UNLOGGED TABLE psp.own_commands (
 );
 
 -- Tables that a statement of a schema change has changed in another way than guarded_state.sql tells, until psp.follow_changes has seen
--- it. `how`: rewritten (it has computed columns again); renamed or replaced (what the table relies on, perhaps with its name).
+-- it. `how`: rewritten (it has computed columns again); renamed or replaced (what the table relies on, perhaps with its name); prepared
+-- (psp has made way for the statement).
 CREATE UNLOGGED TABLE psp.touched_relations (
     xid      xid8 NOT NULL,
     relation oid NOT NULL,

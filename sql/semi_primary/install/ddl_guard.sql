@@ -150,7 +150,7 @@ $$;
 -- Whether psp makes it again for a table that has changed: it had the type of a column that has gone with this type.
 CREATE FUNCTION psp.is_made_again(schema name, address text[], original boolean) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT psp.is_schema_change() AND NOT original AND schema = 'psp' AND address[2] ~ '^(apply_values|guard)_[0-9]+$'
+    SELECT psp.is_schema_change() AND NOT original AND schema = 'psp' AND address[2] ~ '^(apply_values|apply_keys|apply_delete|guard)_[0-9]+$'
 $$;
 
 -- The type of which it was a part: a domain's constraint, or a column of what has a row type. Null: of none.

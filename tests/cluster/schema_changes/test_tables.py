@@ -293,7 +293,7 @@ def test_types_of_columns_change(pair: LocalCluster) -> None:
     execute(south, "DELETE FROM felt WHERE m = 'blue'")
     execute(south, "INSERT INTO felt VALUES ('blue')")
     assert rows(pair, "SELECT felt::text FROM felt ORDER BY m") == [("(calm,{calm})",), ("(blue,{blue})",)]
-    ddl(north, "DROP TABLE felt", "DROP TYPE temper")
+    ddl(north, "DROP TABLE felt; DROP TYPE temper")
     drained(pair)
 
 

@@ -66,7 +66,8 @@ CREATE TABLE by_generated (id int PRIMARY KEY, s text, g int GENERATED ALWAYS AS
                            w tsvector GENERATED ALWAYS AS (to_tsvector('words', s)) STORED);
 CREATE TABLE by_key (id int, g int GENERATED ALWAYS AS (double(id)) STORED PRIMARY KEY);
 CREATE TABLE by_call (id int PRIMARY KEY, v int CHECK (calls(v) > 0));
-CREATE TABLE by_part (id int PRIMARY KEY, v int) PARTITION BY RANGE (id);
+CREATE DOMAIN minor AS int;
+CREATE TABLE by_part (id int PRIMARY KEY, v int, s minor) PARTITION BY RANGE (id);
 CREATE TABLE by_part_1 PARTITION OF by_part (CHECK (double(v) > 0)) FOR VALUES FROM (0) TO (10);
 INSERT INTO by_mood VALUES (1, 'sad'), (2, 'calm'); INSERT INTO by_array VALUES (1, '{{sad}}');
 INSERT INTO by_felt VALUES ('a', 1); INSERT INTO by_list VALUES (1, 'a');
@@ -215,6 +216,27 @@ def test_readers_of_a_domain_are_not_waited_for(app: Pair, connection: psycopg.C
 
 
 @pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("DROP TABLE by_mood, by_array; ALTER TABLE by_pair DROP p CASCADE; DROP TYPE pair; "
+         "DROP FUNCTION label; DROP TYPE mood", "by_pair by_row"),
+                ("ALTER TABLE by_row DROP r; DROP TABLE by_pair", "by_row"),
+        ("ALTER TABLE by_small DROP s; DROP DOMAIN smaller, small", "by_small"),
+        ("DROP TABLE by_felt, by_list; DROP DOMAIN felt; DROP TYPE grade", ""),
+        ("ALTER TABLE by_part DROP s; DROP DOMAIN minor", "by_part"),
+        ("DROP TABLE by_extension; DROP EXTENSION hstore", ""),
+        ("DROP TABLE by_schema; DROP TABLE IF EXISTS mood", "by_array by_mood"),
+    ],
+)  # fmt: skip
+def test_types_of_psp_are_not_in_the_way_of_one_text(
+    connection: psycopg.Connection[Any], text: str, changed: str
+) -> None:
+    ddl(connection, text)
+    assert names(connection, set(changes(connection))) == set(changed.split())
+    assert sent(connection) <= {"by_row"}
+
+
+@pytest.mark.parametrize(
     ("statement", "held"),
     [
         ("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", MOODY),
@@ -269,6 +291,7 @@ REFUSED = [
         "would get other keys",
     ),
     ("DROP TYPE felt CASCADE", "no primary key"),
+    ("DROP TYPE grade CASCADE", "no primary key"),
     ("DROP TYPE psp.apply_values_1", "psp"),
 ]
 
