@@ -27,15 +27,17 @@ from tests.cluster.schema_changes.statements import allow_ddl, changes
 from tests.cluster.support import as_admin, execute, wait_streaming
 from tests.migration.clients import EXPECTED, Clients, Failure, Notes
 from tests.migration.faults import Fault, Outage, draw_faults, strike
-from tests.migration.steps import STEPS
+from tests.migration.steps import STEPS, Step
 from tests.migration.tool import StepResult, Tool
 from tests.migration.tpcc import SCALE
 from tests.threads import running
 
 ZONES = (Zone("near", 30), Zone("middle", 90), Zone("far", 190))
 SETTINGS = {"shared_buffers": "64MB"}
+LATE = Zone("late", 60)
 CALM_S = 15
 FAULTS_ALONE, FAULTS_IN_MIGRATION = 4, 8
+STEPS_WHILE_JOINING = 4
 RESULTS = Path(os.environ.get("RESULTS", "results"))
 DRAINED_S = 120
 
@@ -52,9 +54,11 @@ def test_a_migration_under_load_and_faults(seed: int) -> None:
         names = [sp.name for sp in cluster.sps]
         sp = random.choice(cluster.sps)
         alone = draw_faults(random, names, FAULTS_ALONE)
-        faults = dict(zip(sorted(random.sample(range(len(STEPS)), FAULTS_IN_MIGRATION)),
-                          draw_faults(random, names, FAULTS_IN_MIGRATION), strict=True))  # fmt: skip
-        scene = Scene(cluster, sp, seed, alone, faults)
+        join_at = random.randrange(len(STEPS) - STEPS_WHILE_JOINING)
+        joining = range(join_at, join_at + STEPS_WHILE_JOINING)
+        disturbed = sorted(random.sample(sorted({*range(len(STEPS))} - {*joining}), FAULTS_IN_MIGRATION))
+        faults = dict(zip(disturbed, draw_faults(random, names, FAULTS_IN_MIGRATION), strict=True))
+        scene = Scene(cluster, sp, seed, alone, faults, joining)
         try:
             scene.play()
             scene.judge()
@@ -75,46 +79,63 @@ def storm_cluster() -> Iterator[LocalCluster]:
         yield cluster
 
 
+def join(cluster: LocalCluster) -> None:
+    """One more SP, which has the schema and the rows of today afterwards."""
+    execute(as_admin(cluster.add_zone(LATE)), "CREATE ROLE reporting")
+    growth.adopt(cluster)
+
+
 class Scene:
     """What happens, and what is known of it afterwards."""
 
     def __init__(
-        self, cluster: LocalCluster, sp: SpNode, seed: int, alone: list[Fault], faults: dict[int, Fault]
-    ) -> None:
+        self, cluster: LocalCluster, sp: SpNode, seed: int, alone: list[Fault], faults: dict[int, Fault],
+        joining: range,
+    ) -> None:  # fmt: skip
         self.cluster = cluster
         self.sp = sp
         self.seed = seed
         self.alone = alone
         self.faults = faults
+        self.joining = joining
         self.notes = Notes()
         self.steps: list[StepResult] = []
         self.outages: list[Outage] = []
-        self.phases: list[tuple[str, float]] = []  # name, when it began
+        self.phases: list[tuple[str, str, float]] = []  # name, what is done in it, when it began
 
     # ---- what happens ---------------------------------------------------------------------------
 
     def play(self) -> None:
         with Clients(self.cluster, self.seed) as clients:
             self.notes = clients.notes
-            self._phase("load alone")
+            self._phase("load alone", "nothing")
             time.sleep(CALM_S)
             for fault in self.alone:
-                self._phase("load and faults")
+                self._phase("load and faults", str(fault))
                 self._strike(fault)
             tool = Tool(self.sp, lambda: clients.rest(but=self.sp.name), Random(f"{self.seed} tool"))
-            for at, step in enumerate(STEPS):
-                faults = [partial(self._strike, self.faults[at])] if at in self.faults else []
-                self._phase("migration and faults" if faults else "migration")
-                with running(*faults):
+            for at, step in enumerate(STEPS[: self.joining.start]):
+                self._migrate(tool, at, step)
+            with running(partial(join, self.cluster)):
+                for step in STEPS[self.joining.start : self.joining.stop]:
+                    self._phase("migration and join", step.name)
                     self.steps.append(tool.run(step))
-            self._phase("end")
+            for at, step in enumerate(STEPS[self.joining.stop :], start=self.joining.stop):
+                self._migrate(tool, at, step)
+            self._phase("end", "nothing")
+
+    def _migrate(self, tool: Tool, at: int, step: Step) -> None:
+        faults = [partial(self._strike, self.faults[at])] if at in self.faults else []
+        self._phase("migration and faults" if faults else "migration", step.name)
+        with running(*faults):
+            self.steps.append(tool.run(step))
 
     def _strike(self, fault: Fault) -> None:
         self.outages.append(strike(self.cluster, fault))
 
-    def _phase(self, name: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
-        self.phases.append((name, time.monotonic()))
+    def _phase(self, name: str, what: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {name}: {what}", flush=True)
+        self.phases.append((name, what, time.monotonic()))
 
     # ---- what must hold -------------------------------------------------------------------------
 
@@ -134,6 +155,12 @@ class Scene:
         first = dumps[self.cluster.sps[0].name]
         assert all(text == first for text in dumps.values())
         assert self.unexpected() == []
+        if "STRICT" in os.environ:
+            assert self.rested() == []
+
+    def rested(self) -> list[str]:
+        """The steps that did not get through while TPC-C went on at the other SPs."""
+        return [step.name for step in self.steps if step.rested]
 
     def unexpected(self) -> list[Failure]:
         """Errors that no client should see. A lost connection is none while its server was killed."""
@@ -163,8 +190,9 @@ class Scene:
         return {
             "seed": self.seed,
             "migrated_at": self.sp.name,
+            "joined_during": [step.name for step in STEPS[self.joining.start : self.joining.stop]],
             "steps": [asdict(step) for step in self.steps],
-            "rested": [step.name for step in self.steps if step.rested],
+            "rested": self.rested(),
             "faults": [asdict(outage) for outage in self.outages],
             "tpcc_commits": Counter(self.notes.tpcc),
             "errors": Counter(f"{f.sp} {f.sqlstate}" for f in self.notes.failures),
@@ -174,14 +202,15 @@ class Scene:
 
     def _slowest(self) -> dict[str, dict[str, Any]]:
         """The longest COMMIT of the table that is not changed, by SP and phase."""
-        ends = [began for _, began in self.phases[1:]]
+        ends = [began for _, _, began in self.phases[1:]]
         found: dict[str, dict[str, Any]] = {sp.name: {} for sp in self.cluster.sps}
         for commit in self.notes.commits:
-            for (name, began), end in zip(self.phases, ends, strict=False):
+            for (name, what, began), end in zip(self.phases, ends, strict=False):
                 if began <= commit.began < end:
-                    slowest = found[commit.sp].setdefault(name, {"commits": 0, "max": 0.0})
+                    slowest = found[commit.sp].setdefault(name, {"commits": 0, "max": 0.0, "during": ""})
                     slowest["commits"] += 1
-                    slowest["max"] = round(max(slowest["max"], commit.ms), 1)
+                    if commit.ms > slowest["max"]:
+                        slowest.update({"max": round(commit.ms, 1), "during": what})
         return found
 
 
