@@ -7,7 +7,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Self
@@ -58,17 +57,15 @@ class Notes:
 
 
 class Clients:
-    """Used as a context manager. `rest` lets TPC-C pause at all SPs but one, between two transactions."""
+    """Used as a context manager."""
 
     def __init__(self, cluster: LocalCluster, seed: int) -> None:
         self.notes = Notes()
         self._stop = threading.Event()
-        self._gates = {sp.name: threading.Event() for sp in cluster.sps}
         self._statements = read_statements()
         self._broken: list[BaseException] = []
         self._threads: list[threading.Thread] = []
         for home, sp in enumerate(cluster.sps, start=1):
-            self._gates[sp.name].set()
             for n in range(MIX):
                 random = Random(f"{seed} {sp.name} {n}")
                 self._add(self._tpcc, f"tpcc-{sp.name}-{n}", sp, random, home)
@@ -90,25 +87,11 @@ class Clients:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        for gate in self._gates.values():
-            gate.set()
         for thread in self._threads:
             thread.join(timeout=WAIT_S * 2)
             assert not thread.is_alive(), f"{thread.name} hangs"
         if self._broken:
             raise self._broken[0]
-
-    @contextmanager
-    def rest(self, but: str) -> Iterator[None]:
-        """Until it is left, TPC-C goes on at that SP only."""
-        others = [gate for name, gate in self._gates.items() if name != but]
-        for gate in others:
-            gate.clear()
-        try:
-            yield
-        finally:
-            for gate in others:
-                gate.set()
 
     # ---- the two kinds --------------------------------------------------------------------------
 
@@ -121,7 +104,6 @@ class Clients:
                 return cursor.fetchall() if cursor.description else []
 
             while True:
-                self._gates[sp.name].wait()
                 work, number = draw(random), random.random()
 
                 def attempt(work: Any = work, number: float = number) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
+from psp.cluster import verify
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
@@ -54,7 +55,7 @@ def draw_faults(random: Random, sps: list[str], count: int) -> list[Fault]:
 
 
 def strike(cluster: LocalCluster, fault: Fault) -> Outage:
-    """Kills it and starts it again; returns when all SPs stream. Nothing else may use `cluster` meanwhile."""
+    """Kills it and starts it again; returns when all SPs have followed. Nobody else may use `cluster`."""
     time.sleep(fault.delay_s)
     began = time.monotonic()
     if fault.part == "daemon":
@@ -65,6 +66,7 @@ def strike(cluster: LocalCluster, fault: Fault) -> Outage:
     cluster.start(fault.node)
     ended = time.monotonic()
     wait_streaming(cluster)
+    verify.wait_drained(cluster, WAIT_S)
     return Outage(fault, began, ended)
 
 

@@ -201,3 +201,25 @@ STEPS = (
         f"SELECT WHERE NOT EXISTS ({_column('customer', 'c_loyalty')})",
     ),
 )
+
+SECOND_STEPS = (
+    Step(
+        "second: a table",
+        ("CREATE TABLE memo (id bigserial PRIMARY KEY, v text)", "INSERT INTO memo (v) VALUES ('a')"),
+    ),
+    Step("second: a column", ("ALTER TABLE memo ADD COLUMN at timestamptz NOT NULL DEFAULT now()",)),
+    Step("second: a view", ("CREATE VIEW memos AS SELECT v, at FROM memo",), _relation("memos")),
+    Step(
+        "second: a column of an own type",
+        ("CREATE DOMAIN weight AS int CHECK (VALUE > 0)", "ALTER TABLE memo ADD w weight"),
+    ),
+    Step(
+        "second: a function",
+        ("CREATE FUNCTION memo_count() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM memo'",),
+    ),
+    Step(
+        "second: all is dropped",
+        ("DROP FUNCTION memo_count()", "DROP VIEW memos", "DROP TABLE memo", "DROP DOMAIN weight"),
+    ),
+)
+"""Another migration at the same time, at another SP. Its tables are its own."""

@@ -1,8 +1,6 @@
 """The migration tool: one step after the other from one SP, each tried again until it is there."""
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -13,8 +11,7 @@ from psp.cluster.local import SpNode
 from tests.cluster.support import CONNECTION_FAILURE, OUTCOME_UNKNOWN, SERIALIZATION_FAILURE, connect
 from tests.migration.steps import Step
 
-TRIES = 8  # that lose to writers of other SPs, until those have to rest
-STEP_S = 180
+STEP_S = 60
 NOTED = "SELECT FROM schema_version WHERE step = %s"
 MAY_PASS = {SERIALIZATION_FAILURE, CONNECTION_FAILURE, OUTCOME_UNKNOWN, "40P01", "57014", "57P01"}
 """Tried again, as docs/errors.md says. The last three end a transaction that holds up others."""
@@ -27,7 +24,6 @@ class StepResult:
     name: str
     seconds: float
     errors: dict[str, int] = field(default_factory=dict)
-    rested: bool = False
 
     def count(self, error: psycopg.Error) -> None:
         name = error.sqlstate or "connection"
@@ -39,25 +35,20 @@ class StepFailed(AssertionError):
 
 
 class Tool:
-    """`rest()` is entered when a step has lost TRIES times, and left when that step is there."""
+    """At one SP."""
 
-    def __init__(self, sp: SpNode, rest: Callable[[], AbstractContextManager[None]], random: Random) -> None:
+    def __init__(self, sp: SpNode, random: Random) -> None:
         self._sp = sp
-        self._rest = rest
         self._random = random
 
     def run(self, step: Step) -> StepResult:
         """Returns when the step is there."""
         began = time.monotonic()
         result = StepResult(step.name, 0)
-        with ExitStack() as resting:
-            while not self._attempt(step, result):
-                if time.monotonic() - began > STEP_S:
-                    raise StepFailed(f"{step.name}: not there after {STEP_S} s: {result.errors}")
-                if result.errors.get(SERIALIZATION_FAILURE, 0) >= TRIES and not result.rested:
-                    resting.enter_context(self._rest())
-                    result.rested = True
-                time.sleep(self._random.uniform(0, min(1.0, 0.02 * 2 ** sum(result.errors.values()))))
+        while not self._attempt(step, result):
+            if time.monotonic() - began > STEP_S:
+                raise StepFailed(f"{step.name}: not there after {STEP_S} s: {result.errors}")
+            time.sleep(self._random.uniform(0, min(1.0, 0.02 * 2 ** sum(result.errors.values()))))
         result.seconds = round(time.monotonic() - began, 3)
         return result
 
