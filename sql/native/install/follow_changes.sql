@@ -448,6 +448,35 @@ BEGIN
     RETURN table_id;
 END $$;
 
+CREATE FUNCTION psp.has_key(target oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = target AND i.indisprimary AND i.indisvalid)
+$$;
+
+CREATE FUNCTION psp.check_key_has_come() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM psp.tables_without_key t WHERE (t.xid, t.relation) = (NEW.xid, NEW.relation)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = format('psp: table %s has no primary key', NEW.relation::regclass),
+            HINT = 'Add a primary key, by this statement or a later one of the same transaction.';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE CONSTRAINT TRIGGER psp_check_key_has_come AFTER INSERT ON psp.tables_without_key
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION psp.check_key_has_come();
+
+-- Elsewhere its rows come from where the statement ran first, when it has a key: rows made here could be others, and stand in the key's way.
+CREATE FUNCTION psp.wait_for_key(target regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO psp.tables_without_key VALUES (pg_current_xact_id(), target) ON CONFLICT DO NOTHING;
+    IF current_setting('session_replication_role') = 'replica' THEN
+        PERFORM psp.read_as_owner(target, format('DELETE FROM %s RETURNING NULL::pg_catalog.bytea', target));
+    END IF;
+END $$;
+
 CREATE FUNCTION psp.follow_tables(version integer, here boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -460,11 +489,12 @@ DECLARE
     target  regclass;
     numbers integer[] := '{}';
 BEGIN
-    -- All go before one comes back: two may have exchanged their names.
-    PERFORM psp.drop_capture((c.value ->> 'table_id')::integer) FROM jsonb_array_elements(changed) c WHERE c.value -> 'effort' = '2';
+    -- All go before one comes back: two may have exchanged their names. A table without a key passes for one that is gone.
+    PERFORM psp.drop_capture((c.value ->> 'table_id')::integer) FROM jsonb_array_elements(changed) c
+      WHERE c.value -> 'effort' = '2' OR NOT psp.has_key((c.value ->> 'target')::oid);
     FOR change IN SELECT c.value FROM jsonb_array_elements(changed) c LOOP
         target := (change ->> 'target')::oid::regclass;
-        IF target IS NULL THEN
+        IF target IS NULL OR NOT psp.has_key(target) THEN
             DELETE FROM psp.older_images i WHERE i.table_id = (change ->> 'table_id')::integer;
         ELSIF change -> 'effort' <> '2' THEN
             PERFORM psp.follow_renewed((change ->> 'table_id')::integer, target, change -> 'was', (change ->> 'effort')::integer);
@@ -483,8 +513,16 @@ BEGIN
         SELECT u.relation FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
          WHERE u.kind IN ('r', 'p') AND NOT c.relispartition ORDER BY u.schema_name, u.relation_name
     LOOP
-        numbers := numbers || psp.follow_created(target, here);
+        IF psp.has_key(target) THEN
+            numbers := numbers || psp.follow_created(target, here);
+        ELSE
+            PERFORM psp.wait_for_key(target);
+        END IF;
     END LOOP;
+    DELETE FROM psp.tables_without_key t
+     WHERE t.xid = pg_current_xact_id()
+       AND NOT EXISTS (SELECT FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
+                        WHERE u.relation = t.relation AND NOT c.relispartition);
     IF here THEN
         PERFORM psp.announce_table(n.table_id, CASE WHEN EXISTS (SELECT FROM psp.tables t WHERE t.table_id = n.table_id)
                                                     THEN '00' ELSE '01' END)

@@ -16,6 +16,14 @@ CREATE UNLOGGED TABLE psp.touched_relations (
     how      text NOT NULL
 );
 
+CREATE FUNCTION psp.waits_for_key(relation oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.tables_without_key t
+                    WHERE t.xid = pg_current_xact_id_if_assigned()
+                      AND t.relation IN (waits_for_key.relation, pg_partition_root(waits_for_key.relation)));
+END $$;
+
 CREATE FUNCTION psp.begin_own_commands(statement text DEFAULT '') RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO psp.own_commands (xid, statement) VALUES (pg_current_xact_id(), statement)
@@ -253,7 +261,7 @@ BEGIN
         PERFORM psp.refuse_ddl(format('%I.%I', r.schema_name, r.relation_name), command);
     END LOOP;
     FOR r IN SELECT u.kind, u.relation::regclass::text AS label, c.relispartition
-               FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation LOOP
+               FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation WHERE NOT psp.waits_for_key(u.relation) LOOP
         IF r.relispartition THEN
             PERFORM psp.refuse_partition(r.label, command);
         END IF;

@@ -118,3 +118,11 @@ SELECT i.name,
   FROM psp.identity i
  CROSS JOIN psp.watermark w
   LEFT JOIN psp.daemon_status d ON true;
+
+-- Tables of a schema change that have no primary key yet, or none any more. They are captured when they have one: in a later statement
+-- of the same transaction, or the transaction does not commit.
+CREATE UNLOGGED TABLE psp.tables_without_key (
+    xid      xid8,
+    relation oid,
+    PRIMARY KEY (xid, relation)
+);

@@ -415,6 +415,31 @@ def test_partitions_come_and_go(pair: LocalCluster) -> None:
     drained(pair)
 
 
+def test_a_key_that_comes_later(pair: LocalCluster) -> None:
+    """As pg_dump and Rails write it. What is made with other values at each server is the same in the end."""
+    north, south = pair.sps
+    with connect(north) as connection:
+        connection.execute("CREATE TABLE dump AS SELECT n AS id, random() AS v FROM generate_series(1, 5) n")
+        connection.execute("INSERT INTO dump VALUES (6, 6)")
+        connection.execute("CREATE TEMP TABLE aside (id int)")
+        connection.execute("ALTER TABLE aside ADD COLUMN v int")
+        connection.execute("ALTER TABLE dump ADD PRIMARY KEY (v)")
+        connection.execute("UPDATE dump SET id = 7 WHERE id = 6")
+    assert [number for (number,) in rows(pair, "SELECT id FROM dump ORDER BY 1")] == [1, 2, 3, 4, 5, 7]
+    rows(pair, "SELECT * FROM dump ORDER BY id")
+    with connect(south) as connection:
+        connection.execute("UPDATE dump SET id = 8 WHERE id = 7")
+        connection.execute("ALTER TABLE dump DROP CONSTRAINT dump_pkey")
+        connection.execute("DELETE FROM dump WHERE id = 1")
+        connection.execute("ALTER TABLE dump ADD PRIMARY KEY (id)")
+    assert [number for (number,) in rows(pair, "SELECT id FROM dump ORDER BY 1")] == [2, 3, 4, 5, 8]
+    execute(north, "UPDATE dump SET v = 0 WHERE id = 8")
+    with raises("0A000"):
+        execute(north, "CREATE TABLE keyless (id int)")
+    ddl(south, "DROP TABLE dump")
+    drained(pair)
+
+
 def test_truncate_among_rows_and_statements(pair: LocalCluster) -> None:
     """Rows before it are gone everywhere, those after it stay; each server draws numbers of its own."""
     north, south = pair.sps

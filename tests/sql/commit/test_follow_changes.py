@@ -10,6 +10,7 @@ import pytest
 from psp.servers.pgserver import PgServer
 
 from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
+from tests.sql.refusals import refused
 
 SCHEMA = f"""
 GRANT ALL ON SCHEMA public TO {APPLICATION}; SET ROLE {APPLICATION};
@@ -215,8 +216,6 @@ def test_several_schemas_and_odd_names(connection: psycopg.Connection[Any]) -> N
 
 
 REFUSED = [
-    ("no-key", "CREATE TABLE bad (id int)", "no primary key"),
-    ("no-key-rows", "CREATE TABLE bad AS SELECT 1", "no primary key"),
     ("exclusion", "ALTER TABLE t ADD EXCLUDE USING btree (v WITH =)", "exclusion constraint"),
     ("inherits", "CREATE TABLE bad (PRIMARY KEY (id)) INHERITS (t)", "inherits"),
     ("unlogged", "ALTER TABLE parted_1 SET UNLOGGED", "permanent"),
@@ -370,6 +369,75 @@ def test_a_partition_with_rows(connection: psycopg.Connection[Any]) -> None:
     assert sorted(captured.fetchall()) == [(number, "e"), (table_ids(connection)["apart"], "i")]
     key = one(connection, "SELECT encode(payload, 'hex') FROM psp.write_set WHERE op = 'e'")
     assert key.endswith("0000000c")
+
+
+KEYS = [
+    ("later", ["CREATE TABLE k (id int)", "ALTER TABLE k ADD PRIMARY KEY (id)"], "k", 0),
+    ("rows", ["CREATE TABLE k AS SELECT 1 AS id", "ALTER TABLE k ADD PRIMARY KEY (id)"], "k", 1),
+    ("dropped", ["ALTER TABLE t DROP CONSTRAINT t_pkey", "ALTER TABLE t ADD PRIMARY KEY (id, v)"], "t", 1),
+    ("column", ["ALTER TABLE t DROP id", "ALTER TABLE t ADD id int PRIMARY KEY DEFAULT 5"], "t", 1),
+    (
+        "partitions",
+        [
+            "CREATE TABLE k (id int NOT NULL) PARTITION BY RANGE (id)",
+            "CREATE TABLE k_1 PARTITION OF k FOR VALUES FROM (0) TO (10)",
+            "CREATE TABLE k_2 (id int NOT NULL)",
+            "ALTER TABLE ONLY k ATTACH PARTITION k_2 FOR VALUES FROM (10) TO (20)",
+            "ALTER TABLE ONLY k ADD CONSTRAINT k_pkey PRIMARY KEY (id)",
+            "ALTER TABLE ONLY k_1 ADD CONSTRAINT k_1_pkey PRIMARY KEY (id)",
+            "ALTER TABLE ONLY k_2 ADD CONSTRAINT k_2_pkey PRIMARY KEY (id)",
+            "ALTER INDEX k_pkey ATTACH PARTITION k_1_pkey",
+            "ALTER INDEX k_pkey ATTACH PARTITION k_2_pkey",
+        ],
+        "k",
+        0,
+    ),
+    ("partition", ["CREATE TABLE p (id int NOT NULL, v int)",
+                   "ALTER TABLE parted ATTACH PARTITION p FOR VALUES FROM (30) TO (40)"], "parted", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statements", "name", "rows"), [k[1:] for k in KEYS], ids=[k[0] for k in KEYS])
+def test_a_key_may_come_later(
+    connection: psycopg.Connection[Any], statements: list[str], name: str, rows: int
+) -> None:
+    """The table is captured from then on, with all its rows."""
+    before = table_ids(connection)
+    for statement in statements[:-1]:
+        connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+        connection.execute("SELECT psp.ddl(%s)", [statement])
+    connection.execute("RESET ROLE")
+    connection.execute("DELETE FROM psp.write_set WHERE op <> 'c'")
+    ddl(connection, statements[-1])
+    connection.execute("SET CONSTRAINTS psp.psp_check_key_has_come IMMEDIATE")
+    assert one(connection, "SELECT count(*) FROM psp.tables_without_key") == 0
+    number = table_ids(connection)[name]
+    assert number == before.get(name) or number > max(before.values())
+    captured = connection.execute(
+        "SELECT op::text FROM psp.write_set WHERE table_id = %s AND op <> 'c'", [number]
+    )
+    assert captured.fetchall() == [("i",)] * rows
+    if name == "t":
+        assert changes(connection)[before["t"]] == "01"
+    assert changes(connection)[number][:2] == "00"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE TABLE bad (id int)", "CREATE TABLE bad AS SELECT 1", "ALTER TABLE t DROP CONSTRAINT t_pkey"],
+)
+def test_without_a_key_nothing_commits(app: Pair, statement: str) -> None:
+    with app.connect() as connection:
+        connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+        connection.execute("SELECT psp.ddl(%s)", [statement])
+        with refused("no primary key"):
+            connection.commit()
+        connection.rollback()
+        connection.execute("SAVEPOINT s")
+        connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+        connection.execute("SELECT psp.ddl(%s)", [statement])
+        connection.execute("ROLLBACK TO s")
+        connection.commit()
 
 
 @pytest.mark.parametrize(("statement", "message"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])

@@ -254,7 +254,8 @@ def test_the_role_of_the_functions(app: Pair) -> None:
             {"role": OWNER_ROLE},
         ).fetchall()
     used = "applied apply_session commit_intent committing identity own_commands restarted_sequences "
-    used += "schema_history statements_of_older_copy status truncations watermark write_set"
+    used += "schema_history statements_of_older_copy status tables_without_key truncations "
+    used += "watermark write_set"
     assert [name for (name,) in tables] == [f"psp.{name}" for name in used.split()]
 
 
