@@ -69,6 +69,13 @@ BEGIN
     LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;  -- as psp.write_statement does: the daemon knows one hold
     request := format('%s %s %s', pg_current_xact_id(), psp.hold_timeout(), array_to_string(tables, ','));
     WHILE psp.ask_about('hold', convert_to(request, 'UTF8')) = 'waiting' LOOP
+        -- What this transaction waits for comes after what waits for this transaction, such as another schema change.
+        IF EXISTS (SELECT FROM psp.apply_session s WHERE pg_backend_pid() = ANY (pg_blocking_pids(s.pid))) THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'serialization_failure',
+                MESSAGE = 'psp: a transaction of another semi-primary has arrived, and waits for this one',
+                HINT = 'Retry the transaction.';
+        END IF;
         IF clock_timestamp() - began > patient THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'lock_not_available',

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import LiteralString
 
-from psp.cluster.local import LocalCluster, SpNode
+from psp.cluster.local import LocalCluster, Options, SpNode
 from psycopg import sql
 
 from tests.cluster.support import adopted_pair, as_admin, connect, execute, raises, settle, wait_for_row
@@ -12,9 +12,9 @@ from tests.threads import running
 
 
 @contextmanager
-def changing_pair(script: str) -> Iterator[LocalCluster]:
+def changing_pair(script: str, options: Options | None = None) -> Iterator[LocalCluster]:
     """Two SPs with the script's schema, whose application may change it."""
-    with adopted_pair([script]) as cluster:
+    with adopted_pair([script], options) as cluster:
         for sp in cluster.sps:
             allow_ddl(sp)
         yield cluster

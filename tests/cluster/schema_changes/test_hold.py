@@ -8,7 +8,7 @@ from contextlib import closing
 
 import psycopg
 import pytest
-from psp.cluster.local import LocalCluster, SpNode
+from psp.cluster.local import LocalCluster, Options, SpNode
 
 from tests.cluster.schema_changes.statements import changing_pair, settle_unchanged
 from tests.cluster.support import (
@@ -195,3 +195,20 @@ def test_a_transaction_holds_more_and_more_tables(pair: LocalCluster) -> None:
         connection.execute("ALTER TABLE item DROP extra")
         connection.execute("ALTER TABLE note DROP extra")
         connection.commit()
+
+
+def test_who_is_in_the_way_of_another_change_does_not_wait_behind_it() -> None:
+    """Neither would end before the other one, if no timeout ended the first."""
+    with changing_pair(SCHEMA, Options(sp_options={"conflict_grace_ms": 60_000})) as cluster:
+        north, south = cluster.sps
+        with connect(north, options="-c psp.hold_timeout=60s -c statement_timeout=20s") as connection:
+            connection.execute("CREATE VIEW of_north AS SELECT 1")
+            execute(south, "CREATE VIEW of_south AS SELECT 1")
+            execute(south, "INSERT INTO item VALUES (100, 1)")
+            wait_for_row(
+                as_admin(north),
+                "SELECT 1 FROM psp.apply_session WHERE cardinality(pg_blocking_pids(pid)) > 0",
+            )
+            with raises(SERIALIZATION_FAILURE):
+                connection.execute("ALTER TABLE item ADD w int")
+        wait_for_row(north, "SELECT 1 FROM item WHERE id = 100")
