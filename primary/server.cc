@@ -31,6 +31,7 @@ Core::Options ToCoreOptions(const PrimarySettings& settings) {
   options.tx_log_retention_s = settings.tx_log_retention_s;
   options.write_set_bytes_max = Size(settings.write_set_bytes_max);
   options.inflight_bytes_max = Size(settings.inflight_bytes_max);
+  options.hold_timeout_max_us = settings.hold_timeout_max_ms * 1000;
   options.scheduler = {Size(settings.batch_transactions_max), Size(settings.batch_bytes_max)};
   options.streams = {Size(settings.replicate_bytes_max), Size(settings.stream_bytes_max),
                      Size(settings.recent_bytes_max)};

@@ -38,6 +38,11 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
   settings.Integer("inflight_bytes_max",
                    "most bytes of write-sets that wait for a decision; beyond it transactions are aborted",
                    1024 * kMegabyte, kMegabyte, INT64_MAX, &into->inflight_bytes_max);
+  settings.Integer("hold_timeout_max_ms",
+                   "for how long a schema change lets writers of its tables wait at most, even if it asks "
+                   "for more; keep it "
+                   "below the semi-primaries' commit_timeout_ms",
+                   8000, 0, 600000, &into->hold_timeout_max_ms);
   settings.Integer("heartbeat_interval_ms", "how often semi-primaries send a heartbeat", 500, 10, 60000,
                    &into->heartbeat_interval_ms);
   settings.Integer("heartbeat_timeout_ms", "silence after which a semi-primary counts as gone", 3000, 50,

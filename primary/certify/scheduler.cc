@@ -138,9 +138,9 @@ void Scheduler::Refuse(const std::function<Refusal(const CertifyRequest&)>& refu
 bool Scheduler::HasOtherWriter(SpId sp_id, const std::set<std::uint32_t>& table_ids) const {
   return std::ranges::any_of(entries_, [&](const auto& one) {
     const CertifyRequest& request = *one.second->request;
-    return request.sp_id != sp_id && std::ranges::any_of(request.rows.rows(), [&](const proto::Row& row) {
-             return table_ids.contains(row.table_id());
-           });
+    const auto concerns = [&](const proto::Row& row) { return table_ids.contains(row.table_id()); };
+    return request.sp_id != sp_id && (request.rows.kind() == proto::ENTRY_SCHEMA_CHANGE ||
+                                      std::ranges::any_of(request.rows.rows(), concerns));
   });
 }
 

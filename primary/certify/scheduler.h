@@ -73,7 +73,7 @@ class Scheduler {
   // After a schema change: asks about each transaction that waits, and aborts those with a reason.
   void Refuse(const std::function<Refusal(const CertifyRequest&)>& refusal_of);
 
-  // Whether a transaction of another semi-primary that writes one of these tables is not decided yet.
+  // Whether a transaction of another semi-primary that writes one of these tables, or a schema change of one, is not decided yet.
   bool HasOtherWriter(SpId sp_id, const std::set<std::uint32_t>& table_ids) const;
   // The number of the last one that has committed, published or not; where this one began if none has.
   GlobalT newest_commit() const { return newest_commit_; }

@@ -6,7 +6,7 @@
 
 namespace psp::primary {
 
-void TableHolds::Ask(TableHold hold) {
+void TableHolds::Ask(HeldTables hold) {
   if (active_ && active_->sp_id == hold.sp_id && active_->transaction == hold.transaction) {
     active_->hold_id = hold.hold_id;
     active_->table_ids.merge(hold.table_ids);
@@ -19,22 +19,22 @@ void TableHolds::Ask(TableHold hold) {
 }
 
 void TableHolds::End(SpId sp_id, std::uint64_t transaction) {
-  std::erase_if(waiting_, [&](const TableHold& hold) {
+  std::erase_if(waiting_, [&](const HeldTables& hold) {
     return hold.sp_id == sp_id && hold.transaction == transaction;
   });
   if (active_ && active_->sp_id == sp_id && active_->transaction == transaction) Release();
 }
 
 void TableHolds::EndAllOf(SpId sp_id) {
-  std::erase_if(waiting_, [&](const TableHold& hold) { return hold.sp_id == sp_id; });
+  std::erase_if(waiting_, [&](const HeldTables& hold) { return hold.sp_id == sp_id; });
   if (active_ && active_->sp_id == sp_id) Release();
 }
 
-std::optional<TableHold> TableHolds::TakeExpired(std::int64_t now_us) {
+std::optional<HeldTables> TableHolds::TakeExpired(std::int64_t now_us) {
   if (!active_) return std::nullopt;
   if (!since_us_) since_us_ = now_us;
   if (now_us - *since_us_ < active_->timeout_us) return std::nullopt;
-  std::optional<TableHold> expired = active_;
+  std::optional<HeldTables> expired = active_;
   Release();
   return expired;
 }
@@ -46,6 +46,8 @@ void TableHolds::Release() {
   granted_ = false;
   std::move(parked_.begin(), parked_.end(), std::back_inserter(released_));
   parked_.clear();
+  parked_ids_.clear();
+  bytes_ = 0;
   if (waiting_.empty()) return;
   active_ = std::move(waiting_.front());
   waiting_.pop_front();
@@ -61,8 +63,19 @@ bool TableHolds::Concerns(const CertifyRequest& request) const {
 
 bool TableHolds::Park(CertifyRequest* request) {
   if (!Concerns(*request)) return false;
+  if (!parked_ids_.insert(request->tx_id).second) return true;
+  bytes_ += request->write_set.size();
   parked_.push_back(std::move(*request));
   return true;
+}
+
+std::optional<CertifyRequest> TableHolds::TakeParked(const TxId& tx_id) {
+  if (parked_ids_.erase(tx_id) == 0) return std::nullopt;
+  const auto parked = std::ranges::find(parked_, tx_id, &CertifyRequest::tx_id);
+  std::optional<CertifyRequest> taken = std::move(*parked);
+  parked_.erase(parked);
+  bytes_ -= taken->write_set.size();
+  return taken;
 }
 
 std::vector<CertifyRequest> TableHolds::TakeReleased() { return std::exchange(released_, {}); }

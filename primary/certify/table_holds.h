@@ -9,17 +9,19 @@
 // - Transactions of the semi-primary itself pass: its PostgreSQL orders them by its locks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <set>
+#include <unordered_set>
 #include <vector>
 
 #include "primary/certify/types.h"
 
 namespace psp::primary {
 
-struct TableHold {
+struct HeldTables {
   SpId sp_id = 0;
   std::uint64_t hold_id = 0;      // of the semi-primary's last request
   std::uint64_t transaction = 0;  // the semi-primary's
@@ -30,32 +32,39 @@ struct TableHold {
 class TableHolds {
  public:
   // A semi-primary that has asked before for another transaction gives that one up; for the same one it holds all tables together.
-  void Ask(TableHold hold);
+  void Ask(HeldTables hold);
   // The transaction has ended.
   void End(SpId sp_id, std::uint64_t transaction);
   // Of any transaction: it has committed, or the semi-primary has gone.
   void EndAllOf(SpId sp_id);
   // Ends the one whose time is over; returns it. To be called several times a second.
-  std::optional<TableHold> TakeExpired(std::int64_t now_us);
+  std::optional<HeldTables> TakeExpired(std::int64_t now_us);
 
-  // Whether the request has to wait. If so, it is taken.
+  // Whether the request has to wait. If so, it is taken; dropped if it waits already.
   bool Park(CertifyRequest* request);
+  // One that waits, which then needs not wait any more.
+  std::optional<CertifyRequest> TakeParked(const TxId& tx_id);
   // Requests that need not wait any more, in the order in which they came.
   std::vector<CertifyRequest> TakeReleased();
 
+  // Of the write-sets that wait.
+  std::size_t bytes() const { return bytes_; }
+
   // The hold that is in force and was not granted yet: rows of its tables may still be in flight.
-  const TableHold* ungranted() const { return active_ && !granted_ ? &*active_ : nullptr; }
+  const HeldTables* ungranted() const { return active_ && !granted_ ? &*active_ : nullptr; }
   void SetGranted() { granted_ = true; }
 
  private:
   bool Concerns(const CertifyRequest& request) const;
   void Release();
 
-  std::optional<TableHold> active_;
+  std::optional<HeldTables> active_;
   bool granted_ = false;
   std::optional<std::int64_t> since_us_;  // of the active one, when TakeExpired has seen it first
-  std::deque<TableHold> waiting_;
-  std::vector<CertifyRequest> parked_;
+  std::deque<HeldTables> waiting_;
+  std::vector<CertifyRequest> parked_;  // in the order in which they came
+  std::unordered_set<TxId> parked_ids_;
+  std::size_t bytes_ = 0;  // of these
   std::vector<CertifyRequest> released_;
 };
 

@@ -20,12 +20,12 @@ CertifyRequest Writer(SpId sp_id, std::uint32_t table_id, char name = 'w') {
 }
 
 CertifyRequest SchemaChange(SpId sp_id) {
-  CertifyRequest request = Writer(sp_id, 0);
+  CertifyRequest request = Writer(sp_id, 0, 'c');
   request.rows.set_kind(proto::ENTRY_SCHEMA_CHANGE);
   return request;
 }
 
-TableHold Hold(SpId sp_id, std::uint64_t transaction, std::set<std::uint32_t> table_ids = {kTable}) {
+HeldTables Hold(SpId sp_id, std::uint64_t transaction, std::set<std::uint32_t> table_ids = {kTable}) {
   return {sp_id, 100 + transaction, transaction, std::move(table_ids), 1'000};
 }
 
@@ -55,13 +55,29 @@ TEST(TableHolds, OtherWritersOfTheTableWaitAndNobodyElse) {
   EXPECT_FALSE(Waits(&holds, Writer(2, kTable)));
 }
 
+TEST(TableHolds, OneThatWaitsCanBeTaken) {
+  TableHolds holds;
+  holds.Ask(Hold(1, 1));
+  CertifyRequest request = Writer(2, kTable, 'a');
+  request.write_set = "bytes";
+  EXPECT_TRUE(Waits(&holds, request));
+  EXPECT_TRUE(Waits(&holds, request)) << "sent again";
+  EXPECT_EQ(holds.bytes(), 5U);
+  EXPECT_FALSE(holds.TakeParked(Writer(2, kTable, 'b').tx_id).has_value());
+  EXPECT_TRUE(holds.TakeParked(request.tx_id).has_value());
+  EXPECT_FALSE(holds.TakeParked(request.tx_id).has_value());
+  EXPECT_EQ(holds.bytes(), 0U);
+  holds.End(1, 1);
+  EXPECT_THAT(Released(&holds), IsEmpty());
+}
+
 TEST(TableHolds, ATransactionAddsTables) {
   TableHolds holds;
   holds.Ask(Hold(1, 1));
   ASSERT_NE(holds.ungranted(), nullptr);
   holds.SetGranted();
   EXPECT_EQ(holds.ungranted(), nullptr);
-  TableHold more = Hold(1, 1, {kTable + 1});
+  HeldTables more = Hold(1, 1, {kTable + 1});
   more.hold_id = 999;
   holds.Ask(more);
   ASSERT_NE(holds.ungranted(), nullptr) << "rows of the other table may be in flight";

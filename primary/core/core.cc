@@ -62,18 +62,20 @@ Scheduler::Finished Core::Finish(const BatchResult& result) {
 }
 
 void Core::GoOnWithHolds() {
-  for (CertifyRequest& request : holds_.TakeReleased()) {
-    waiting_bytes_ -= request.write_set.size();
-    intake_.RefuseUnknown(&request);
-    Admit(std::move(request));
-  }
-  const TableHold* hold = holds_.ungranted();
-  if (hold == nullptr || scheduler_.HasOtherWriter(hold->sp_id, hold->table_ids)) return;
+  for (CertifyRequest& request : holds_.TakeReleased()) CertifyParked(std::move(request));
+  const HeldTables* held = holds_.ungranted();
+  if (held == nullptr || scheduler_.HasOtherWriter(held->sp_id, held->table_ids)) return;
   holds_.SetGranted();
-  SendHoldReply(*hold, false);
+  SendHoldReply(*held, false);
 }
 
-void Core::SendHoldReply(const TableHold& hold, bool ended) {
+// By today's catalog. It waits for no other hold, so that its COMMIT is answered in time.
+void Core::CertifyParked(CertifyRequest request) {
+  intake_.RefuseUnknown(&request);
+  Certify(std::move(request));
+}
+
+void Core::SendHoldReply(const HeldTables& hold, bool ended) {
   proto::ToSemiPrimary message;
   message.mutable_hold_reply()->set_hold_id(hold.hold_id);
   message.mutable_hold_reply()->set_global_t(scheduler_.newest_commit());

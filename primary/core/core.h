@@ -37,7 +37,7 @@ class Core {
   struct Options {
     std::int64_t heartbeat_interval_ms = 500;  // told to the SPs
     std::int64_t heartbeat_timeout_us = 3'000'000;
-    std::int64_t hold_max_us = 60'000'000;              // no semi-primary gets more
+    std::int64_t hold_timeout_max_us = 8'000'000;
     std::int64_t housekeeping_interval_us = 1'000'000;  // acknowledgements, the registry
     std::int64_t log_truncation_interval_us = 10'000'000;
     std::int64_t sweep_interval_us = 60'000'000;  // old decisions, deleted rows and guards
@@ -126,9 +126,12 @@ class Core {
   void EndConnection(SpId sp_id);
   void BeginJoins(std::uint64_t report_number);
   void Admit(CertifyRequest request);
+  void Certify(CertifyRequest request);
+  void CertifyParked(CertifyRequest request);
   // After what may have changed it: who need not wait any more goes on, and a hold is granted.
   void GoOnWithHolds();
-  void SendHoldReply(const TableHold& hold, bool ended);
+  std::size_t undecided_bytes() const { return scheduler_.bytes() + waiting_bytes_ + holds_.bytes(); }
+  void SendHoldReply(const HeldTables& hold, bool ended);
   void SendDecision(const Scheduler::Decided& decided);
   void Publish(const std::vector<Scheduler::Committed>& committed);
   void AddStreamActions(Streams::Actions actions);
@@ -154,7 +157,7 @@ class Core {
   std::uint64_t house_number_ = 0;                 // of the last work that the housekeeper was asked for
   AwaitsReport<WaitingHello> waiting_hellos_;      // of semi-primaries that the registry may have by now
   AwaitsReport<CertifyRequest> waiting_requests_;  // with tables that the catalog may have by now
-  std::size_t waiting_bytes_ = 0;                  // of these, and of those that a hold lets wait
+  std::size_t waiting_bytes_ = 0;                  // of these
   std::map<SpId, std::uint64_t> waiting_joins_;    // the number of the report after which each begins
   bool stopping_ = false;
   Actions actions_;

@@ -98,7 +98,7 @@ void Core::OnCertify(SpId sp_id, proto::Certify* message) {
   if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request)) {
     return AddNote(Note::Level::kWarning, NameOf(sp_id) + " sent a request without a tx id", true);
   }
-  if (scheduler_.bytes() + waiting_bytes_ + request.write_set.size() > options_.inflight_bytes_max) {
+  if (undecided_bytes() + request.write_set.size() > options_.inflight_bytes_max) {
     request.refusal = {"the primary is overloaded (inflight_bytes_max)"};
     request.rows.Clear();
     request.write_set.clear();
@@ -140,6 +140,7 @@ void Core::OnStreamRequest(SpId sp_id, const proto::StreamRequest& request) {
 void Core::OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request) {
   const auto tx_id = TxId::FromBytes(request.tx_id());
   if (!tx_id || stopping_) return;
+  if (auto parked = holds_.TakeParked(*tx_id)) CertifyParked(std::move(*parked));
   scheduler_.RequestOutcome(*tx_id, sp_id);
 }
 
@@ -156,20 +157,23 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
 
 void Core::OnHold(SpId sp_id, const proto::Hold& message) {
   if (stopping_) return;
-  holds_.Ask({.sp_id = sp_id,
-              .hold_id = message.hold_id(),
-              .transaction = message.transaction(),
-              .table_ids = {message.table_ids().begin(), message.table_ids().end()},
-              .timeout_us = std::min(message.timeout_ms() * std::int64_t{1000}, options_.hold_max_us)});
+  holds_.Ask(
+      {.sp_id = sp_id,
+       .hold_id = message.hold_id(),
+       .transaction = message.transaction(),
+       .table_ids = {message.table_ids().begin(), message.table_ids().end()},
+       .timeout_us = std::min(message.timeout_ms() * std::int64_t{1000}, options_.hold_timeout_max_us)});
   GoOnWithHolds();
 }
 
 void Core::Admit(CertifyRequest request) {
-  const std::size_t bytes = request.write_set.size();
-  if (holds_.Park(&request)) {
-    waiting_bytes_ += bytes;
-    return;
-  }
+  // Who waits for a hold must not take all memory from those that need not.
+  const bool may_wait = undecided_bytes() + request.write_set.size() <= options_.inflight_bytes_max / 2;
+  if (may_wait && holds_.Park(&request)) return;
+  Certify(std::move(request));
+}
+
+void Core::Certify(CertifyRequest request) {
   if (!request.refusal.reason.empty() && !request.refusal.older_catalog) {
     AddNote(Note::Level::kWarning,
             "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal.reason, true);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -276,6 +277,40 @@ TEST_F(PrimaryCoreTest, AHoldIsGrantedWhenNoRowIsInFlightAndEndsWithTheChange) {
   EXPECT_EQ(Parsed(changed.sends[0]).decision().global_t(), 13);
   EXPECT_EQ(Parsed(changed.sends[1]).decision().tx_id()[0], 'b');
   EXPECT_TRUE(Parsed(changed.sends[1]).decision().older_catalog());
+}
+
+TEST_F(PrimaryCoreTest, WhoHasWaitedForOneHoldDoesNotWaitForTheNextOne) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  Hello("z", 3, "c", 10);
+  Hold("x", 1, {2});
+  Hold("z", 2, {2});
+  Certify("y", 'a', "waits", 2);
+  Now();
+  Hello("x", 1, "a", 10);
+  EXPECT_FALSE(std::ranges::any_of(Now().sends, [](const Core::Send& send) {
+    return Parsed(send).has_hold_reply();
+  })) << "it must be decided first";
+  Decide();
+  const auto actions = Now();
+  EXPECT_THAT(Kinds(actions), testing::UnorderedElementsAre(proto::ToSemiPrimary::kHoldReply,
+                                                            proto::ToSemiPrimary::kDecision));
+}
+
+TEST_F(PrimaryCoreTest, AnOutcomeThatIsAskedForLetsItsTransactionGoOn) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  Hold("x", 1, {2});
+  Certify("y", 'a', "waits", 2);
+  proto::ToPrimary question;
+  question.mutable_outcome_request()->set_tx_id(Id('a').ToBytes());
+  Hear("y", question);
+  Now();
+  Decide();
+  const auto actions = Now();
+  ASSERT_THAT(Kinds(actions),
+              ElementsAre(proto::ToSemiPrimary::kDecision, proto::ToSemiPrimary::kOutcomeReply));
+  EXPECT_EQ(Parsed(actions.sends[0]).decision().global_t(), 11);
 }
 
 TEST_F(PrimaryCoreTest, WhoWaitsGoesOnWhenAHoldEndsWithoutAChange) {

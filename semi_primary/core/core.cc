@@ -75,7 +75,7 @@ void Core::Submit(const Submission& submission, std::int64_t now_us) {
 
 void Core::Hold(const HoldRequest& request, std::int64_t now_us) {
   if (const auto why = RefusalOfCommits()) return actions_.replies.push_back({request.ticket, *why});
-  hold_.Ask(request, progress_.watermark(), now_us);
+  hold_.Ask(request, progress_.watermark(), progress_.closed_t(), now_us);
 }
 
 void Core::BackendGone(Ticket ticket) {

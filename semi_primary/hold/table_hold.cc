@@ -7,29 +7,23 @@ namespace {
 
 constexpr std::int64_t kAnswerAfterUs = 200'000;
 
-UserError Ended() {
-  return {"55P03", "psp: writers of the tables at other semi-primaries have waited for psp.hold_timeout",
-          "They go on.", "Retry the transaction, or SET psp.hold_timeout to more (milliseconds)."};
-}
-
 UserError NoPrimary() {
   return {"08006", "psp: the primary cannot be reached", "Nothing was sent.", "Retry the transaction."};
 }
 
 }  // namespace
 
-void TableHold::Ask(const HoldRequest& request, GlobalT watermark, std::int64_t now_us) {
+void TableHold::Ask(const HoldRequest& request, GlobalT watermark, GlobalT closed_t, std::int64_t now_us) {
   if (asked_ && asked_->transaction != request.transaction) OnTransactionEnded(asked_->transaction);
   asker_ = request.ticket;
   since_us_ = now_us;
   if (!connected_) return Answer(NoPrimary());
-  const bool is_new = !asked_;
-  if (is_new) asked_ = Asked{request.transaction, {}, request.timeout_ms, std::nullopt, false};
-  if (asked_->ended) return Answer(Ended());
+  if (!asked_)
+    asked_ = Asked{request.transaction, {}, request.timeout_ms, closed_t, 0, 0, std::nullopt, false};
   const std::size_t known = asked_->table_ids.size();
   asked_->table_ids.insert(request.table_ids.begin(), request.table_ids.end());
-  if (is_new || asked_->table_ids.size() > known) Send();
-  AnswerIfGranted(watermark);
+  if (asked_->first_id != 0 && !asked_->ended && asked_->table_ids.size() > known) Send();
+  GoOn(watermark);
 }
 
 void TableHold::AskerGone(Ticket ticket) {
@@ -44,7 +38,7 @@ void TableHold::OnTransactionEnded(std::uint64_t transaction) {
 
 void TableHold::OnConnected() {
   connected_ = true;
-  if (asked_ && !asked_->ended) Send();
+  if (asked_ && asked_->first_id != 0 && !asked_->ended) Send();
 }
 
 void TableHold::OnDisconnected() {
@@ -53,17 +47,16 @@ void TableHold::OnDisconnected() {
 }
 
 void TableHold::OnReply(const proto::HoldReply& reply, GlobalT watermark) {
-  if (!asked_ || reply.hold_id() != last_id_) return;
+  if (!asked_ || asked_->first_id == 0 || reply.hold_id() < asked_->first_id) return;
   if (reply.ended()) {
     asked_->ended = true;
-    if (asker_ != 0) Answer(Ended());
-    return;
+  } else if (reply.hold_id() == asked_->newest_id) {
+    asked_->granted_t = reply.global_t();
   }
-  asked_->granted_t = reply.global_t();
-  AnswerIfGranted(watermark);
+  GoOn(watermark);
 }
 
-void TableHold::OnApplied(GlobalT watermark) { AnswerIfGranted(watermark); }
+void TableHold::OnApplied(GlobalT watermark) { GoOn(watermark); }
 
 void TableHold::OnTime(std::int64_t now_us) {
   if (asker_ != 0 && now_us - since_us_ >= kAnswerAfterUs) Answer(Held{false});
@@ -73,17 +66,22 @@ std::optional<std::uint64_t> TableHold::transaction() const {
   return asked_ ? std::optional(asked_->transaction) : std::nullopt;
 }
 
+void TableHold::GoOn(GlobalT watermark) {
+  if (!asked_) return;
+  if (asked_->first_id == 0 && connected_ && watermark >= asked_->ask_at_t) Send();
+  const bool is_held = asked_->granted_t && watermark >= *asked_->granted_t;
+  if (asker_ != 0 && (is_held || asked_->ended)) Answer(Held{true});
+}
+
 void TableHold::Send() {
   asked_->granted_t.reset();
+  asked_->newest_id = ++last_id_;
+  if (asked_->first_id == 0) asked_->first_id = last_id_;
   proto::Hold* hold = messages_.emplace_back().mutable_hold();
-  hold->set_hold_id(++last_id_);
+  hold->set_hold_id(asked_->newest_id);
   hold->set_transaction(asked_->transaction);
   for (const std::uint32_t table_id : asked_->table_ids) hold->add_table_ids(table_id);
   hold->set_timeout_ms(asked_->timeout_ms);
-}
-
-void TableHold::AnswerIfGranted(GlobalT watermark) {
-  if (asker_ != 0 && asked_ && asked_->granted_t && watermark >= *asked_->granted_t) Answer(Held{true});
 }
 
 void TableHold::Answer(FrontAnswer answer) {

@@ -2,7 +2,7 @@
 // (primary/certify/table_holds.h). Pure; one thread; time (monotonic microseconds) is an argument.
 //
 // The asker, a backend before its statement, may go on when the primary has granted the hold and everything up to then is applied
-// here. It asks again and again meanwhile, since each answer comes soon: so it can be cancelled in between.
+// here, or when the time of the hold is over: COMMIT tells then. It asks again and again meanwhile, since each answer comes soon: so it can be cancelled in between.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,8 @@ namespace psp::sp {
 class TableHold {
  public:
   // A new transaction's request ends that of the last one: schema changes run one after the other here.
-  void Ask(const HoldRequest& request, GlobalT watermark, std::int64_t now_us);
+  // The primary is asked when everything up to `closed_t` is applied: others must not wait for a semi-primary that lacks much.
+  void Ask(const HoldRequest& request, GlobalT watermark, GlobalT closed_t, std::int64_t now_us);
   void AskerGone(Ticket ticket);
   // The transaction has ended, one way or the other.
   void OnTransactionEnded(std::uint64_t transaction);
@@ -43,12 +44,15 @@ class TableHold {
     std::uint64_t transaction = 0;
     std::set<std::uint32_t> table_ids;
     std::uint32_t timeout_ms = 0;
-    std::optional<GlobalT> granted_t;  // by the answer to the newest request
+    GlobalT ask_at_t = 0;        // when this is applied
+    std::uint64_t first_id = 0;  // of its requests; 0: none is sent yet
+    std::uint64_t newest_id = 0;
+    std::optional<GlobalT> granted_t;  // by the answer to it
     bool ended = false;                // its time was over
   };
 
+  void GoOn(GlobalT watermark);
   void Send();
-  void AnswerIfGranted(GlobalT watermark);
   void Answer(FrontAnswer answer);
 
   bool connected_ = false;

@@ -45,7 +45,7 @@ class TableHoldTest : public testing::Test {
 };
 
 TEST_F(TableHoldTest, TheAskerGoesOnWhenEverythingUpToTheGrantIsApplied) {
-  hold_.Ask(Request(1, {3, 4}), 10, 0);
+  hold_.Ask(Request(1, {3, 4}), 10, 10, 0);
   const auto messages = hold_.TakeMessages();
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_EQ(messages[0].hold().transaction(), kTransaction);
@@ -56,23 +56,23 @@ TEST_F(TableHoldTest, TheAskerGoesOnWhenEverythingUpToTheGrantIsApplied) {
   hold_.OnTime(200'000);
   EXPECT_THAT(Answers(&hold_), ElementsAre("1 waiting"));
   hold_.OnReply(Reply(messages[0].hold().hold_id(), 12), 10);
-  hold_.Ask(Request(1, {3, 4}), 10, 300'000);
+  hold_.Ask(Request(1, {3, 4}), 10, 10, 300'000);
   EXPECT_THAT(hold_.TakeMessages(), IsEmpty()) << "it was asked for";
   hold_.OnApplied(11);
   EXPECT_THAT(Answers(&hold_), IsEmpty());
   hold_.OnApplied(12);
   EXPECT_THAT(Answers(&hold_), ElementsAre("1 granted"));
-  hold_.Ask(Request(1, {4}), 12, 400'000);
+  hold_.Ask(Request(1, {4}), 12, 12, 400'000);
   EXPECT_THAT(Answers(&hold_), ElementsAre("1 granted")) << "at once";
   EXPECT_THAT(hold_.TakeMessages(), IsEmpty());
 }
 
 TEST_F(TableHoldTest, MoreTablesAreAskedForAgain) {
-  hold_.Ask(Request(1, {3}), 10, 0);
+  hold_.Ask(Request(1, {3}), 10, 10, 0);
   hold_.OnReply(Reply(1, 10), 10);
   EXPECT_THAT(Answers(&hold_), ElementsAre("1 granted"));
   hold_.TakeMessages();
-  hold_.Ask(Request(1, {4}), 10, 0);
+  hold_.Ask(Request(1, {4}), 10, 10, 0);
   const auto messages = hold_.TakeMessages();
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_THAT(messages[0].hold().table_ids(), ElementsAre(3, 4));
@@ -83,7 +83,7 @@ TEST_F(TableHoldTest, MoreTablesAreAskedForAgain) {
 }
 
 TEST_F(TableHoldTest, TheEndIsTold) {
-  hold_.Ask(Request(1, {3}), 10, 0);
+  hold_.Ask(Request(1, {3}), 10, 10, 0);
   EXPECT_EQ(hold_.transaction(), kTransaction);
   hold_.TakeMessages();
   hold_.OnTransactionEnded(kTransaction + 1);
@@ -91,35 +91,51 @@ TEST_F(TableHoldTest, TheEndIsTold) {
   hold_.OnTransactionEnded(kTransaction);
   EXPECT_EQ(hold_.transaction(), std::nullopt);
   EXPECT_EQ(hold_.TakeMessages().at(0).end_hold().transaction(), kTransaction);
-  hold_.Ask(Request(1, {3}), 10, 0);
-  hold_.Ask(Request(2, {3}, kTransaction + 1), 10, 0);
+  hold_.Ask(Request(1, {3}), 10, 10, 0);
+  hold_.Ask(Request(2, {3}, kTransaction + 1), 10, 10, 0);
   const auto messages = hold_.TakeMessages();
   ASSERT_THAT(messages, SizeIs(3));
   EXPECT_EQ(messages[1].end_hold().transaction(), kTransaction);
   EXPECT_EQ(messages[2].hold().transaction(), kTransaction + 1);
 }
 
-TEST_F(TableHoldTest, WhenItsTimeIsOver) {
-  hold_.Ask(Request(1, {3}), 10, 0);
+TEST_F(TableHoldTest, WhenItsTimeIsOverTheAskerGoesOn) {
+  hold_.Ask(Request(1, {3}), 10, 10, 0);
   hold_.OnReply(Reply(1, 0, true), 10);
-  EXPECT_THAT(Answers(&hold_), ElementsAre("1 55P03"));
-  hold_.Ask(Request(1, {4}), 10, 0);
-  EXPECT_THAT(Answers(&hold_), ElementsAre("1 55P03")) << "a transaction has one hold";
+  EXPECT_THAT(Answers(&hold_), ElementsAre("1 granted")) << "COMMIT tells whether it lacks rows";
+  hold_.TakeMessages();
+  hold_.Ask(Request(1, {4}), 10, 10, 0);
+  EXPECT_THAT(Answers(&hold_), ElementsAre("1 granted"));
+  EXPECT_THAT(hold_.TakeMessages(), IsEmpty()) << "a transaction has one hold";
+  hold_.Ask(Request(1, {4}, kTransaction + 1), 10, 10, 0);
+  hold_.OnReply(Reply(1, 0, true), 10);
+  EXPECT_THAT(Answers(&hold_), IsEmpty()) << "of the last transaction";
+}
+
+TEST_F(TableHoldTest, WhoLacksWhatIsCommittedDoesNotAskYet) {
+  hold_.Ask(Request(1, {3}), 10, 12, 0);
+  EXPECT_THAT(hold_.TakeMessages(), IsEmpty());
+  hold_.OnApplied(11);
+  hold_.OnConnected();
+  EXPECT_THAT(hold_.TakeMessages(), IsEmpty());
+  hold_.OnApplied(12);
+  EXPECT_THAT(hold_.TakeMessages(), SizeIs(1));
+  EXPECT_THAT(Answers(&hold_), IsEmpty());
 }
 
 TEST_F(TableHoldTest, WithoutAConnection) {
-  hold_.Ask(Request(1, {3}), 10, 0);
+  hold_.Ask(Request(1, {3}), 10, 10, 0);
   hold_.TakeMessages();
   hold_.OnDisconnected();
   EXPECT_THAT(Answers(&hold_), ElementsAre("1 08006"));
-  hold_.Ask(Request(2, {3}), 10, 0);
+  hold_.Ask(Request(2, {3}), 10, 10, 0);
   EXPECT_THAT(Answers(&hold_), ElementsAre("2 08006"));
   hold_.OnConnected();
   EXPECT_THAT(hold_.TakeMessages().at(0).hold().table_ids(), ElementsAre(3)) << "the transaction may go on";
 }
 
 TEST_F(TableHoldTest, AnAskerThatHasGoneGetsNoAnswer) {
-  hold_.Ask(Request(1, {3}), 10, 0);
+  hold_.Ask(Request(1, {3}), 10, 10, 0);
   hold_.AskerGone(1);
   hold_.OnReply(Reply(1, 10), 10);
   hold_.OnTime(1'000'000);

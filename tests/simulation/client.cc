@@ -189,11 +189,11 @@ void Client::AskForHold(const Operation& operation) {
 
 void Client::OnHold(const Done& answer) {
   open_->ticket = 0;
-  if (const auto* error = std::get_if<UserError>(&answer)) {
-    if (error->sqlstate == "55P03") return End(Report::kNothing);
-    open_->hold = Open::Hold::kWithout;
+  const auto* held = std::get_if<sp::Held>(&answer);
+  if (held == nullptr) {
+    open_->hold = Open::Hold::kWithout;  // there is no primary
   } else {
-    open_->hold = std::get<sp::Held>(answer).granted ? Open::Hold::kGranted : Open::Hold::kNotAsked;
+    open_->hold = held->granted ? Open::Hold::kGranted : Open::Hold::kNotAsked;
   }
   Later(0, 5'000, &Client::Step);
 }

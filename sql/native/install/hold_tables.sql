@@ -5,78 +5,113 @@
 -- Nothing relies on it: a table that a statement changes without telling it by its words is certified without a hold. So it is when the
 -- daemon or the primary cannot be reached; COMMIT tells that.
 
--- The captured tables that a text may change, by its words: tables that it names, those of unique indexes that it drops, and those that
--- rely on types or functions that it names; with CASCADE also tables that refer to these. None where a hold is of no use: a
--- snapshot that is kept for the transaction lacks what arrives meanwhile.
-CREATE FUNCTION psp.tables_to_hold(statement text) RETURNS integer[]
+-- Whether a statement of this tag may change a captured table.
+CREATE FUNCTION psp.may_hold(tag text) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT tag OPERATOR(pg_catalog.~) '^(CREATE|ALTER|DROP) (TABLE|TRIGGER|RULE|INDEX|TYPE|DOMAIN|FUNCTION|PROCEDURE|ROUTINE)$'
+$$;
+
+-- The kinds of a text's statements, by their first words. What stands in a comment, a literal or a body may pass for one.
+CREATE FUNCTION psp.has_statement(statement text, beginning text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    RETURN psp.bare_statement(statement) ~* ('(^|;)\s*(' || beginning || ')\M');
+END $$;
+
+-- The captured tables that a text of `role` may change: tables that it names, those of unique indexes that it drops, and those that
+-- rely on types or functions that it names; where something is dropped, also the other tables of their foreign keys. Only what belongs to
+-- the role counts, and tables to which it may refer or give triggers: PostgreSQL has not looked at its rights yet. None under REPEATABLE
+-- READ: its snapshot lacks what arrives meanwhile.
+CREATE FUNCTION psp.tables_to_hold(statement text, role name) RETURNS integer[]
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET standard_conforming_strings = on AS $$
 DECLARE
-    words CONSTANT text[] := psp.words_of(statement);
+    words text[];
     named oid[] := '{}';
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RETURN '{}';
     END IF;
-    IF statement ~* '\m(create|alter|drop)\s+((or|replace|unlogged|constraint)\s+)*(table|trigger|rule|policy)\M'
-       OR statement ~* '\m(create\s+unique\s+index|truncate)\M' THEN
-        named := psp.relations_in(statement);
+    IF psp.has_statement(statement, 'alter\s+table|drop\s+table|truncate|((create(\s+or\s+replace)?|alter|drop)\s+(constraint\s+)?(trigger|rule))'
+                                    '|create\s+unique\s+index')
+       OR psp.has_statement(statement, 'create\s+(unlogged\s+)?table') AND statement ~* '\m(references|partition\s+of)\M' THEN
+        named := ARRAY(SELECT r FROM unnest(psp.relations_in(statement)) r JOIN pg_class c ON c.oid = r
+                        WHERE pg_has_role(role, c.relowner, 'USAGE') OR has_table_privilege(role, r, 'REFERENCES, TRIGGER, TRUNCATE'));
     END IF;
-    IF statement ~* '\mdrop\s+index\M' THEN
+    IF psp.has_statement(statement, 'drop\s+index') THEN
+        words := psp.words_of(statement);
         named := named || ARRAY(SELECT i.indrelid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-                                 WHERE i.indisunique AND psp.is_named(c.relname, statement, words));
+                                 WHERE i.indisunique AND pg_has_role(role, c.relowner, 'USAGE') AND psp.is_named(c.relname, statement, words));
     END IF;
-    IF statement ~* '\m(alter|drop|create\s+or\s+replace)\s+(type|domain|function|procedure|routine)\M'
+    IF psp.has_statement(statement, '(alter|drop|create\s+or\s+replace)\s+(type|domain|function|procedure|routine)')
        AND statement !~* '\madd\s+value\M' THEN  -- a new label of an enum disturbs nobody
+        words := psp.words_of(statement);
         named := named || ARRAY(
             SELECT psp.reliant_relations(o.class, o.oid)
-              FROM (SELECT 'pg_type'::regclass, t.oid, t.typname FROM pg_type t
-                    UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.proname FROM pg_proc p) o(class, oid, name)
-             WHERE o.oid >= 16384 AND psp.is_named(o.name, statement, words));
+              FROM (SELECT 'pg_type'::regclass, t.oid, t.typname, t.typowner FROM pg_type t
+                    UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.proname, p.proowner FROM pg_proc p) o(class, oid, name, owner)
+             WHERE o.oid >= 16384 AND pg_has_role(role, o.owner, 'USAGE') AND psp.is_named(o.name, statement, words));
+    END IF;
+    IF statement ~* '\mdrop\M' THEN
+        named := named || ARRAY(SELECT unnest(ARRAY[f.conrelid, f.confrelid]) FROM pg_constraint f
+                                 WHERE f.contype = 'f' AND (f.conrelid = ANY (named) OR f.confrelid = ANY (named)));
     END IF;
     RETURN ARRAY(SELECT DISTINCT r.table_id FROM psp.captured_relations r
-                  WHERE r.table_id <> @SCHEMA_HISTORY_ID@
-                    AND (r.relation = ANY (named)
-                         OR statement ~* '\mcascade\M'
-                            AND EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = r.relation AND f.confrelid = ANY (named)))
-                  ORDER BY 1);
+                  WHERE r.table_id <> @SCHEMA_HISTORY_ID@ AND r.relation = ANY (named) ORDER BY 1);
 END $$;
 
--- psp.hold_timeout in milliseconds: for how long others wait at most.
+-- psp.hold_timeout in milliseconds: for how long others wait at most. 0: not at all.
 CREATE FUNCTION psp.hold_timeout() RETURNS integer
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    value CONSTANT text := coalesce(nullif(current_setting('psp.hold_timeout', true), ''), '5000');
+    value CONSTANT text := coalesce(nullif(current_setting('psp.hold_timeout', true), ''), '5s');
+    parts CONSTANT text[] := regexp_match(value, '^\s*(\d{1,7})\s*(ms|s|min)?\s*$');
 BEGIN
-    RETURN CASE WHEN value ~ '^\d+$' THEN value::integer ELSE extract(epoch FROM value::interval) * 1000 END;
-EXCEPTION WHEN data_exception THEN
-    RAISE EXCEPTION USING
-        ERRCODE = 'invalid_parameter_value',
-        MESSAGE = format('psp: psp.hold_timeout is %L', value),
-        HINT = 'Set it to milliseconds, or to a time with its unit: ''10s''.';
+    IF parts IS NULL THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('psp: psp.hold_timeout is %L', value),
+            HINT = 'Set it to milliseconds, or to a time with its unit: ms, s or min.';
+    END IF;
+    RETURN least(parts[1]::bigint * CASE parts[2] WHEN 's' THEN 1000 WHEN 'min' THEN 60000 ELSE 1 END, 2000000000);
 END $$;
 
-CREATE FUNCTION psp.hold_tables(statement text) RETURNS void
+-- The kind of lock for which the apply worker waits until this session's transaction has ended; null: it does not. Then nothing that
+-- this session waits for can arrive.
+CREATE FUNCTION psp.lock_that_apply_wants() RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT min(l.locktype) FROM psp.apply_session s JOIN pg_locks l ON l.pid = s.pid AND NOT l.granted
+             WHERE pg_backend_pid() = ANY (pg_blocking_pids(s.pid)));
+END $$;
+
+-- Returns when the tables are held, or when that makes no sense any more. The lock of psp.schema_history lets one schema change after the
+-- other run here, so the daemon has one hold. (An error in the block gives the lock back; psp.write_statement takes it again.)
+CREATE FUNCTION psp.hold_tables(statement text, role name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    began   CONSTANT timestamptz := clock_timestamp();
-    patient CONSTANT interval := (SELECT nullif(s.setting, '0')::integer * interval '1 ms' FROM pg_settings s WHERE s.name = 'lock_timeout');
-    tables  CONSTANT integer[] := psp.tables_to_hold(statement);
-    request text;
+    began        CONSTANT timestamptz := clock_timestamp();
+    lock_timeout CONSTANT interval := (SELECT nullif(s.setting, '0')::integer * interval '1 ms'  -- null: none
+                                         FROM pg_settings s WHERE s.name = 'lock_timeout');
+    timeout      CONSTANT integer := psp.hold_timeout();
+    tables       CONSTANT integer[] := psp.tables_to_hold(statement, role);
+    request      text;
+    wanted       text;
 BEGIN
-    IF tables = '{}' THEN
+    IF tables = '{}' OR timeout = 0 THEN
         RETURN;
     END IF;
-    LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;  -- as psp.write_statement does: the daemon knows one hold
-    request := format('%s %s %s', pg_current_xact_id(), psp.hold_timeout(), array_to_string(tables, ','));
+    LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;
+    request := format('%s %s %s', pg_current_xact_id(), timeout, array_to_string(tables, ','));
     WHILE psp.ask_about('hold', convert_to(request, 'UTF8')) = 'waiting' LOOP
-        -- What this transaction waits for comes after what waits for this transaction, such as another schema change.
-        IF EXISTS (SELECT FROM psp.apply_session s WHERE pg_backend_pid() = ANY (pg_blocking_pids(s.pid))) THEN
+        wanted := psp.lock_that_apply_wants();
+        IF wanted = 'relation' THEN  -- a table that this transaction has locked by an earlier statement; it may yet commit
+            RETURN;
+        ELSIF wanted IS NOT NULL THEN  -- a row, such as that of another schema change, which has come first
             RAISE EXCEPTION USING
                 ERRCODE = 'serialization_failure',
                 MESSAGE = 'psp: a transaction of another semi-primary has arrived, and waits for this one',
                 HINT = 'Retry the transaction.';
-        END IF;
-        IF clock_timestamp() - began > patient THEN
+        ELSIF clock_timestamp() - began > lock_timeout THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'lock_not_available',
                 MESSAGE = 'psp: canceling statement due to lock timeout',

@@ -147,6 +147,15 @@ BEGIN
     RETURN found;
 END $$;
 
+-- The same; null where it would be refused. Where only a hold asks, a statement that goes nowhere (of a temporary object) must pass.
+CREATE FUNCTION psp.text_if_known(running psp.running_ddl) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN psp.text_of_ddl(running);
+EXCEPTION WHEN feature_not_supported OR connection_failure OR syntax_error OR program_limit_exceeded THEN
+    RETURN NULL;
+END $$;
+
 -- A temporary object of this session whose name is in the text.
 CREATE FUNCTION psp.temporary_name_in(statement text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
@@ -219,12 +228,18 @@ BEGIN
     END IF;
     running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + 1, 0, tg_tag, running.goes, false, false, 0, false,
                 running.statements);
-    IF running.goes AND (psp.needs_preparation(tg_tag, message) OR psp.tables_to_hold(message) <> '{}' OR psp.has_captured_rows()) THEN
+    IF running.goes AND psp.may_hold(tg_tag) THEN
+        text := psp.text_if_known(running);
+        running.statements := (psp.running_ddl()).statements;
+        IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
+            PERFORM psp.hold_tables(text, psp.role_of_statement());
+        END IF;
+    END IF;
+    IF running.goes AND (psp.needs_preparation(tg_tag, message) OR psp.has_captured_rows()) THEN
         text := psp.text_of_ddl(running);
         running.statements := (psp.running_ddl()).statements;
         -- What names a temporary object changes nothing permanent, or is refused.
         IF psp.temporary_name_in(text) IS NULL THEN
-            PERFORM psp.hold_tables(text);
             PERFORM psp.capture_old_keys(text), psp.end_segment(), psp.prepare_tables(text, psp.role_of_statement());
             running.captured := psp.captured_rows();
         END IF;

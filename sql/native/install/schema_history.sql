@@ -84,7 +84,7 @@ BEGIN
     ELSIF plain THEN
         SELECT e.text, e.captured INTO NEW.statement, captured FROM psp.statement_that_ended() e;
     ELSE
-        PERFORM psp.hold_tables(NEW.statement);
+        PERFORM psp.hold_tables(NEW.statement, NEW.role);
         PERFORM psp.capture_old_keys(NEW.statement), psp.end_segment();
         captured := psp.captured_rows();
     END IF;

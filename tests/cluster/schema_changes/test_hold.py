@@ -138,17 +138,87 @@ def test_they_go_on_when_the_session_is_ended(pair: LocalCluster) -> None:
 def test_they_wait_for_hold_timeout_at_most(pair: LocalCluster) -> None:
     north, south = pair.sps
     with connect(north) as change, connect(south) as writer:
-        change.execute("SET psp.hold_timeout = 'soon'")
-        with raises("22023"):
-            change.execute("ALTER TABLE item ADD y int")
-        change.rollback()
+        for value in ("soon", "-1s", "0.5"):
+            change.execute("SELECT set_config('psp.hold_timeout', %s, false)", [value])
+            with raises("22023"):
+                change.execute("ALTER TABLE item ADD y int")
+            change.rollback()
         change.execute("SET psp.hold_timeout = '100ms'")
         change.execute("ALTER TABLE item ADD y int")
         writer.execute("UPDATE item SET v = 4 WHERE id = 4")
         writer.commit()
         # The change has not seen this row.
-        with raises(SERIALIZATION_FAILURE, "57P01"):
+        with raises(*ENDED):
             change.commit()
+
+
+def test_a_change_that_takes_longer_goes_on(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north) as change, connect(south) as writer:
+        change.execute("SET psp.hold_timeout = 100")
+        change.execute("ALTER TABLE item ADD y int")
+        writer.execute("UPDATE note SET item = 1")
+        writer.commit()
+        wait_for_row(north, "SELECT 1 FROM pg_sleep(0.5)")
+        change.execute("ALTER TABLE other ADD y int")
+        change.commit()
+        change.execute("ALTER TABLE item DROP y; ALTER TABLE other DROP y")
+        change.commit()
+
+
+def test_a_statement_that_is_itself_in_the_way_does_not_wait(pair: LocalCluster) -> None:
+    """The rows that it would wait for can come only when its transaction has ended."""
+    north, south = pair.sps
+    with (
+        running_until_left(*[lambda left: write_without_a_pause(south, left)] * 2),
+        connect(north) as connection,
+    ):
+        connection.execute("CREATE INDEX item_of_note ON item (v)")
+        connection.execute("ALTER TABLE other ADD x2 int")
+        connection.commit()
+        connection.execute("DROP INDEX item_of_note")
+        connection.execute("ALTER TABLE other DROP x2")
+        connection.commit()
+
+
+def test_the_other_table_of_a_foreign_key_is_held(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with (
+        running_until_left(*[lambda left: write_without_a_pause(south, left)] * 2),
+        connect(north) as connection,
+    ):
+        connection.execute("ALTER TABLE note DROP CONSTRAINT note_item_fkey")
+        connection.commit()
+        connection.execute(
+            "ALTER TABLE note ADD CONSTRAINT note_item_fkey FOREIGN KEY (item) REFERENCES item"
+        )
+        connection.commit()
+
+
+def test_who_may_not_change_a_table_holds_nobody(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    execute(as_admin(north), "CREATE ROLE weak; GRANT EXECUTE ON FUNCTION psp.ddl(text) TO weak")
+    with connect(as_admin(north)) as weak, connect(south) as writer:
+        weak.execute("SET ROLE weak")
+        weak.execute("SAVEPOINT a")
+        with raises("42501"):
+            weak.execute("ALTER TABLE public.item ADD x int")
+        weak.execute("ROLLBACK TO a")
+        writer.execute("SET statement_timeout = '3s'")
+        writer.execute("UPDATE item SET v = 5 WHERE id = 5")
+        writer.commit()
+        weak.rollback()
+    execute(as_admin(north), "REVOKE ALL ON FUNCTION psp.ddl(text) FROM weak; DROP ROLE weak")
+
+
+def test_messages_about_temporary_tables(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    for message in (
+        "BEGIN; CREATE TEMP TABLE tt AS SELECT * FROM item; DROP TABLE tt; ROLLBACK",
+        "RESET ALL; DROP TABLE IF EXISTS tt; CREATE TEMP TABLE tt AS SELECT * FROM item",
+    ):
+        with connect(north, autocommit=True) as connection:
+            connection.execute(message.encode())
 
 
 def test_the_second_one_waits_for_the_first(pair: LocalCluster) -> None:

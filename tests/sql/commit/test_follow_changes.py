@@ -444,3 +444,34 @@ def test_without_a_key_nothing_commits(app: Pair, statement: str) -> None:
 def test_refused(connection: psycopg.Connection[Any], statement: str, message: str) -> None:
     with pytest.raises(psycopg.errors.FeatureNotSupported, match=message):
         ddl(connection, statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "held"),
+    [
+        ("ALTER TABLE t ADD w int", "t"),
+        ("-- first\nalter table only public.t add w int", "t"),
+        ("SELECT 1; DROP TABLE t", "t parent"),
+        ("ALTER TABLE t DROP CONSTRAINT t_parent_fkey", "t parent"),
+        ("DROP INDEX t_s", "t parent"),
+        ("CREATE UNIQUE INDEX ON empty (v)", "empty"),
+        ("CREATE TABLE child (id int PRIMARY KEY REFERENCES parent)", "parent"),
+        ("CREATE TABLE IF NOT EXISTS t (id int PRIMARY KEY)", ""),
+        ("CREATE TABLE copy (LIKE t)", ""),
+        ("CREATE TABLE copy AS SELECT * FROM t", ""),
+        ("CREATE INDEX ON t (v)", ""),
+        ("COMMENT ON TABLE t IS 'drop table t'", ""),
+        ("CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'alter table t add w int'", ""),
+    ],
+)
+def test_whose_writers_at_other_servers_wait(
+    connection: psycopg.Connection[Any], statement: str, held: str
+) -> None:
+    numbers = one(connection, "SELECT psp.tables_to_hold(%s, %s)", statement, APPLICATION)
+    ids = table_ids(connection)
+    assert set(numbers) == {ids[name] for name in held.split()}
+
+
+def test_who_may_not_change_a_table_does_not_hold_it(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE ROLE weak")
+    assert one(connection, "SELECT psp.tables_to_hold('ALTER TABLE t ADD w int', 'weak')") == []

@@ -249,9 +249,8 @@ def test_types_of_psp_are_not_in_the_way_of_one_text(
 def test_their_writers_at_other_servers_wait(
     connection: psycopg.Connection[Any], statement: str, held: str
 ) -> None:
-    assert names(connection, set(one(connection, "SELECT psp.tables_to_hold(%s)", statement))) == set(
-        held.split()
-    )
+    tables = one(connection, "SELECT psp.tables_to_hold(%s, %s)", statement, APPLICATION)
+    assert names(connection, set(tables)) == set(held.split())
 
 
 def test_a_dropped_type_takes_its_columns_along(connection: psycopg.Connection[Any]) -> None:
