@@ -258,7 +258,7 @@ BEGIN
                       AND psp.has_rows(t.relid));
 END $$;
 
--- What a sequence must keep, or have from its beginning.
+-- What a sequence must keep, or have from its beginning. Those of unlogged tables are local, as their rows are.
 CREATE FUNCTION psp.check_sequences() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -268,6 +268,9 @@ BEGIN
         SELECT c.oid::regclass AS name, c.relpersistence, d.seqcycle, d.seqincrement <> q.stride AS is_other,
                q.base::numeric + q.stride NOT BETWEEN d.seqmin AND d.seqmax AS is_short
           FROM psp.sequences q JOIN pg_class c ON c.oid = q.relation JOIN pg_sequence d ON d.seqrelid = c.oid
+         WHERE NOT EXISTS (SELECT FROM pg_depend o JOIN pg_class t ON t.oid = o.refobjid
+                            WHERE o.classid = 'pg_class'::regclass AND o.objid = c.oid AND o.refclassid = 'pg_class'::regclass
+                              AND o.deptype IN ('a', 'i') AND t.relpersistence = 'u')
     LOOP
         IF s.relpersistence <> 'p' OR s.seqcycle OR s.is_other OR s.is_short OR psp.is_out_of_class(s.name) THEN
             RAISE EXCEPTION USING

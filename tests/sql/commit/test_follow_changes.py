@@ -18,6 +18,7 @@ CREATE TABLE parent (id int PRIMARY KEY, name text UNIQUE);
 CREATE TABLE t (id serial PRIMARY KEY, v int, s text, parent int REFERENCES parent);
 CREATE UNIQUE INDEX t_s ON t (lower(s));
 CREATE TABLE empty (id int PRIMARY KEY, v int);
+CREATE UNLOGGED TABLE aside (id serial PRIMARY KEY);
 CREATE TYPE mood AS ENUM ('sad');
 CREATE TABLE felt (id int PRIMARY KEY, mood mood, twice int GENERATED ALWAYS AS (id * 2) STORED);
 INSERT INTO felt VALUES (1, 'sad');
@@ -470,6 +471,11 @@ def test_whose_writers_at_other_servers_wait(
     numbers = one(connection, "SELECT psp.tables_to_hold(%s, %s)", statement, APPLICATION)
     ids = table_ids(connection)
     assert set(numbers) == {ids[name] for name in held.split()}
+
+
+def test_sequences_of_unlogged_tables_are_local(connection: psycopg.Connection[Any]) -> None:
+    ddl(connection, "CREATE UNLOGGED TABLE also (id int GENERATED ALWAYS AS IDENTITY, s serial)")
+    ddl(connection, "ALTER TABLE empty ADD w int")
 
 
 def test_who_may_not_change_a_table_does_not_hold_it(connection: psycopg.Connection[Any]) -> None:
