@@ -110,6 +110,7 @@ Server::Server(const SemiPrimarySettings& settings, const Identity& identity, Ho
                 apply_.activity(), in_flight_),
       holds_(settings.database, identity.database,
              [this](std::uint64_t transaction) { apply_events_.Push(HoldingTransactionEnded{transaction}); }),
+      jobs_(settings.database, identity.database),
       mrv_reporter_(settings.database, identity.database),
       front_(MakeFront(settings, identity, &context_, &in_flight_)) {}
 
@@ -119,6 +120,7 @@ Result<Done, std::string> Server::Start() {
   apply_.Start();
   blockers_.Start();
   holds_.Start();
+  if (!settings_.views_mode) jobs_.Start();
   mrv_reporter_.Start();
   housekeeper_->Start([this](const EpochStarts& epochs) { apply_events_.Push(EpochsSaved{epochs}); });
   return started;
@@ -166,6 +168,7 @@ void Server::ShutDown() {
   apply_.Stop();  // transactions that block it are still ended after conflict_grace_ms
   blockers_.Stop();
   holds_.Stop();
+  jobs_.Stop();
   TakeApplyEvents();
   core_.SendGoodbye();
   CarryOutActions();
@@ -178,6 +181,7 @@ void Server::ShutDown() {
 void Server::TakeApplyEvents() {
   for (const ApplyEvent& event : apply_events_.TakeAll()) {
     core_.OnApplyEvent(event, MonotonicUs());
+    if (std::holds_alternative<ApplyCatalog>(event)) jobs_.WakeUp();  // after a schema change
     if (!std::holds_alternative<ApplyStarted>(event)) continue;
     front_->OnApplyStarted();
     PassRequests();

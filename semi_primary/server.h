@@ -19,6 +19,7 @@
 #include "semi_primary/front/front.h"
 #include "semi_primary/hold/hold_watch.h"
 #include "semi_primary/housekeeping/housekeeper.h"
+#include "semi_primary/jobs/job_runner.h"
 #include "semi_primary/mrv_report/mrv_reporter.h"
 #include "semi_primary/settings.h"
 
@@ -66,6 +67,7 @@ class Server {
   ApplyWorker apply_;
   BlockerWatch blockers_;
   HoldWatch holds_;
+  JobRunner jobs_;
   MrvReporter mrv_reporter_;
   std::unique_ptr<Front> front_;
 };

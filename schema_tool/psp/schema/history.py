@@ -40,10 +40,11 @@ def show(statements: list[dict[str, Any]]) -> Table:
     """The same for people."""
     return table(
         None,
-        ("change", "global_t", "at", "where", "as", "statement"),
+        ("change", "global_t", "at", "where", "as", "job", "statement"),
         [
             (
                 s["change"], s["global_t"], f"{s['executed_at']:%Y-%m-%d %H:%M:%S}", s["sp_name"], s["role"],
+                s["job"],
                 " ".join(s["statement"].split()),
             )
             for s in statements

@@ -13,6 +13,7 @@ CREATE TYPE psp.running_ddl AS (
     depth        integer,  -- 1: the statement itself runs; more: statements inside it, of an extension for example
     tag          text,
     goes         boolean,  -- with the stream, if it changes anything permanent
+    is_job       boolean,  -- becomes a job of the other servers (jobs.sql), if it does
     is_permanent boolean,
     is_temporary boolean,
     captured     bigint,   -- psp.captured_rows() before the statement
@@ -185,15 +186,19 @@ BEGIN
 END $$;
 
 -- The text of the statement that has ended and waits to become a row, and how much was captured before it.
-CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint) RETURNS record
+CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean) RETURNS record
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     running CONSTANT psp.running_ddl := psp.running_ddl();
 BEGIN
-    IF running.has_ended AND psp.is_schema_change() THEN
+    is_job := running.is_job;
+    IF running.has_ended AND (is_job OR psp.is_schema_change()) THEN
         text := psp.text_of_ddl(running);
         captured := running.captured;
         PERFORM psp.check_plain_statement(running.tag, text);
+        IF is_job THEN
+            PERFORM psp.check_job(text);
+        END IF;
     ELSE
         PERFORM psp.refuse_statement('needs a text', 'Give it the statement.');
     END IF;
@@ -222,11 +227,13 @@ BEGIN
     IF position(E'\n' IN context) > 0 THEN
         RETURN;  -- in a function
     END IF;
-    running.goes := NOT psp.stays_here(tg_tag, message) AND psp.goes_with_stream();
-    IF NOT running.goes AND NOT psp.may_have_several(message) THEN
+    running.goes := psp.goes_with_stream();
+    running.is_job := running.goes AND psp.becomes_job(tg_tag, message);
+    running.goes := running.goes AND NOT psp.stays_here(tg_tag, message);
+    IF NOT running.goes AND NOT running.is_job AND NOT psp.may_have_several(message) THEN
         RETURN;
     END IF;
-    running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + 1, 0, tg_tag, running.goes, false, false, 0, false,
+    running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + 1, 0, tg_tag, running.goes, running.is_job, false, false, 0, false,
                 running.statements);
     IF running.goes AND psp.may_hold(tg_tag) THEN
         text := psp.text_if_known(running);
@@ -315,10 +322,10 @@ BEGIN
     running := psp.note_objects(tg_tag, context, changed.permanent, changed.temporary);
     IF running.depth > 0 THEN
         running.depth := running.depth - 1;
-        running.has_ended := running.depth = 0 AND running.goes AND running.is_permanent;
+        running.has_ended := running.depth = 0 AND (running.goes OR running.is_job) AND running.is_permanent;
         PERFORM psp.note_running_ddl(running);
     END IF;
-    IF running.depth = 0 AND running.is_permanent AND NOT running.goes THEN
+    IF running.depth = 0 AND running.is_permanent AND NOT running.goes AND NOT running.is_job THEN
         PERFORM psp.tell_local(running.tag);
     ELSIF running.depth = 0 AND running.goes AND NOT running.is_permanent THEN
         PERFORM psp.end_own_commands();

@@ -65,6 +65,7 @@ DECLARE
     plain    CONSTANT boolean := NEW.statement IS NULL;  -- it has run without psp.ddl (plain_ddl.sql)
     emptied  CONSTANT boolean := plain AND psp.truncation_waits();  -- it is a TRUNCATE (truncate.sql)
     captured bigint;  -- before the statement
+    is_job   boolean := NOT plain AND NEW.settings ? 'job';  -- jobs.sql
     row      psp.schema_history;
 BEGIN
     IF pg_trigger_depth() > 1 + emptied::integer THEN
@@ -82,7 +83,10 @@ BEGIN
         NEW.statement := psp.text_of_truncation();
         captured := psp.captured_rows();
     ELSIF plain THEN
-        SELECT e.text, e.captured INTO NEW.statement, captured FROM psp.statement_that_ended() e;
+        SELECT e.text, e.captured, e.is_job INTO NEW.statement, captured, is_job FROM psp.statement_that_ended() e;
+    ELSIF is_job THEN
+        PERFORM psp.check_job(NEW.statement);
+        captured := psp.captured_rows();
     ELSE
         PERFORM psp.hold_tables(NEW.statement, NEW.role);
         PERFORM psp.capture_old_keys(NEW.statement), psp.end_segment();
@@ -91,7 +95,8 @@ BEGIN
     SELECT count(*) + 1 INTO row.statement_n FROM psp.write_set w
      WHERE w.xid = x AND w.table_id = @SCHEMA_HISTORY_ID@ AND w.op <> 'l';
     SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
-    SELECT clock_timestamp(), i.name, NEW.role, NEW.settings, NEW.statement
+    SELECT clock_timestamp(), i.name, NEW.role,
+           NEW.settings - 'job' || CASE WHEN is_job THEN '{"job": true}' ELSE '{}' END::jsonb, NEW.statement
       INTO row.executed_at, row.sp_name, row.role, row.settings, row.statement FROM psp.identity i;
     INSERT INTO psp.schema_history VALUES (row.*) ON CONFLICT (change, statement_n) DO NOTHING;
     IF NOT FOUND THEN
@@ -245,7 +250,10 @@ BEGIN
                      'CREATEROLE or REPLICATION, or may use the server''s files or programs.',
             HINT = 'SET ROLE to the role that owns the schema. What only a superuser can do is done at each server.';
     END IF;
-    IF here AND (psp.truncation_waits() OR psp.take_ended_statement()) THEN
+    IF NEW.settings ? 'job' THEN
+        PERFORM psp.note_job(NEW, here AND psp.take_ended_statement()), psp.follow_changes(NEW.change + 1, here);
+        RETURN NULL;
+    ELSIF here AND (psp.truncation_waits() OR psp.take_ended_statement()) THEN
         PERFORM psp.end_own_commands(), psp.follow_changes(NEW.change + 1, true);
         RETURN NULL;
     END IF;
@@ -256,7 +264,8 @@ BEGIN
     PERFORM psp.end_own_commands();
     -- pg_temp last: it would be first, with what others may have left in this session.
     FOR setting IN
-        SELECT s.name, concat(NEW.settings ->> s.name, CASE s.name WHEN 'search_path' THEN ', pg_temp' END) AS value
+        SELECT s.name, CASE s.name WHEN 'search_path' THEN concat_ws(', ', nullif(NEW.settings ->> s.name, ''), 'pg_temp')
+                                   ELSE NEW.settings ->> s.name END AS value
           FROM psp.names_of_settings() s(name)
     LOOP
         PERFORM pg_catalog.set_config(setting.name, setting.value, true);

@@ -61,6 +61,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
       FROM pg_prepared_xacts p
      WHERE p.database = current_database() AND p.prepared < now() - interval '1 minute'
     UNION ALL
+    SELECT format('job %s.%s has failed: %s', change, statement_n, last_error) FROM psp.jobs WHERE state = 'failed'
+    UNION ALL
     SELECT format('sequence %I.%I: %s numbers are left for this semi-primary',
                   schema_name, sequence_name, left_over)
       FROM psp.sequences_near_their_end

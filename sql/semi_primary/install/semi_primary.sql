@@ -64,6 +64,19 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM psp.watermarks WHERE watermark < (SELECT max(watermark) FROM psp.watermarks);
 $$;
 
+-- Statements that the daemon runs outside of the stream, and what became of them here (sql/native/install/jobs.sql; none in views mode).
+CREATE TABLE psp.jobs (
+    change      integer,
+    statement_n integer,
+    state       text NOT NULL CHECK (state IN ('waiting', 'running', 'done', 'failed')),
+    relation    oid,  -- the table of the index that it makes
+    attempts    integer NOT NULL DEFAULT 0,
+    try_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last_error  text,
+    changed_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (change, statement_n)
+);
+
 -- Rows up to W are removed by psp.end_batch (apply_functions.sql), and when the apply worker connects
 -- (sql/semi_primary/daemon/apply_forget_proofs.sql).
 CREATE TABLE psp.applied (

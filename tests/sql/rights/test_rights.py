@@ -32,8 +32,8 @@ INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 """
 
 ASKABLE = [
-    "names_of_settings", "outcome", "snapshot", "statement_has_ended", "statement_settings", "transaction_id",
-    "truncation_waits",
+    "job", "names_of_settings", "outcome", "snapshot", "statement_has_ended", "statement_settings",
+    "transaction_id", "truncation_waits",
 ]  # fmt: skip
 
 

@@ -49,6 +49,9 @@ ATTACKS = [
     "SELECT psp.guard_{guard}(1)",
     "SELECT psp.look_{id}(NULL, NULL)",
     "SELECT psp.end_batch(0, 0, false, false)",
+    "SELECT psp.begin_job()",
+    "SELECT psp.end_job(1, 1, 'done', NULL)",
+    "SELECT psp.retry_job(1)",
     "SELECT psp.create_apply_functions(1, 'public')",
     "SELECT psp.give_to_owner(ARRAY['psp.end_batch'::regproc], 't'::regclass)",
     "ALTER FUNCTION psp.apply_clear_{id}() SECURITY INVOKER",
@@ -210,6 +213,7 @@ SUPERUSERS_FUNCTIONS = {
     "guard_warnings", "refresh_guards",  # what they have not seen
     "align_sequences", "move_sequence",  # ALTER SEQUENCE is for the owners of sequences
     "this_database",  # pg_control_system, data_directory
+    "begin_job", "end_job",  # GRANT and REVOKE the role of a job
     "run_statement",  # a trigger; it makes a function for the role of a schema change
     "tables_to_hold",  # asks the guard's functions
     "capture_old_keys", "capture_tables", "on_truncate",  # make functions for a table's owner

@@ -21,6 +21,7 @@ FIRST_FILES = (
     "hold_tables.sql",
     "truncate.sql",
     "schema_history.sql",
+    "jobs.sql",
     "plain_ddl.sql",
 )
 LAST_FILES = (

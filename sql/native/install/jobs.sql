@@ -1,0 +1,179 @@
+-- Jobs: statements that PostgreSQL runs in no transaction (CREATE INDEX CONCURRENTLY, REINDEX, VACUUM). They reach every semi-primary as rows of
+-- psp.schema_history, with `job` among the settings, and each daemon runs them one after the other, outside of the stream
+-- (semi_primary/jobs/job_runner.h). docs/decisions/35.
+
+CREATE VIEW psp.schema_jobs AS
+SELECT h.change, h.statement_n, h.executed_at AS requested_at, h.sp_name, h.role, h.statement, j.state, j.attempts, j.last_error, j.changed_at
+  FROM psp.jobs j JOIN psp.schema_history h USING (change, statement_n);
+
+-- The index that a job makes; null: it makes none, or gives it no name.
+CREATE FUNCTION psp.index_of_job(statement text) RETURNS name
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    RETURN psp.bare_name((regexp_match(psp.bare_statement(statement), psp.statement_pattern(
+        'CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)? (NAME) ON .*'), 'i'))[1]);
+END $$;
+
+-- Whether an ordinary statement becomes a job when it has run here.
+CREATE FUNCTION psp.becomes_job(tag text, message text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN tag IN ('CREATE INDEX', 'DROP INDEX') AND psp.can_be_job(message);
+END $$;
+
+-- Whether a text can be a job: a single statement of these kinds. What is inside it (a function of an index) cannot change the role.
+CREATE FUNCTION psp.can_be_job(statement text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    bare CONSTANT text := psp.bare_statement(statement);
+BEGIN
+    RETURN NOT psp.may_have_several(bare)
+           AND (psp.index_of_job(statement) IS NOT NULL OR bare ~* '^(drop\s+index\s+concurrently|reindex|vacuum|analyze)\M');
+END $$;
+
+CREATE FUNCTION psp.check_job(statement text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT psp.can_be_job(statement) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'feature_not_supported',
+            MESSAGE = 'psp: the statement cannot be a job',
+            DETAIL = 'Jobs are CREATE INDEX CONCURRENTLY with a name, DROP INDEX CONCURRENTLY, REINDEX, VACUUM and ANALYZE.',
+            HINT = 'What PostgreSQL runs in a transaction goes with the stream: run it as it is, or by psp.ddl.';
+    END IF;
+END $$;
+
+-- Lets every semi-primary run a statement outside of the stream. With the rights and settings of its caller, like psp.ddl.
+CREATE FUNCTION psp.job(statement text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings() OPERATOR(pg_catalog.||) '{"job": true}', job.statement);
+END $$;
+
+-- The table of the index that a job makes, found as the job will find it; null: it makes none, or there is no such table.
+CREATE FUNCTION psp.table_of_job(statement text, settings jsonb) RETURNS oid
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    name  CONSTANT text := (regexp_match(psp.bare_statement(statement), psp.statement_pattern(
+        'CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)? NAME ON(?: ONLY)? (NAME(?:_\._NAME)?)(?: |_\().*'), 'i'))[1];
+    found oid;
+BEGIN
+    PERFORM set_config('search_path', concat_ws(', ', nullif(settings ->> 'search_path', ''), 'pg_temp'), true);
+    found := pg_catalog.to_regclass(name);
+    RETURN found;
+END $$;
+
+-- A row of psp.schema_history that is a job has arrived. is_done: it has run here already. A semi-primary that joins makes its tables and
+-- indexes new, so it needs no older REINDEX, VACUUM or ANALYZE.
+CREATE FUNCTION psp.note_job(job psp.schema_history, is_done boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    INSERT INTO psp.jobs (change, statement_n, state, relation)
+    SELECT job.change, job.statement_n,
+           CASE WHEN is_done OR i.joining AND psp.bare_statement(job.statement) !~* '^(create|drop)\M' THEN 'done' ELSE 'waiting' END,
+           psp.table_of_job(job.statement, job.settings)
+      FROM psp.identity i;
+END $$;
+
+-- ---- by the daemon -----------------------------------------------------------------------------------------------------------------
+
+-- The daemon's role may act as a job's role while the job runs. Takes that back, also after a crash.
+CREATE FUNCTION psp.take_back_job_roles() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    granted name;
+BEGIN
+    FOR granted IN
+        SELECT DISTINCT r.rolname
+          FROM psp.jobs j JOIN psp.schema_history h USING (change, statement_n) JOIN pg_roles r ON r.rolname = h.role
+         WHERE j.state = 'running' AND r.rolname NOT IN ('pg_monitor', 'pg_signal_backend')
+    LOOP
+        EXECUTE format('REVOKE %I FROM psp_semi_primary', granted);
+    END LOOP;
+END $$;
+
+-- Ends what an earlier daemon's job may still do: its backend waits for a lock, and does not notice that the daemon is gone. Whether none is
+-- left.
+CREATE FUNCTION psp.end_older_jobs() RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    older integer;
+BEGIN
+    FOR older IN
+        SELECT a.pid FROM pg_stat_activity a
+         WHERE (a.datname, a.usename, a.application_name) = (current_database(), session_user, 'psp job')
+    LOOP
+        IF NOT pg_terminate_backend(older, 1000) THEN
+            RETURN false;
+        END IF;
+    END LOOP;
+    RETURN true;
+END $$;
+
+-- The next job, which runs from now on; null: there is none. leftover: an index that an attempt has left behind.
+CREATE FUNCTION psp.begin_job(OUT change integer, OUT statement_n integer, OUT statement text, OUT role name, OUT settings jsonb,
+                              OUT is_drop boolean, OUT leftover text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+#variable_conflict use_column
+DECLARE
+    next     record;
+    made     oid;
+    is_valid boolean;
+BEGIN
+    LOOP
+        SELECT j.change, j.statement_n, j.attempts, j.try_at, j.relation, h.statement, h.role, h.settings INTO next
+          FROM psp.jobs j JOIN psp.schema_history h USING (change, statement_n)
+         WHERE j.state IN ('waiting', 'running') ORDER BY j.change, j.statement_n LIMIT 1;
+        IF NOT FOUND OR next.try_at > clock_timestamp() OR (SELECT i.joining FROM psp.identity i) OR NOT psp.end_older_jobs() THEN
+            RETURN;
+        END IF;
+        SELECT i.indexrelid, i.indisvalid INTO made, is_valid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+         WHERE next.attempts > 0 AND i.indrelid = next.relation AND c.relname = psp.index_of_job(next.statement);
+        IF NOT psp.can_be_job(next.statement) THEN  -- the row is not from psp
+            PERFORM psp.end_job(next.change, next.statement_n, 'failed', 'the statement cannot be a job');
+        ELSIF psp.may_change_schema(next.role) IS NOT TRUE THEN
+            PERFORM psp.end_job(next.change, next.statement_n, 'failed',
+                                format('role %I is missing, or may not change the schema', next.role));
+        ELSIF next.relation IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = next.relation) THEN
+            PERFORM psp.end_job(next.change, next.statement_n, 'done', 'the table has been dropped meanwhile');
+        ELSIF is_valid THEN
+            PERFORM psp.end_job(next.change, next.statement_n, 'done', NULL);
+        ELSE
+            EXIT;
+        END IF;
+    END LOOP;
+    PERFORM psp.take_back_job_roles();
+    UPDATE psp.jobs j SET state = 'running', attempts = j.attempts + 1, changed_at = clock_timestamp()
+     WHERE (j.change, j.statement_n) = (next.change, next.statement_n);
+    EXECUTE format('GRANT %I TO psp_semi_primary', next.role);
+    change := next.change;
+    statement_n := next.statement_n;
+    statement := next.statement;
+    role := next.role;
+    settings := next.settings;
+    is_drop := psp.bare_statement(next.statement) ~* '^drop\M';
+    leftover := made::regclass;
+END $$;
+
+-- state: 'done', 'failed', or 'waiting' for another attempt. A superuser may call it for a job that is of no use any more.
+CREATE FUNCTION psp.end_job(change integer, statement_n integer, state text, error text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM psp.take_back_job_roles();
+    UPDATE psp.jobs j
+       SET state = end_job.state, last_error = error, changed_at = clock_timestamp(),
+           try_at = clock_timestamp() + least(j.attempts * interval '5 s', interval '10 min')
+     WHERE (j.change, j.statement_n) = (end_job.change, end_job.statement_n);
+END $$;
+
+-- After the cause of a failure is gone: once more. For superusers.
+CREATE FUNCTION psp.retry_job(change integer, statement_n integer DEFAULT 1) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE psp.jobs j SET state = 'waiting', try_at = clock_timestamp()
+     WHERE (j.change, j.statement_n) = (retry_job.change, retry_job.statement_n) AND j.state IN ('failed', 'waiting');
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'no_data_found', MESSAGE = format('psp: no job %s.%s has failed here', change, statement_n),
+                              HINT = 'psp.schema_jobs lists them.';
+    END IF;
+END $$;

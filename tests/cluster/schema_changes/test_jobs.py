@@ -1,0 +1,329 @@
+"""Jobs: what PostgreSQL runs in no transaction is run at every SP by its daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+from psp.cluster import growth
+from psp.cluster.local import LocalCluster, SpNode, Zone
+from psp.schema.history import read_history
+from psp.sql_files import read_sql
+
+from tests.cluster.schema_changes.statements import changing_pair, ddl, exists, settle_unchanged
+from tests.cluster.support import as_admin, connect, execute, raises, wait_for_row
+
+SCHEMA = """
+CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL, v int);
+INSERT INTO item SELECT n, n, n FROM generate_series(1, 100) n;
+"""
+
+
+@pytest.fixture(scope="module")
+def shared_pair() -> Iterator[LocalCluster]:
+    with changing_pair(SCHEMA) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
+    yield shared_pair
+    settle_unchanged(shared_pair)
+
+
+def wait_for_job(sp: SpNode, statement: str, state: str) -> tuple[Any, ...]:
+    return wait_for_row(
+        as_admin(sp),
+        "SELECT last_error, attempts FROM psp.schema_jobs WHERE statement = %s AND state = %s",
+        [statement, state],
+    )
+
+
+def is_valid(sp: SpNode, index: str) -> bool:
+    rows = execute(sp, "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [index])
+    return rows == [(True,)]
+
+
+def autocommit(sp: SpNode, statement: str) -> None:
+    with connect(sp, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+def test_an_index_that_is_made_concurrently_comes_everywhere_and_goes(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    create = "CREATE INDEX CONCURRENTLY item_name ON item (lower(name))"
+    autocommit(north, create)
+    assert wait_for_job(north, create, "done") == (None, 0)  # it has run in the session
+    assert wait_for_job(south, create, "done") == (None, 1)
+    assert is_valid(north, "item_name")
+    assert is_valid(south, "item_name")
+    owners = execute(
+        south,
+        "SELECT relowner = (SELECT relowner FROM pg_class WHERE relname = 'item') "
+        "FROM pg_class WHERE relname = 'item_name'",
+    )
+    assert owners == [(True,)]
+    drop = "DROP INDEX CONCURRENTLY item_name"
+    autocommit(south, drop)
+    wait_for_job(north, drop, "done")
+    assert not exists(north, "item_name")
+
+
+def test_a_job_by_its_function(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    for statement in ("REINDEX TABLE CONCURRENTLY item", "VACUUM (ANALYZE) item"):
+        execute(north, "SELECT psp.job(%s)", [statement])
+        for sp in (north, south):
+            assert wait_for_job(sp, statement, "done") == (None, 1)
+    for refused in ("DROP TABLE item", "CREATE INDEX CONCURRENTLY ON item (v)", "VACUUM; SELECT 1"):
+        with raises("0A000"):
+            execute(north, "SELECT psp.job(%s)", [refused])
+
+
+def test_an_index_of_this_server_only(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north, autocommit=True) as connection:
+        connection.execute("SET psp.schema_changes = local")
+        connection.execute("CREATE INDEX CONCURRENTLY here ON item (v)")
+        connection.execute("RESET psp.schema_changes")
+        connection.execute("DROP INDEX CONCURRENTLY here")
+    wait_for_job(south, "DROP INDEX CONCURRENTLY here", "done")  # nothing is there
+
+
+def test_an_obstacle_fails_the_job_and_it_can_be_tried_again(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    execute(as_admin(south), "CREATE UNLOGGED TABLE public.item_v (id int)")
+    create = "CREATE INDEX CONCURRENTLY item_v ON item (v)"
+    autocommit(north, create)
+    error, _ = wait_for_job(south, create, "failed")
+    assert "42P07" in error
+    assert "already exists" in error
+    assert any("item_v" in row[0] for row in execute(as_admin(south), "SELECT psp.guard_problems()"))
+    execute(as_admin(south), "DROP TABLE public.item_v")
+    execute(as_admin(south), "SELECT psp.retry_job(change) FROM psp.schema_jobs WHERE state = 'failed'")
+    wait_for_job(south, create, "done")
+    assert is_valid(south, "item_v")
+    autocommit(north, "DROP INDEX CONCURRENTLY item_v")
+    wait_for_job(south, "DROP INDEX CONCURRENTLY item_v", "done")
+
+
+def jobs_backend(sp: SpNode) -> int:
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'psp job' AND state = 'active'"
+    return int(wait_for_row(as_admin(sp), query)[0])  # it is another role's
+
+
+def wait_until_gone(sp: SpNode, pid: int) -> None:
+    wait_for_row(sp, "SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s)", [pid])
+
+
+@contextmanager
+def job_that_waits(pair: LocalCluster, index: str) -> Iterator[str]:
+    """A job at the second SP, in the middle of an index: a writer is in its way in this block."""
+    north, south = pair.sps
+    create = f"CREATE INDEX CONCURRENTLY {index} ON item (id, v)"
+    with closing(connect(south)) as writer:
+        writer.execute("INSERT INTO item VALUES (1000, 'x', 1)")
+        autocommit(north, create)
+        wait_for_job(south, create, "running")
+        wait_for_row(south, "SELECT 1 FROM pg_class WHERE relname = %s", [index])
+        yield create
+    _, attempts = wait_for_job(south, create, "done")
+    assert attempts > 1
+    assert is_valid(south, index)
+    drop = f"DROP INDEX CONCURRENTLY {index}"
+    autocommit(north, drop)
+    wait_for_job(south, drop, "done")
+
+
+def test_a_killed_daemons_job_is_ended_before_it_begins_again(pair: LocalCluster) -> None:
+    """Its backend waits for a lock, and would go on. What it leaves is dropped."""
+    _, south = pair.sps
+    with job_that_waits(pair, "item_killed"):
+        older = jobs_backend(south)
+        pair.kill("south", "daemon")
+        pair.resume()
+        wait_until_gone(south, older)
+
+
+def test_a_daemon_that_stops_ends_its_job(pair: LocalCluster) -> None:
+    _, south = pair.sps
+    with job_that_waits(pair, "item_stopped") as create:
+        older = jobs_backend(south)
+        pair.stop("south", "daemon")
+        wait_until_gone(south, older)
+        wait_for_job(south, create, "waiting")
+        pair.resume()
+
+
+def test_postgresql_restarts_in_the_middle_of_a_job(pair: LocalCluster) -> None:
+    with job_that_waits(pair, "item_restarted"):
+        pair.stop("south", "postgres")
+        pair.start("south", "postgres")
+        pair.resume()
+
+
+def test_a_job_that_is_cancelled_is_tried_again(pair: LocalCluster) -> None:
+    """As by the blocker watch, where the apply worker waits for it."""
+    _, south = pair.sps
+    with job_that_waits(pair, "item_cancelled") as create:
+        execute(as_admin(south), "SELECT pg_cancel_backend(%s)", [jobs_backend(south)])
+        error, _ = wait_for_job(south, create, "waiting")
+        assert error.startswith("57014")
+
+
+def test_an_index_of_that_name_in_another_schema_is_another_one(pair: LocalCluster) -> None:
+    """Whether an attempt was the last one is told by the index of the job's table."""
+    north, south = pair.sps
+    ddl(north, "CREATE SCHEMA tenant", "CREATE TABLE tenant.item (id int PRIMARY KEY, v int)")
+    other = "CREATE INDEX CONCURRENTLY item_tenant ON tenant.item (v)"
+    autocommit(north, other)
+    wait_for_job(south, other, "done")
+    with job_that_waits(pair, "item_tenant"):
+        execute(as_admin(south), "SELECT pg_cancel_backend(%s)", [jobs_backend(south)])
+    assert is_valid(south, "tenant.item_tenant")
+    ddl(north, "DROP SCHEMA tenant CASCADE")
+
+
+def test_a_job_of_a_table_that_is_gone_fails_until_it_is_ended(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    ddl(north, "CREATE TABLE brief (id int PRIMARY KEY)")
+    autocommit(north, "CREATE INDEX CONCURRENTLY brief_id ON brief (id)")
+    wait_for_job(south, "CREATE INDEX CONCURRENTLY brief_id ON brief (id)", "done")
+    vacuum = "VACUUM brief"
+    with connect(north) as connection:
+        connection.execute("SELECT psp.job(%s)", [vacuum])
+        connection.execute("DROP TABLE brief")
+    for sp in (north, south):
+        error, _ = wait_for_job(sp, vacuum, "failed")
+        assert error.startswith("42P01")
+        execute(
+            as_admin(sp),
+            "SELECT psp.end_job(change, 1, 'done', 'dropped') FROM psp.schema_jobs WHERE statement = %s",
+            [vacuum],
+        )
+
+
+THING = """
+CREATE FUNCTION apart.looked_at(v int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('application_name') = 'psp job'
+       AND current_setting('session_replication_role') = 'replica' THEN
+        RAISE EXCEPTION 'nothing would be captured';
+    END IF;
+    RETURN v;
+END $$;
+CREATE TABLE apart.thing (id int PRIMARY KEY, v int);
+CREATE INDEX thing_v ON apart.thing (apart.looked_at(v));
+"""
+
+
+def test_the_settings_of_a_job(pair: LocalCluster) -> None:
+    """It finds names as its caller did.
+
+    A setting that is none of a statement's has no effect: this one would be a way past the capture.
+    """
+    north, south = pair.sps
+    ddl(north, "CREATE SCHEMA apart", THING)
+    execute(north, "INSERT INTO apart.thing VALUES (1, 1)")
+    for path, analyze in (("apart", "ANALYZE thing"), ("", "ANALYZE apart.thing")):
+        with connect(north) as connection:
+            connection.execute("SELECT set_config('search_path', %s, true)", [path])
+            connection.execute(
+                "INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings() "
+                """|| '{"job": true, "session_replication_role": "replica"}', %s)""",
+                [analyze],
+            )
+        for sp in (north, south):
+            assert wait_for_job(sp, analyze, "done") == (None, 1)
+    with connect(north) as connection:
+        connection.execute("SELECT set_config('search_path', '', true)")
+        connection.execute("CREATE VIEW apart.things AS SELECT * FROM apart.thing")
+    ddl(north, "DROP SCHEMA apart CASCADE")
+
+
+def test_the_role_of_a_job(pair: LocalCluster) -> None:
+    """Who may not call psp.ddl asks for no job. Where the role is missing, the job fails."""
+    north, south = (as_admin(sp) for sp in pair.sps)
+    execute(north, "CREATE ROLE passing")
+    with connect(north) as connection, raises("42501"):
+        connection.execute("SET ROLE passing")
+        connection.execute("SELECT psp.job('ANALYZE')")
+    execute(north, "GRANT EXECUTE ON FUNCTION psp.ddl(text) TO passing")
+    with connect(north) as connection:
+        connection.execute("SET ROLE passing")
+        connection.execute("SELECT psp.job('ANALYZE')")
+    wait_for_job(north, "ANALYZE", "done")
+    error, _ = wait_for_job(south, "ANALYZE", "failed")
+    assert "passing" in error
+    execute(south, "CREATE ROLE passing")
+    execute(south, "SELECT psp.retry_job(change) FROM psp.schema_jobs WHERE state = 'failed'")
+    wait_for_job(south, "ANALYZE", "done")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DO $$ BEGIN RESET ROLE; DELETE FROM psp.epochs; END $$",
+        "RESET ROLE",
+        "VACUUM; DROP TABLE item",
+        "/*/* VACUUM */ VACUUM */ DROP TABLE item",
+    ],
+)
+def test_a_forged_job_is_not_run(pair: LocalCluster, statement: str) -> None:
+    """It could leave its role, and become the daemon's."""
+    north, south = pair.sps
+    role = execute(north, "SELECT current_user")[0][0]
+    with connect(as_admin(south)) as admin:
+        admin.execute(read_sql("semi_primary/daemon/apply_claim.sql"))
+        admin.execute("SET LOCAL session_replication_role = replica")
+        admin.execute("SET LOCAL ROLE psp_functions")
+        admin.execute(
+            """INSERT INTO psp.schema_history VALUES (100000, 1, now(), 'x', %s, '{"job": true}', %s)""",
+            [role, statement],
+        )
+        admin.execute("RESET ROLE")
+        assert admin.execute("SELECT statement FROM psp.begin_job()").fetchall() == [(None,)]
+        state = admin.execute("SELECT state, last_error FROM psp.jobs WHERE change = 100000").fetchall()
+        assert state == [("failed", "the statement cannot be a job")]
+        admin.rollback()
+
+
+def test_the_history_tells_which_statements_are_jobs(pair: LocalCluster) -> None:
+    north, _ = pair.sps
+    execute(north, "SELECT psp.job('VACUUM (ANALYZE) item')")
+    wait_for_job(north, "VACUUM (ANALYZE) item", "done")
+    ddl(north, "CREATE VIEW seen AS SELECT 1 AS one")
+    ddl(north, "DROP VIEW seen")
+    newest = read_history(north.admin_dsn, None)[-3:]
+    assert [told["job"] for told in newest] == ["done", None, None]
+
+
+def test_the_daemons_role_has_no_right_afterwards(pair: LocalCluster) -> None:
+    for sp in pair.sps:
+        memberships = execute(
+            as_admin(sp),
+            "SELECT roleid::regrole::text FROM pg_auth_members "
+            "WHERE member = 'psp_semi_primary'::regrole ORDER BY 1",
+        )
+        assert memberships == [("pg_monitor",), ("pg_signal_backend",)]
+
+
+def test_a_server_that_joins_runs_the_jobs_that_make_indexes(pair: LocalCluster) -> None:
+    north, _ = pair.sps
+    for statement in (
+        "CREATE INDEX CONCURRENTLY item_gone ON item (v)",
+        "DROP INDEX CONCURRENTLY item_gone",
+        "CREATE INDEX CONCURRENTLY item_stays ON item (v)",
+    ):
+        autocommit(north, statement)
+    growth.join(pair, Zone("west"))
+    west = pair.sp("west")
+    wait_for_job(west, "CREATE INDEX CONCURRENTLY item_stays ON item (v)", "done")
+    assert is_valid(west, "item_stays")
+    assert not exists(west, "item_gone")
+    older = "SELECT attempts FROM psp.schema_jobs WHERE statement = 'VACUUM (ANALYZE) item'"
+    assert set(execute(as_admin(west), older)) == {(0,)}
+    gone = "CREATE INDEX CONCURRENTLY brief_id ON brief (id)"
+    assert wait_for_job(west, gone, "done") == ("the table has been dropped meanwhile", 0)
