@@ -243,20 +243,24 @@ Settings::Outcome Settings::Load(int argc, const char* const* argv, std::ostream
     if (overrides[i].size() > 1) errors_.push_back("command line: " + entries_[i].name + ": given twice");
     if (!overrides[i].empty()) Assign("command line", entries_[i].name, overrides[i].back());
   }
+  CheckTogether(path.empty() ? "command line" : path, is_file_known);
+  for (const std::string& error : errors_) err << error << "\n";
+  return errors_.empty() ? Outcome::kRun : Outcome::kExitBadConfiguration;
+}
+
+// When all values are known: what is missing, and what does not fit together. `file`: where a missing one belongs.
+void Settings::CheckTogether(const std::string& file, bool is_file_known) {
   for (const Entry& entry : entries_) {
     if (entry.required && !entry.given && is_file_known) {
-      errors_.push_back((path.empty() ? "command line" : path) + ": " + entry.name + ": is required");
+      errors_.push_back(file + ": " + entry.name + ": is required");
     }
   }
   for (const Entry& entry : entries_) {
     if (!errors_.empty() || !entry.rule) continue;
     const std::string problem = entry.rule(entry.given);
-    const std::string file = path.empty() ? "command line" : path;
-    if (!problem.empty())
-      errors_.push_back((entry.given ? entry.where : file) + ": " + entry.name + ": " + problem);
+    if (problem.empty()) continue;
+    errors_.push_back((entry.given ? entry.where : file) + ": " + entry.name + ": " + problem);
   }
-  for (const std::string& error : errors_) err << error << "\n";
-  return errors_.empty() ? Outcome::kRun : Outcome::kExitBadConfiguration;
 }
 
 void Settings::PrintHelp(std::ostream& out) const {

@@ -80,6 +80,7 @@ class Settings {
   void Assign(const std::string& where, const std::string& name, const std::string& value);
   // False when the file cannot be read.
   bool ReadFile(const std::string& path);
+  void CheckTogether(const std::string& file, bool is_file_known);
   std::string NearestName(std::string_view name) const;
 
   std::string program_;

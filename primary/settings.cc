@@ -3,11 +3,11 @@
 #include "common/sockets.h"
 
 namespace psp::primary {
+namespace {
 
-Settings DeclarePrimarySettings(PrimarySettings* into) {
-  constexpr std::int64_t kMegabyte = 1 << 20;
-  Settings settings("psp-primary",
-                    "Certifies, makes durable and replicates the transactions of all semi-primaries.");
+constexpr std::int64_t kMegabyte = 1 << 20;
+
+void DeclareTexts(Settings& settings, PrimarySettings* into) {
   settings.Text({.name = "database",
                  .description = "the primary's PostgreSQL database, a libpq connection string",
                  .required = true,
@@ -26,6 +26,9 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
                                 "semi-primaries are neither encrypted nor authenticated"},
                 &into->key_file);
   settings.Together("key_file", [into](bool) { return LoadClusterKey(into->key_file, &into->key); });
+}
+
+void DeclareIntegers(Settings& settings, PrimarySettings* into) {
   settings.Integer("executors", "PostgreSQL sessions that decide batches side by side", 2, 1, 64,
                    &into->executors);
   settings.Integer("batch_transactions_max", "most transactions that are decided together", 256, 1, 10000,
@@ -68,6 +71,15 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
       "how long deleted rows and old unique values are remembered, and tx_log_retention_s at most; "
       "a transaction whose snapshot is older gets 40001 if it inserts",
       3600, 0, 10L * 365 * 86400, &into->deleted_retention_s);
+}
+
+}  // namespace
+
+Settings DeclarePrimarySettings(PrimarySettings* into) {
+  Settings settings("psp-primary",
+                    "Certifies, makes durable and replicates the transactions of all semi-primaries.");
+  DeclareTexts(settings, into);
+  DeclareIntegers(settings, into);
   return settings;
 }
 

@@ -31,7 +31,7 @@ struct Blocker {
 class BlockerClocks {
  public:
   struct Options {
-    std::int64_t grace_us = 0;
+    std::int64_t grace_us = 0;   // conflict_grace_ms of semi_primary/settings.cc
     std::int64_t commit_us = 0;  // what a COMMIT may take
     // How often TakeOverdue should be called. A much later call means that the whole machine was busy or stood still.
     // No transaction is blamed for that time.

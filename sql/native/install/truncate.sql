@@ -3,6 +3,9 @@
 -- PostgreSQL fires no event trigger for it, so triggers of the tables do what plain_ddl.sql does for other statements. Those before it note
 -- the tables. The first one after it makes a row of psp.schema_history. The statement's text is made from the tables: partitions, and
 -- tables that CASCADE has added, have told themselves. So TRUNCATE may stand in a function.
+--
+-- At the primary, sql/primary/daemon/change_catalog.sql makes a row of psp.emptied_tables: older rows count no more, and
+-- sql/primary/daemon/collect_emptied.sql removes them later.
 
 -- What the statement of this transaction empties, until psp.follow_changes has seen it.
 CREATE UNLOGGED TABLE psp.truncations (
