@@ -470,6 +470,19 @@ END $$;
 CREATE CONSTRAINT TRIGGER psp_check_key_has_come AFTER INSERT ON psp.tables_without_key
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION psp.check_key_has_come();
 
+-- Elsewhere the table has no rows until its key has come and the statement has ended: a foreign key to them would fail there.
+CREATE FUNCTION psp.check_not_referenced(target regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM psp.tables_without_key t WHERE (t.xid, t.relation) = (pg_current_xact_id(), target))
+       AND EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = target AND k.conrelid <> target)
+       AND psp.has_rows(target) THEN
+        PERFORM psp.refuse_change(target, 'has rows and foreign keys to it, and has had no primary key in this transaction until now',
+                                  'Make foreign keys by statements after that of the primary key. '
+                                  'ALTER TABLE … DROP CONSTRAINT …, ADD PRIMARY KEY … takes another one in one statement.');
+    END IF;
+END $$;
+
 -- Elsewhere its rows come from where the statement ran first, when it has a key: rows made here could be others, and stand in the key's way.
 CREATE FUNCTION psp.wait_for_key(target regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -520,6 +533,9 @@ BEGIN
             numbers := numbers || psp.follow_created(target, here);
         ELSE
             PERFORM psp.wait_for_key(target);
+        END IF;
+        IF here THEN
+            PERFORM psp.check_not_referenced(target);
         END IF;
     END LOOP;
     DELETE FROM psp.tables_without_key t
@@ -641,6 +657,33 @@ BEGIN
         INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), (facts ->> 'table_id')::integer) ON CONFLICT DO NOTHING;
     END LOOP;
     PERFORM set_config('client_encoding', client, true);
+END $$;
+
+-- Before a statement that drops tables: the partitions in its text that have no rows. For the primary, rows of a partition are some of the
+-- whole's, and a DROP would leave them there, so psp.on_drop lets no others go. Locked as PostgreSQL is about to. It makes
+-- functions of other roles (psp.read_as_owner), so it is a superuser's.
+CREATE FUNCTION psp.note_empty_partitions(statement text, role name) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    part record;
+BEGIN
+    DELETE FROM psp.touched_relations t WHERE t.xid = pg_current_xact_id_if_assigned() AND t.how = 'empty';
+    IF statement !~* '\mdrop\s+table\M' THEN
+        RETURN;
+    END IF;
+    FOR part IN
+        SELECT c.oid::regclass AS name, i.inhparent::regclass AS whole
+          FROM pg_class c JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE c.oid = ANY (psp.relations_in(statement)) AND c.relispartition
+           AND (pg_has_role(role, c.relowner, 'USAGE') OR pg_has_role(role, n.nspowner, 'USAGE'))
+         ORDER BY c.oid
+    LOOP
+        EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', part.whole);
+        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', part.name);
+        IF NOT psp.has_rows(part.name) THEN
+            INSERT INTO psp.touched_relations SELECT pg_current_xact_id(), t.relid, 'empty' FROM pg_partition_tree(part.name) t;
+        END IF;
+    END LOOP;
 END $$;
 
 -- What PostgreSQL would not let a statement do because of psp's triggers, on the tables whose names are in its text. All of it is as

@@ -239,7 +239,7 @@ BEGIN
         text := psp.text_if_known(running);
         running.statements := (psp.running_ddl()).statements;
         IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
-            PERFORM psp.hold_tables(text, psp.role_of_statement());
+            PERFORM psp.hold_tables(text, psp.role_of_statement()), psp.note_empty_partitions(text, psp.role_of_statement());
         END IF;
     END IF;
     IF running.goes AND (psp.needs_preparation(tg_tag, message) OR psp.has_captured_rows()) THEN

@@ -66,6 +66,8 @@ BEGIN
     IF table_id = @SCHEMA_HISTORY_ID@
        OR NOT (psp.is_schema_change() OR here AND pg_trigger_depth() = 1 AND psp.goes_with_stream()) THEN
         PERFORM psp.refuse_truncate(TG_TABLE_SCHEMA, TG_TABLE_NAME);
+    ELSIF NOT EXISTS (SELECT FROM psp.captured_relations r WHERE (r.relation, r.table_id) = (TG_RELID, TG_ARGV[0]::integer)) THEN
+        PERFORM psp.refuse_change(TG_RELID, 'is emptied by a text that attaches or detaches it', 'TRUNCATE it by a statement of its own.');
     ELSIF here AND is_part AND NOT EXISTS (
         SELECT FROM psp.truncations t JOIN pg_partition_ancestors(TG_RELID) a ON a.relid = t.relation WHERE t.xid = pg_current_xact_id()) THEN
         PERFORM psp.capture_partition(TG_RELID, table_id);
@@ -102,6 +104,7 @@ SELECT s.oid AS sequence
   FROM psp.truncations t CROSS JOIN LATERAL jsonb_each_text(t.sequences) f(sequence, file) JOIN pg_class s ON s.oid = f.sequence::oid
  WHERE t.xid = pg_current_xact_id_if_assigned() AND s.relfilenode <> f.file::oid;
 
+-- A table that has no key yet does not tell itself; it may refer to one of these.
 CREATE FUNCTION psp.text_of_truncation() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -111,7 +114,8 @@ BEGIN
              WHERE t.xid = pg_current_xact_id()
                AND NOT EXISTS (SELECT FROM psp.truncations p JOIN pg_inherits i ON i.inhparent = p.relation
                                 WHERE p.xid = t.xid AND i.inhrelid = t.relation))
-           || CASE WHEN EXISTS (SELECT FROM psp.restarted_sequences) THEN ' RESTART IDENTITY' ELSE '' END;
+           || CASE WHEN EXISTS (SELECT FROM psp.restarted_sequences) THEN ' RESTART IDENTITY' ELSE '' END
+           || CASE WHEN EXISTS (SELECT FROM psp.tables_without_key t WHERE t.xid = pg_current_xact_id()) THEN ' CASCADE' ELSE '' END;
 END $$;
 
 -- A trigger of the table's owner may have written rows before the statement was noted: they are captured before it, and would be gone
@@ -136,6 +140,7 @@ BEGIN
     PERFORM psp.begin_own_commands();
     PERFORM psp.align_sequence(q.relation, q.base + q.increment * i.sp_id::numeric, q.stride)
        FROM psp.restarted_sequences r JOIN psp.sequences q ON q.relation = r.sequence CROSS JOIN psp.identity i;
+    UPDATE psp.sequences SET moved_by = NULL WHERE moved_by = pg_current_xact_id();  -- the transaction may restart them again
     PERFORM psp.end_own_commands();
     IF here THEN
         PERFORM psp.announce_table(t.table_id, '02')

@@ -9,7 +9,7 @@ CREATE UNLOGGED TABLE psp.own_commands (
 
 -- Tables that a statement of a schema change has changed in another way than guarded_state.sql tells, until psp.follow_changes has seen
 -- it. `how`: rewritten (it has computed columns again); renamed or replaced (what the table relies on, perhaps with its name); prepared
--- (psp has made way for the statement).
+-- (psp has made way for the statement); empty (a partition that may be dropped).
 CREATE UNLOGGED TABLE psp.touched_relations (
     xid      xid8 NOT NULL,
     relation oid NOT NULL,

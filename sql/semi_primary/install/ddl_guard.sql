@@ -178,6 +178,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         OR psp.relied_on_by('pg_type'::regclass, psp.type_of_dropped(object_type, address)) IS NOT NULL
 $$;
 
+-- Whether it was a partition of a captured table that is still there, and may have had rows: they would stay at the primary.
+CREATE FUNCTION psp.was_filled_partition(object oid, schema name, object_name name) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN current_setting('session_replication_role') <> 'replica'  -- where it runs first
+           AND EXISTS (SELECT FROM psp.guarded_relations g
+                         JOIN psp.captured_relations r USING (table_id) JOIN pg_class c ON c.oid = r.relation AND NOT c.relispartition
+                        WHERE (g.schema_name, g.relation_name, g.kind) = (schema, object_name, 'relation') AND r.relation <> object)
+           AND NOT EXISTS (SELECT FROM psp.touched_relations t
+                            WHERE (t.xid, t.relation, t.how) = (pg_current_xact_id_if_assigned(), object, 'empty'));
+END $$;
+
 CREATE FUNCTION psp.on_drop() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -196,6 +208,10 @@ BEGIN
         ELSIF d.object_type = 'index' AND d.original AND psp.is_schema_change() THEN
             PERFORM psp.check_local_index(d.objid, d.object_identity, tg_tag);
         ELSIF psp.is_schema_change() THEN
+            IF d.object_type = 'table' AND psp.was_filled_partition(d.objid, d.schema_name::name, d.object_name::name) THEN
+                PERFORM psp.refuse_ddl(d.object_identity, tg_tag, 'It is a partition that has rows, or that the statement does not name.',
+                                       'TRUNCATE the partition, or drop it by its name if it has no rows.');
+            END IF;
             PERFORM psp.touch_reliant('pg_type'::regclass, psp.type_of_dropped(d.object_type, d.address_names), tg_tag);
         END IF;
     END LOOP;

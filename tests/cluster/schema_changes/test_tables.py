@@ -430,6 +430,9 @@ def test_a_key_that_comes_later(pair: LocalCluster) -> None:
     with connect(south) as connection:
         connection.execute("UPDATE dump SET id = 8 WHERE id = 7")
         connection.execute("ALTER TABLE dump DROP CONSTRAINT dump_pkey")
+        with raises("0A000"), connection.transaction():  # the other server has no rows of it now
+            connection.execute("ALTER TABLE dump ADD UNIQUE (id)")
+            connection.execute("CREATE TABLE refers (id int PRIMARY KEY REFERENCES dump (id))")
         connection.execute("DELETE FROM dump WHERE id = 1")
         connection.execute("ALTER TABLE dump ADD PRIMARY KEY (id)")
     assert [number for (number,) in rows(pair, "SELECT id FROM dump ORDER BY 1")] == [2, 3, 4, 5, 8]
@@ -515,6 +518,57 @@ def test_truncate_of_a_partition(pair: LocalCluster) -> None:
     drained(pair)
     ddl(north, "TRUNCATE event_4", "DROP TABLE event_4")
     assert len(rows(pair, "SELECT id FROM event WHERE id IN (77, 78)")) == 2
+
+
+def test_truncate_restarts_sequences_twice(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    ddl(north, "CREATE TABLE counted (id serial PRIMARY KEY, v int)")
+    with connect(north) as connection:
+        connection.execute("TRUNCATE counted RESTART IDENTITY")
+        connection.execute("INSERT INTO counted (v) VALUES (1)")
+        connection.execute("TRUNCATE counted RESTART IDENTITY")
+    drained(pair)
+    for sp in pair.sps:
+        execute(sp, "INSERT INTO counted (v) VALUES (2)")
+    assert rows(pair, "SELECT id FROM counted ORDER BY id") == [(1,), (2,)]
+    ddl(north, "DROP TABLE counted")
+    drained(pair)
+
+
+def test_truncate_and_a_table_without_a_key_that_refers_to_it(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    ddl(north, "CREATE TABLE referred (id int PRIMARY KEY)")
+    execute(north, "INSERT INTO referred VALUES (1)")
+    with connect(north) as connection:
+        connection.execute("CREATE TABLE keyless (id int REFERENCES referred)")
+        connection.execute("TRUNCATE referred, keyless")
+        connection.execute("INSERT INTO referred VALUES (2)")
+        connection.execute("INSERT INTO keyless VALUES (2)")
+        connection.execute("ALTER TABLE keyless ADD PRIMARY KEY (id)")
+    assert rows(pair, "SELECT id FROM keyless JOIN referred USING (id)") == [(2,)]
+    ddl(north, "DROP TABLE referred, keyless")
+    drained(pair)
+
+
+def test_rows_of_a_partition_do_not_stay_at_the_primary(pair: LocalCluster) -> None:
+    """It is emptied before it is dropped. A text that detaches and empties it would empty the whole there."""
+    north, south = pair.sps
+    ddl(north, "CREATE TABLE event_5 PARTITION OF event FOR VALUES FROM ('2026-05-01') TO ('2026-06-01')")
+    drained(pair)
+    execute(south, "INSERT INTO event VALUES (51, '2026-05-02'), (52, '2026-01-02')")
+    drained(pair)
+    for statement in ("DROP TABLE event_5", "ALTER TABLE event DETACH PARTITION event_5; DROP TABLE event_5"):
+        with raises("0A000"):
+            ddl(north, statement)
+    with raises("0A000"):
+        execute(north, "DROP TABLE event_5")
+    with raises("0A000"):
+        ddl(north, "ALTER TABLE event DETACH PARTITION event_5; TRUNCATE event_5")
+    assert len(rows(pair, "SELECT id FROM event WHERE id IN (51, 52)")) == 2
+    with connect(north) as connection:
+        connection.execute("TRUNCATE event_5")
+        connection.execute("DROP TABLE event_5")
+    assert rows(pair, "SELECT id FROM event WHERE id IN (51, 52)") == [(52,)]
 
 
 def test_a_server_that_was_away_follows_in_order(pair: LocalCluster) -> None:

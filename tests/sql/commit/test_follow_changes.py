@@ -193,7 +193,7 @@ def test_partitions(connection: psycopg.Connection[Any]) -> None:
     assert captured_in(connection, "INSERT INTO parted_1 VALUES (1)") == [
         (table_ids(connection)["parted_1"], "i")
     ]
-    ddl(connection, "DROP TABLE parted_1", "DROP TABLE parted_2")
+    ddl(connection, "DROP TABLE parted_1", "TRUNCATE parted_2", "DROP TABLE parted_2")
 
 
 def test_the_key_of_a_table_without_rows(connection: psycopg.Connection[Any]) -> None:

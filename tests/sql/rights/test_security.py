@@ -216,7 +216,7 @@ SUPERUSERS_FUNCTIONS = {
     "begin_job", "end_job",  # GRANT and REVOKE the role of a job
     "run_statement",  # a trigger; it makes a function for the role of a schema change
     "tables_to_hold",  # asks the guard's functions
-    "capture_old_keys", "capture_tables", "on_truncate",  # make functions for a table's owner
+    "capture_old_keys", "capture_tables", "note_empty_partitions", "on_truncate",  # functions for owners
     "truncation_waits",  # of TRUNCATE
     "is_in_foreign_transaction",  # postgres_fdw may be in a schema that psp's roles cannot use
 }  # fmt: skip
