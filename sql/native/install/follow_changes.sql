@@ -490,6 +490,8 @@ BEGIN
     INSERT INTO psp.tables_without_key VALUES (pg_current_xact_id(), target) ON CONFLICT DO NOTHING;
     IF current_setting('session_replication_role') = 'replica' THEN
         PERFORM psp.read_as_owner(target, format('DELETE FROM %s RETURNING NULL::pg_catalog.bytea', target));
+    ELSIF psp.whole_of_former_partition(target) IS NOT NULL THEN  -- nobody would tell that its rows have left the whole
+        PERFORM psp.refuse_change(target, 'is a partition no more, and has no primary key', 'Detach it by a statement of its own.');
     END IF;
 END $$;
 

@@ -232,6 +232,11 @@ REFUSED = [
     ("psp-trigger", "DROP TRIGGER psp_capture_insert ON t", "psp_capture_insert"),
     ("disable", "ALTER TABLE t DISABLE TRIGGER psp_capture_insert", "switch off"),
     ("disable-user", "ALTER TABLE t DISABLE TRIGGER USER", "switch off"),
+    (
+        "detached-keyless",
+        "ALTER TABLE parted DETACH PARTITION parted_1; ALTER TABLE parted_1 DROP CONSTRAINT parted_1_pkey",
+        "is a partition no more",
+    ),
     ("reg", "CREATE TABLE bad (id int PRIMARY KEY, c regclass)", "OIDs"),
 ]
 
