@@ -507,6 +507,12 @@ DECLARE
     target  regclass;
     numbers integer[] := '{}';
 BEGIN
+    IF here THEN  -- one that was captured does not become a local one that is full here and empty elsewhere
+        PERFORM psp.check_table(c.oid) FROM pg_class c
+          WHERE c.relpersistence = 'u'
+            AND (c.oid IN (SELECT (e.value ->> 'target')::oid FROM jsonb_array_elements(changed) e)
+                 OR c.oid IN (SELECT t.relation FROM psp.tables_without_key t WHERE t.xid = pg_current_xact_id()));
+    END IF;
     -- All go before one comes back: two may have exchanged their names. A table without a key passes for one that is gone.
     PERFORM psp.drop_capture((c.value ->> 'table_id')::integer) FROM jsonb_array_elements(changed) c
       WHERE c.value -> 'effort' = '2' OR NOT psp.has_key((c.value ->> 'target')::oid);

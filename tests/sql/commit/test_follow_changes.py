@@ -220,6 +220,11 @@ REFUSED = [
     ("exclusion", "ALTER TABLE t ADD EXCLUDE USING btree (v WITH =)", "exclusion constraint"),
     ("inherits", "CREATE TABLE bad (PRIMARY KEY (id)) INHERITS (t)", "inherits"),
     ("unlogged", "ALTER TABLE parted_1 SET UNLOGGED", "permanent"),
+    (
+        "unlogged-keyless",
+        "ALTER TABLE empty DROP CONSTRAINT empty_pkey; ALTER TABLE empty SET UNLOGGED",
+        "permanent",
+    ),
     ("force", "ALTER TABLE t FORCE ROW LEVEL SECURITY", "FORCE ROW LEVEL SECURITY"),
     (
         "hidden-key",
