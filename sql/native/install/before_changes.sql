@@ -1,0 +1,180 @@
+-- Before a statement of a schema change: which captured tables its words name, and what is prepared for it there.
+
+-- The words of a text, in which psp.is_named looks for a name.
+CREATE FUNCTION psp.words_of(statement text) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT regexp_split_to_array(lower(statement), '[^[:alnum:]_$]+')
+$$;
+
+CREATE FUNCTION psp.is_named(name name, statement text, words text[]) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN name ~ '[^[:alnum:]_$]' THEN position(lower(name) IN lower(statement)) > 0 ELSE lower(name) = ANY (words) END;
+END $$;
+
+-- The captured relations whose names, or the names of the types that they are OF, are words of a text.
+CREATE FUNCTION psp.relations_in(statement text) RETURNS oid[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    words CONSTANT text[] := psp.words_of(statement);
+BEGIN
+    RETURN ARRAY(SELECT c.oid FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
+                   LEFT JOIN pg_type t ON t.oid = c.reloftype
+                  WHERE psp.is_named(c.relname, statement, words) OR psp.is_named(t.typname, statement, words));
+END $$;
+
+-- The captured relations whose keys have labels of an enum that a text may rename.
+CREATE FUNCTION psp.relations_with_labels_in(statement text) RETURNS oid[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    words CONSTANT text[] := psp.words_of(statement);
+BEGIN
+    IF NOT words @> '{rename,value}' THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(SELECT i.indrelid FROM psp.captured_relations r JOIN pg_index i ON i.indrelid = r.relation AND i.indisprimary
+                   JOIN psp.column_facts f ON f.relation = i.indrelid AND f.number = ANY (i.indkey) JOIN pg_type e ON e.oid = ANY (f.leaves)
+                  WHERE e.typtype = 'e' AND psp.is_named(e.typname, statement, words));
+END $$;
+
+-- A statement that may give the rows of a table other keys, by its words: the rows are captured as deleted, and after the statement as
+-- they are then.
+CREATE FUNCTION psp.capture_old_keys(statement text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    client     CONSTANT text := pg_client_encoding();
+    named      CONSTANT oid[] := psp.relations_in(statement);
+    relabelled CONSTANT oid[] := psp.relations_with_labels_in(statement);
+    facts      jsonb;
+BEGIN
+    IF statement !~* '\malter\M.*\m(type|primary)\M' THEN
+        RETURN;
+    END IF;
+    PERFORM set_config('client_encoding', 'UTF8', true);  -- binary text is in it
+    FOR facts IN
+        SELECT psp.capture_facts(r.relation, r.table_id, '{}')
+          FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
+         WHERE r.relation = ANY (named || relabelled) AND NOT c.relispartition AND psp.has_rows(r.relation)
+    LOOP
+        CONTINUE WHEN statement !~* '\mprimary\M' AND (facts ->> 'relation')::regclass <> ALL (relabelled)
+                      AND NOT EXISTS (SELECT FROM jsonb_array_elements(facts -> 'key_columns') k
+                                       WHERE position(lower(k.value ->> 'name') IN lower(statement)) > 0);
+        INSERT INTO psp.write_set (xid, table_id, op, payload)
+        SELECT pg_current_xact_id(), (facts ->> 'table_id')::integer, 'd', e
+          FROM psp.read_as_owner((facts ->> 'relation')::regclass,
+                                 format('SELECT record_send(ROW(%s)) FROM %s r', psp.key_of(facts, 'r'), facts ->> 'relation')) e;
+        INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), (facts ->> 'table_id')::integer) ON CONFLICT DO NOTHING;
+    END LOOP;
+    PERFORM set_config('client_encoding', client, true);
+END $$;
+
+-- Before a statement that drops tables: the partitions in its text that have no rows. For the primary, rows of a partition are some of the
+-- whole's, and a DROP would leave them there, so psp.on_drop lets no others go. Locked as PostgreSQL is about to. It makes
+-- functions of other roles (psp.read_as_owner), so it is a superuser's.
+CREATE FUNCTION psp.note_empty_partitions(statement text, role name) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    part record;
+BEGIN
+    DELETE FROM psp.touched_relations t WHERE t.xid = pg_current_xact_id_if_assigned() AND t.how = 'empty';
+    IF statement !~* '\mdrop\s+table\M' THEN
+        RETURN;
+    END IF;
+    FOR part IN
+        SELECT c.oid::regclass AS name, i.inhparent::regclass AS whole
+          FROM pg_class c JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE c.oid = ANY (psp.relations_in(statement)) AND c.relispartition
+           AND (pg_has_role(role, c.relowner, 'USAGE') OR pg_has_role(role, n.nspowner, 'USAGE'))
+         ORDER BY c.oid
+    LOOP
+        EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', part.whole);
+        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', part.name);
+        IF NOT psp.has_rows(part.name) THEN
+            INSERT INTO psp.touched_relations SELECT pg_current_xact_id(), t.relid, 'empty' FROM pg_partition_tree(part.name) t;
+        END IF;
+    END LOOP;
+END $$;
+
+-- What PostgreSQL would not let a statement do because of psp's triggers, on the tables whose names are in its text. All of it is as
+-- before after psp.follow_changes.
+--   A column of the key gets no other type, and is not dropped, while a trigger names it.
+--   A partition gets triggers of the whole; who creates it must be allowed to call their functions.
+--   A table cannot become a partition while it has triggers of the same names.
+CREATE FUNCTION psp.prepare_tables(statement text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    named oid[];
+    found record;
+BEGIN
+    IF statement !~* 'alter|partition' THEN
+        RETURN;
+    END IF;
+    named := psp.relations_in(statement);
+    PERFORM psp.begin_own_commands();
+    FOR found IN
+        SELECT t.tgname, c.oid::regclass AS target
+          FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
+         WHERE c.oid = ANY (named) AND t.tgparentid = 0
+           AND CASE WHEN t.tgname = 'psp_capture_rekey' AND t.tgattr <> '' AND statement ~* '\m(type|drop)\M' THEN true
+                    WHEN c.relkind <> 'p' THEN t.tgname ~ '^psp_capture_' AND statement ~* 'attach' END
+    LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.target);
+    END LOOP;
+    FOR found IN
+        SELECT p.oid::regprocedure AS function
+          FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid JOIN pg_proc p ON p.oid = t.tgfoid
+         WHERE c.oid = ANY (named) AND c.relkind = 'p' AND p.pronamespace = 'psp'::regnamespace AND p.proname ~ '^capture_[0-9]+_'
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', found.function, role);
+    END LOOP;
+    PERFORM psp.end_own_commands();
+END $$;
+
+-- A text may drop a column and then its type, before psp.follow_changes comes: types and functions of psp's own that need a type named in the
+-- text go before it. Their tables count as changed, and so get them again.
+CREATE FUNCTION psp.prepare_types(statement text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning SET jit = off SET standard_conforming_strings = on AS $$
+DECLARE
+    words          CONSTANT text[] := psp.words_of(statement);
+    with_extension CONSTANT boolean := statement ~* '\mdrop\s+extension\M';
+    found record;
+BEGIN
+    IF position(';' IN statement) = 0 OR statement !~* '\mdrop\M' THEN
+        RETURN;
+    END IF;
+    PERFORM psp.begin_own_commands();
+    FOR found IN
+        SELECT o.command, array_agg(DISTINCT r.relation) AS relations
+          FROM (SELECT 'pg_class'::regclass AS class, c.oid, t.table_id, format('DROP TYPE psp.%I CASCADE', c.relname) AS command
+                  FROM psp.tables t CROSS JOIN unnest('{values,keys}'::text[]) k(kind)
+                  JOIN pg_class c ON (c.relnamespace, c.relname) = ('psp'::regnamespace, format('apply_%s_%s', k.kind, t.table_id)::name)
+                UNION ALL
+                SELECT 'pg_proc'::regclass, f.function, f.table_id, format('DROP FUNCTION %s', f.function)
+                  FROM psp.table_functions f WHERE f.name ~ '^guard_' AND f.function IS NOT NULL) o
+          JOIN pg_depend d ON (d.classid, d.objid, d.refclassid) = (o.class, o.oid, 'pg_type'::regclass)
+          JOIN pg_type t ON t.oid = d.refobjid LEFT JOIN pg_type e ON e.oid = t.typelem
+          JOIN psp.captured_relations r ON r.table_id = o.table_id
+         WHERE psp.is_named(t.typname, statement, words) OR psp.is_named(e.typname, statement, words)
+            OR with_extension AND EXISTS (SELECT FROM pg_depend x WHERE (x.classid, x.deptype) = ('pg_type'::regclass, 'e')
+                                                                   AND x.objid IN (t.oid, e.oid))
+         GROUP BY o.command
+    LOOP
+        EXECUTE found.command;
+        INSERT INTO psp.touched_relations SELECT pg_current_xact_id(), r.relation, 'prepared' FROM unnest(found.relations) r(relation);
+    END LOOP;
+    PERFORM psp.end_own_commands();
+END $$;
+
+-- Takes back what psp.prepare_tables has granted.
+CREATE FUNCTION psp.take_back_grants() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    granted CONSTANT regproc[] := ARRAY(
+        SELECT p.oid FROM pg_proc p
+         WHERE p.pronamespace = 'psp'::regnamespace AND p.proname ~ '^capture_[0-9]+_'
+           AND EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee <> 'psp_functions'::regrole));
+BEGIN
+    IF granted <> '{}' THEN
+        PERFORM psp.begin_own_commands(), psp.take_from_all(granted, 'psp_functions'::regrole), psp.end_own_commands();
+    END IF;
+END $$;
