@@ -24,7 +24,7 @@ BEGIN
 END $$;
 
 -- The captured relations whose keys have labels of an enum that a text may rename.
-CREATE FUNCTION psp.relations_with_labels_in(statement text) RETURNS oid[]
+CREATE FUNCTION psp.relations_with_labels_in(statement text, role name) RETURNS oid[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     words CONSTANT text[] := psp.words_of(statement);
@@ -34,17 +34,17 @@ BEGIN
     END IF;
     RETURN ARRAY(SELECT i.indrelid FROM psp.captured_relations r JOIN pg_index i ON i.indrelid = r.relation AND i.indisprimary
                    JOIN psp.column_facts f ON f.relation = i.indrelid AND f.number = ANY (i.indkey) JOIN pg_type e ON e.oid = ANY (f.leaves)
-                  WHERE e.typtype = 'e' AND psp.is_named(e.typname, statement, words));
+                  WHERE e.typtype = 'e' AND pg_has_role(role, e.typowner, 'USAGE') AND psp.is_named(e.typname, statement, words));
 END $$;
 
--- A statement that may give the rows of a table other keys, by its words: the rows are captured as deleted, and after the statement as
--- they are then.
-CREATE FUNCTION psp.capture_old_keys(statement text) RETURNS void
+-- A statement of `role` that may give the rows of a table other keys, by its words: the rows are captured as deleted, and after the
+-- statement as they are then. From here on nobody may write others. (ALTER TYPE itself locks no table.)
+CREATE FUNCTION psp.capture_old_keys(statement text, role name) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     client     CONSTANT text := pg_client_encoding();
     named      CONSTANT oid[] := psp.relations_in(statement);
-    relabelled CONSTANT oid[] := psp.relations_with_labels_in(statement);
+    relabelled CONSTANT oid[] := psp.relations_with_labels_in(statement, role);
     facts      jsonb;
 BEGIN
     IF statement !~* '\malter\M.*\m(type|primary)\M' THEN
@@ -54,11 +54,16 @@ BEGIN
     FOR facts IN
         SELECT psp.capture_facts(r.relation, r.table_id, '{}')
           FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
-         WHERE r.relation = ANY (named || relabelled) AND NOT c.relispartition AND psp.has_rows(r.relation)
+         WHERE (r.relation = ANY (named) AND pg_has_role(role, c.relowner, 'USAGE') OR r.relation = ANY (relabelled))
+           AND NOT c.relispartition
+         ORDER BY r.relation
     LOOP
         CONTINUE WHEN statement !~* '\mprimary\M' AND (facts ->> 'relation')::regclass <> ALL (relabelled)
                       AND NOT EXISTS (SELECT FROM jsonb_array_elements(facts -> 'key_columns') k
                                        WHERE position(lower(k.value ->> 'name') IN lower(statement)) > 0);
+        EXECUTE format('LOCK TABLE %s IN %s MODE', facts ->> 'relation',
+                       CASE WHEN (facts ->> 'relation')::regclass = ANY (named) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
+        CONTINUE WHEN NOT psp.has_rows((facts ->> 'relation')::regclass);
         INSERT INTO psp.write_set (xid, table_id, op, payload)
         SELECT pg_current_xact_id(), (facts ->> 'table_id')::integer, 'd', e
           FROM psp.read_as_owner((facts ->> 'relation')::regclass,

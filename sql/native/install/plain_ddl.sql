@@ -247,7 +247,7 @@ BEGIN
         running.statements := (psp.running_ddl()).statements;
         -- What names a temporary object changes nothing permanent, or is refused.
         IF psp.temporary_name_in(text) IS NULL THEN
-            PERFORM psp.capture_old_keys(text), psp.end_segment(), psp.prepare_tables(text, psp.role_of_statement());
+            PERFORM psp.capture_old_keys(text, psp.role_of_statement()), psp.end_segment(), psp.prepare_tables(text, psp.role_of_statement());
             running.captured := psp.captured_rows();
         END IF;
     END IF;

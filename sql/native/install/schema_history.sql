@@ -89,7 +89,7 @@ BEGIN
         captured := psp.captured_rows();
     ELSE
         PERFORM psp.hold_tables(NEW.statement, NEW.role);
-        PERFORM psp.capture_old_keys(NEW.statement), psp.end_segment(), psp.note_empty_partitions(NEW.statement, NEW.role);
+        PERFORM psp.capture_old_keys(NEW.statement, NEW.role), psp.end_segment(), psp.note_empty_partitions(NEW.statement, NEW.role);
         captured := psp.captured_rows();
     END IF;
     SELECT count(*) + 1 INTO row.statement_n FROM psp.write_set w

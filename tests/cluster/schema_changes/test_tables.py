@@ -233,6 +233,25 @@ def test_rows_of_a_table_that_is_written_again(pair: LocalCluster) -> None:
     drained(pair)
 
 
+def test_a_local_writer_comes_before_a_change_of_the_key(pair: LocalCluster) -> None:
+    """The statement waits for its lock: the keys that it replaces are those that are there then."""
+    north = pair.sps[0]
+    execute(north, "CREATE TABLE kid (id int PRIMARY KEY, x int)")
+    execute(north, "INSERT INTO kid VALUES (1, 1), (2, 2)")
+    for change in (
+        "ALTER TABLE kid ALTER id TYPE bigint",
+        "SELECT psp.ddl('ALTER TABLE kid DROP CONSTRAINT kid_pkey, ADD PRIMARY KEY (id, x)')",
+    ):
+        with connect(north) as writer, connect(north) as changer:
+            writer.execute("INSERT INTO kid SELECT max(id) + 1, 1 FROM kid")
+            with running(lambda: changer.execute(change.encode())):
+                wait_for_row(north, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'kid'::regclass")
+                writer.commit()
+            changer.commit()
+        settle(pair)
+    execute(north, "DROP TABLE kid")
+
+
 def test_a_new_unique_index_is_certified(pair: LocalCluster) -> None:
     north, south = pair.sps
     ddl(north, "CREATE UNIQUE INDEX item_v ON item (v)")

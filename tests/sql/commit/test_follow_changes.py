@@ -280,7 +280,7 @@ def test_rows_that_the_statement_has_changed_are_sent_again(
 def test_rows_get_other_keys(app: Pair, statement: str) -> None:
     """The old keys are deleted before the statement. That needs the daemon, which there is none here."""
     with app.connect() as connection:
-        connection.execute("SELECT psp.capture_old_keys(%s)", [statement])
+        connection.execute("SELECT psp.capture_old_keys(%s, %s)", [statement, APPLICATION])
         captured = connection.execute("SELECT table_id, op::text FROM psp.write_set").fetchall()
         assert captured == [(table_ids(connection)["t"], "d")]
         connection.rollback()
@@ -359,7 +359,7 @@ def test_an_owners_code_runs_as_the_owner(connection: psycopg.Connection[Any]) -
     ddl(connection, "ALTER TABLE t ADD COLUMN x float DEFAULT random()")
     ddl(connection, "ALTER TABLE t ALTER v TYPE numeric")
     with connection.transaction():
-        connection.execute("SELECT psp.capture_old_keys('ALTER TABLE t ALTER id TYPE bigint')")
+        connection.execute("SELECT psp.capture_old_keys('ALTER TABLE t ALTER id TYPE bigint', 'application')")
     assert one(connection, "SELECT count(*) FROM psp.write_set WHERE op = 'd'") == 1
 
 

@@ -283,7 +283,8 @@ def test_new_labels_are_known_at_the_next_statement(connection: psycopg.Connecti
 def test_keys_that_have_a_label(app: Pair) -> None:
     """The old keys are deleted before the statement. That needs the daemon, which there is none here."""
     with app.connect() as connection:
-        connection.execute("SELECT psp.capture_old_keys('ALTER TYPE grade RENAME VALUE ''a'' TO ''x''')")
+        statement = "ALTER TYPE grade RENAME VALUE 'a' TO 'x'"
+        connection.execute("SELECT psp.capture_old_keys(%s, %s)", [statement, APPLICATION])
         captured = connection.execute("SELECT table_id, op::text FROM psp.write_set").fetchall()
         ids = table_ids(connection)
         assert sorted(captured) == sorted([(ids["by_felt"], "d"), (ids["by_list"], "d")])
