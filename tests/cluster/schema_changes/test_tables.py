@@ -244,7 +244,7 @@ def test_a_local_writer_comes_before_a_change_of_the_key(pair: LocalCluster) -> 
     ):
         with connect(north) as writer, connect(north) as changer:
             writer.execute("INSERT INTO kid SELECT max(id) + 1, 1 FROM kid")
-            with running(lambda: changer.execute(change.encode())):
+            with running(partial(changer.execute, change.encode())):
                 wait_for_row(north, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'kid'::regclass")
                 writer.commit()
             changer.commit()
