@@ -42,7 +42,6 @@ END $$;
 CREATE FUNCTION psp.capture_old_keys(statement text, role name) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    client     CONSTANT text := pg_client_encoding();
     named      CONSTANT oid[] := psp.relations_in(statement);
     relabelled CONSTANT oid[] := psp.relations_with_labels_in(statement, role);
     facts      jsonb;
@@ -50,7 +49,6 @@ BEGIN
     IF statement !~* '\malter\M.*\m(type|primary)\M' THEN
         RETURN;
     END IF;
-    PERFORM set_config('client_encoding', 'UTF8', true);  -- binary text is in it
     FOR facts IN
         SELECT psp.capture_facts(r.relation, r.table_id, '{}')
           FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
@@ -64,13 +62,9 @@ BEGIN
         EXECUTE format('LOCK TABLE %s IN %s MODE', facts ->> 'relation',
                        CASE WHEN (facts ->> 'relation')::regclass = ANY (named) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
         CONTINUE WHEN NOT psp.has_rows((facts ->> 'relation')::regclass);
-        INSERT INTO psp.write_set (xid, table_id, op, payload)
-        SELECT pg_current_xact_id(), (facts ->> 'table_id')::integer, 'd', e
-          FROM psp.read_as_owner((facts ->> 'relation')::regclass,
-                                 format('SELECT record_send(ROW(%s)) FROM %s r', psp.key_of(facts, 'r'), facts ->> 'relation')) e;
+        PERFORM psp.capture_keys((facts ->> 'relation')::regclass, facts, 'd');
         INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), (facts ->> 'table_id')::integer) ON CONFLICT DO NOTHING;
     END LOOP;
-    PERFORM set_config('client_encoding', client, true);
 END $$;
 
 -- Before a statement that drops tables: the partitions in its text that have no rows. For the primary, rows of a partition are some of the

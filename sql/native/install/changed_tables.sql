@@ -153,9 +153,9 @@ BEGIN
 END $$;
 
 -- What a query on a table returns. It runs in a function of the table's owner: the planner may call what stands in the predicates of
--- its indexes.
+-- its indexes. Binary text is in the client's encoding.
 CREATE FUNCTION psp.read_as_owner(target regclass, query text) RETURNS SETOF bytea
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off SET client_encoding = 'UTF8' AS $$
 DECLARE
     reader CONSTANT text := format('pg_temp.%I', 'psp_' || gen_random_uuid());
 BEGIN

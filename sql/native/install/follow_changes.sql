@@ -83,7 +83,7 @@ BEGIN
     PERFORM psp.check_table(target);
     IF here AND psp.has_rows(target) THEN
         -- Rows of a partition leave the whole.
-        PERFORM psp.capture_leaving_rows(target, psp.capture_facts(format('%I.%I', t.schema_name, t.table_name)::regclass, t.table_id, '{}'))
+        PERFORM psp.capture_keys(target, psp.capture_facts(format('%I.%I', t.schema_name, t.table_name)::regclass, t.table_id, '{}'), 'e')
            FROM psp.tables t WHERE t.table_id = psp.whole_of_former_partition(target);
         INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), table_id);
     END IF;

@@ -58,7 +58,7 @@ DECLARE
         'CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)? NAME ON(?: ONLY)? (NAME(?:_\._NAME)?)(?: |_\().*'), 'i'))[1];
     found oid;
 BEGIN
-    PERFORM set_config('search_path', concat_ws(', ', nullif(settings ->> 'search_path', ''), 'pg_temp'), true);
+    PERFORM set_config('search_path', s.value, true) FROM psp.settings_to_take(settings) s WHERE s.name = 'search_path';
     found := pg_catalog.to_regclass(name);
     RETURN found;
 END $$;

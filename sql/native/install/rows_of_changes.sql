@@ -61,10 +61,8 @@ CREATE UNLOGGED TABLE psp.tables_to_capture (
 CREATE FUNCTION psp.capture_tables() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    client CONSTANT text := pg_client_encoding();
-    facts  jsonb;
+    facts jsonb;
 BEGIN
-    PERFORM set_config('client_encoding', 'UTF8', true);  -- binary text is in it
     FOR facts IN
         SELECT psp.capture_facts(to_regclass(format('%I.%I', t.schema_name, t.table_name)), t.table_id, '{}')
           FROM psp.tables_to_capture c JOIN psp.tables t USING (table_id) WHERE c.xid = pg_current_xact_id()
@@ -75,5 +73,12 @@ BEGIN
                                  format('SELECT %s FROM %s r', psp.entry_of(facts, 'r'), facts ->> 'relation')) e;
     END LOOP;
     DELETE FROM psp.tables_to_capture WHERE xid = pg_current_xact_id();
-    PERFORM set_config('client_encoding', client, true);
 END $$;
+
+-- Captures the keys of a relation's rows, of which a statement of a schema change takes other ones ('d') or takes away the rows ('e').
+CREATE FUNCTION psp.capture_keys(relation regclass, facts jsonb, op "char") RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO psp.write_set (xid, table_id, op, payload)
+    SELECT pg_current_xact_id(), (facts ->> 'table_id')::integer, op, e
+      FROM psp.read_as_owner(relation, format('SELECT pg_catalog.record_send(ROW(%s)) FROM %s r', psp.key_of(facts, 'r'), relation)) e
+$$;

@@ -30,6 +30,15 @@ LANGUAGE sql STABLE AS $$
     SELECT pg_catalog.jsonb_object_agg(s.name, pg_catalog.current_setting(s.name)) FROM psp.names_of_settings() s(name)
 $$;
 
+-- The values that a statement of these settings takes where it runs. pg_temp comes last: it would be first, with what others may have left in
+-- the session.
+CREATE FUNCTION psp.settings_to_take(settings jsonb) RETURNS TABLE (name text, value text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.name, CASE s.name WHEN 'search_path' THEN concat_ws(', ', nullif(settings ->> s.name, ''), 'pg_temp')
+                               ELSE settings ->> s.name END
+      FROM psp.names_of_settings() s(name)
+$$;
+
 -- Where psp.ddl hands over a statement. Nobody may give `role`, so its default is true: the role as which psp.ddl was called.
 CREATE VIEW psp.new_statement AS
 SELECT NULL::name AS role, NULL::jsonb AS settings, NULL::text AS statement WHERE false;
@@ -262,12 +271,7 @@ BEGIN
     EXECUTE format('REVOKE ALL ON FUNCTION %s(text) FROM PUBLIC', runner);  -- the statement may call code of others
     EXECUTE format('ALTER FUNCTION %s(text) OWNER TO %I', runner, NEW.role);
     PERFORM psp.end_own_commands();
-    -- pg_temp last: it would be first, with what others may have left in this session.
-    FOR setting IN
-        SELECT s.name, CASE s.name WHEN 'search_path' THEN concat_ws(', ', nullif(NEW.settings ->> s.name, ''), 'pg_temp')
-                                   ELSE NEW.settings ->> s.name END AS value
-          FROM psp.names_of_settings() s(name)
-    LOOP
+    FOR setting IN SELECT s.name, s.value FROM psp.settings_to_take(NEW.settings) s LOOP
         PERFORM pg_catalog.set_config(setting.name, setting.value, true);
     END LOOP;
     PERFORM psp.prepare_tables(NEW.statement, NEW.role), psp.prepare_types(NEW.statement);

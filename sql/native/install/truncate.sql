@@ -28,19 +28,6 @@ BEGIN
         HINT = 'Use DELETE, or a TRUNCATE of a role that may call psp.ddl, outside of triggers: that one goes to all semi-primaries.';
 END $$;
 
--- Captures the keys of a relation's rows, which a statement takes from this table.
-CREATE FUNCTION psp.capture_leaving_rows(relation regclass, facts jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    client CONSTANT text := pg_client_encoding();
-BEGIN
-    PERFORM set_config('client_encoding', 'UTF8', true);  -- binary text is in it
-    INSERT INTO psp.write_set (xid, table_id, op, payload)
-    SELECT pg_current_xact_id(), (facts ->> 'table_id')::integer, 'e', e
-      FROM psp.read_as_owner(relation, format('SELECT pg_catalog.record_send(ROW(%s)) FROM %s r', psp.key_of(facts, 'r'), relation)) e;
-    PERFORM set_config('client_encoding', client, true);
-END $$;
-
 -- A partition is emptied alone: its rows are deleted, those of the others stay.
 CREATE FUNCTION psp.capture_partition(relation regclass, table_id integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -48,7 +35,7 @@ DECLARE
     statement CONSTANT text := (SELECT c.statement FROM psp.own_commands c WHERE c.xid = pg_current_xact_id());
 BEGIN
     PERFORM psp.end_own_commands();
-    PERFORM psp.capture_leaving_rows(relation, psp.capture_facts(pg_partition_root(relation), table_id, '{}'));
+    PERFORM psp.capture_keys(relation, psp.capture_facts(pg_partition_root(relation), table_id, '{}'), 'e');
     IF statement IS NOT NULL THEN
         PERFORM psp.begin_own_commands(statement);
     END IF;
