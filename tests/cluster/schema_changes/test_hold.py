@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 
 import psycopg
 import pytest
@@ -58,12 +58,17 @@ def write_without_a_pause(sp: SpNode, left: threading.Event) -> None:
                 assert error.sqlstate in ENDED, error
 
 
+def written_without_a_pause(sp: SpNode, sessions: int) -> AbstractContextManager[None]:
+    """Inside the block, sessions at this SP update rows of `item`."""
+    return running_until_left(*[lambda left: write_without_a_pause(sp, left)] * sessions)
+
+
 def test_a_table_that_another_sp_writes_without_a_pause_is_changed_at_the_first_try(
     pair: LocalCluster,
 ) -> None:
     north, south = pair.sps
     with (
-        running_until_left(*[lambda left: write_without_a_pause(south, left)] * 3),
+        written_without_a_pause(south, sessions=3),
         connect(north) as connection,
     ):
         for statement in (
@@ -170,7 +175,7 @@ def test_a_statement_that_is_itself_in_the_way_does_not_wait(pair: LocalCluster)
     """The rows that it would wait for can come only when its transaction has ended."""
     north, south = pair.sps
     with (
-        running_until_left(*[lambda left: write_without_a_pause(south, left)] * 2),
+        written_without_a_pause(south, sessions=2),
         connect(north) as connection,
     ):
         connection.execute("CREATE INDEX item_of_note ON item (v)")
@@ -184,7 +189,7 @@ def test_a_statement_that_is_itself_in_the_way_does_not_wait(pair: LocalCluster)
 def test_the_other_table_of_a_foreign_key_is_held(pair: LocalCluster) -> None:
     north, south = pair.sps
     with (
-        running_until_left(*[lambda left: write_without_a_pause(south, left)] * 2),
+        written_without_a_pause(south, sessions=2),
         connect(north) as connection,
     ):
         connection.execute("ALTER TABLE note DROP CONSTRAINT note_item_fkey")
@@ -256,7 +261,7 @@ def test_one_that_waits_can_be_cancelled(pair: LocalCluster) -> None:
 def test_a_transaction_holds_more_and_more_tables(pair: LocalCluster) -> None:
     north, south = pair.sps
     with (
-        running_until_left(*[lambda left: write_without_a_pause(south, left)] * 2),
+        written_without_a_pause(south, sessions=2),
         connect(north) as connection,
     ):
         connection.execute("ALTER TABLE note ADD extra int")
