@@ -117,7 +117,8 @@ CREATE TABLE psp.tx_log (
     lost_table_id integer,
     lost_key      bytea,
     winner_t      bigint,
-    winner_sp_id  integer
+    winner_sp_id  integer,
+    lost_use      smallint                         -- psp.proto.UseKind; null: the key was written
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 -- Not BRIN: once the space of purged rows is used again, its ranges hold old and new rows, and each purge reads them all.
 CREATE INDEX tx_log_decided_at ON psp.tx_log (decided_at);
