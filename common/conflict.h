@@ -11,7 +11,7 @@ namespace psp {
 struct Conflict {
   RowKey key;
   GlobalT winner_t = 0;
-  SpId winner_sp_id = 0;  // 0: not known
+  SpId winner_sp_id = 0;                // 0: not known
   std::optional<proto::UseKind> use{};  // how the loser used the key; none: it has written it
 
   friend bool operator==(const Conflict&, const Conflict&) = default;

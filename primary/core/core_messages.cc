@@ -41,6 +41,8 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
     case proto::ToPrimary::kEndHold:
       holds_.End(*sp_id, message->end_hold().transaction());
       return GoOnWithHolds();
+    case proto::ToPrimary::kLostKey:
+      return;
     case proto::ToPrimary::kGoodbye:
       return Forget(*sp_id, "says goodbye");
     case proto::ToPrimary::kHello:

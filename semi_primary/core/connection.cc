@@ -19,9 +19,7 @@ void Connection::OnWelcome(Epoch epoch, std::int64_t heartbeat_interval_ms) {
   if (heartbeat_interval_ms > 0) heartbeat_interval_us_ = heartbeat_interval_ms * 1000;
 }
 
-void Connection::OnHeartbeatReply(std::int64_t sent_us, std::int64_t now_us) {
-  rtt_ms_ = static_cast<double>(now_us - sent_us) / 1000.0;
-}
+void Connection::OnHeartbeatReply(std::int64_t sent_us, std::int64_t now_us) { rtt_us_ = now_us - sent_us; }
 
 void Connection::OnLost() {
   epoch_ = 0;

@@ -18,7 +18,7 @@ class Connection {
   bool is_open() const { return epoch_ != 0; }
   Epoch epoch() const { return epoch_; }  // 0: not open
   bool awaits_welcome() const { return awaits_welcome_; }
-  double rtt_ms() const { return rtt_ms_; }
+  std::int64_t rtt_us() const { return rtt_us_; }  // 0: not known yet
 
   // Any message of the primary.
   void OnMessage(std::int64_t now_us);
@@ -50,7 +50,7 @@ class Connection {
   std::int64_t heartbeat_us_ = 0;
   std::int64_t unanswered_since_us_ = 0;  // 0: the primary has answered since
   bool no_answer_told_ = false;
-  double rtt_ms_ = 0;
+  std::int64_t rtt_us_ = 0;
 };
 
 }  // namespace psp::sp

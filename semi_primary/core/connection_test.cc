@@ -58,7 +58,7 @@ TEST(Connection, HeartbeatsFollowTheIntervalThatThePrimaryTells) {
   EXPECT_FALSE(connection.HeartbeatIsDue(100'999));
   EXPECT_TRUE(connection.HeartbeatIsDue(101'000));
   connection.OnHeartbeatReply(1000, 31'000);
-  EXPECT_DOUBLE_EQ(connection.rtt_ms(), 30);
+  EXPECT_EQ(connection.rtt_us(), 30'000);
 }
 
 TEST(Connection, NoAnswerIsToldOnceAndNotAfterALossThatWasTold) {

@@ -196,7 +196,7 @@ DaemonStatus Core::Status(std::int64_t now_us) const {
   status.lag_ms = progress_.LagMs(now_us);
   status.commits_total = submissions_.counters().commits_total;
   status.aborts_total = submissions_.counters().aborts_total;
-  status.rtt_ms = connection_.rtt_ms();
+  status.rtt_ms = static_cast<double>(connection_.rtt_us()) / 1000.0;
   status.epoch = connection_.epoch();
   status.waiting = submissions_.waiting();
   status.join_rows_done = copy_.rows_applied();

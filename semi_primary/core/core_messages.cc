@@ -238,6 +238,7 @@ void Core::SendHeartbeat(std::int64_t now_us) {
   proto::Heartbeat* heartbeat = message.mutable_heartbeat();
   heartbeat->set_sent_us(now_us);
   heartbeat->set_applied(progress_.watermark());
+  heartbeat->set_rtt_us(connection_.rtt_us());
   if (copy_.joining()) heartbeat->set_copied_rows(copy_.rows_applied());
   Send(std::move(message));
 }

@@ -29,7 +29,10 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
   if (options_.local_certification) {
     const auto conflict =
         local_certification_.Add(submission.tx_id, submission.snapshot, submission.write_set);
-    if (conflict) return Refuse(submission.ticket, Lost(*submission.write_set, *conflict));
+    if (conflict) {
+      if (connected_) SendLostKey(conflict->key);
+      return Refuse(submission.ticket, Lost(*submission.write_set, *conflict));
+    }
   }
   Entry& entry = entries_[submission.tx_id];
   entry.submission = submission;
@@ -208,6 +211,13 @@ void Submissions::SendCertify(Entry& entry) {
   const auto& seen = entry.submission.snapshot.seen;
   certify->mutable_snapshot()->mutable_seen()->Add(seen.begin(), seen.end());
   entry.submission.write_set->SerializeToString(certify->mutable_write_set());
+}
+
+// The primary, which gives losers a chance, would not hear of what was never sent.
+void Submissions::SendLostKey(const RowKey& key) {
+  proto::LostKey* lost = messages_.emplace_back().mutable_lost_key();
+  lost->set_table_id(key.table_id);
+  lost->set_key(key.key);
 }
 
 void Submissions::SendOutcomeRequest(const TxId& tx_id) {

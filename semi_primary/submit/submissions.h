@@ -105,6 +105,7 @@ class Submissions {
   // Refuses the entries in kUnsent for which `is_refused` is true.
   void RefuseUnsent(const UserError& why, const std::function<bool(const Submission&)>& is_refused);
   void SendCertify(Entry& entry);
+  void SendLostKey(const RowKey& key);
   void SendOutcomeRequest(const TxId& tx_id);
   void Answer(Entry& entry, FrontAnswer answer);
   void Refuse(Ticket ticket, UserError error);

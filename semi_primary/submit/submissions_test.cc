@@ -65,13 +65,14 @@ class SubmissionsTest : public ::testing::Test {
     }
     return text;
   }
-  // "certify x", "outcome x" of all messages.
+  // "certify x", "outcome x", "lost KEY" of all messages.
   std::string Sent() {
     std::string text;
     for (const auto& message : submissions_.TakeMessages()) {
       text += text.empty() ? "" : " ";
-      text += message.has_certify() ? "certify " + message.certify().tx_id().substr(0, 1)
-                                    : "outcome " + message.outcome_request().tx_id().substr(0, 1);
+      text += message.has_certify()    ? "certify " + message.certify().tx_id().substr(0, 1)
+              : message.has_lost_key() ? "lost " + message.lost_key().key()
+                                       : "outcome " + message.outcome_request().tx_id().substr(0, 1);
     }
     return text;
   }
@@ -229,7 +230,12 @@ TEST_F(SubmissionsTest, NewCommitConflictsWithWhatArrived) {
   submissions_.OnRemoteTransaction(11, 2, Row("k"));
   Submit('a', 1, "k");
   EXPECT_EQ(Replies(), "1:40001");
-  EXPECT_EQ(Sent(), "");
+  EXPECT_EQ(Sent(), "lost k") << "the primary counts it";
+  submissions_.OnDisconnected();
+  Submit('a', 1, "k");
+  EXPECT_EQ(Replies(), "1:40001");
+  submissions_.OnConnected();
+  EXPECT_EQ(Sent(), "") << "nobody has to know it later";
   submissions_.OnApplied(11);
   Submit('b', 2, "k");
   EXPECT_EQ(Sent(), "certify b");
