@@ -2,6 +2,8 @@
 -- equal (docs/decisions/06-keys-and-images.md).
 --   number       of the table's column; 0: an expression
 --   definition   SQL; column names are bare, everything else is qualified
+--   operator_class  the one that tells which values are equal: the index's. Of an exclusion constraint: the default btree operator class
+--                whose equality is the operator by which the constraint compares the column. Null: it compares by another one
 --   equal_image  equal for the operator class means equal bytes. Support function 4 of a btree operator class tells it. The two
 --                that PostgreSQL has say: always, or (strings) if the collation is deterministic
 --   collation    when it is one that does not tell all different strings apart
@@ -13,8 +15,7 @@
 --   key_type     the type of the normalised value: a domain's type with its modifier, otherwise the column's
 --   has_text     a value's text is known to the daemon, and read as key_type to find its row; otherwise the row is found by the
 --                key's bytes only. Not a user's type, an enum for example: its owner could make a cast that reads it otherwise
-SELECT i.indexrelid AS index, k.n AS place, i.indkey[k.n - 1]::int AS number,
-       pg_get_indexdef(i.indexrelid, k.n, false) AS definition, m.*,
+SELECT i.indexrelid AS index, k.n AS place, i.indkey[k.n - 1]::int AS number, m.*,
        CASE WHEN f.plain = 'numeric'::regtype THEN 'numeric'
             WHEN f.plain IN ('float4'::regtype, 'float8'::regtype) THEN 'float'
             WHEN m.equal_image AND (f.is_enum
@@ -32,8 +33,8 @@ SELECT i.indexrelid AS index, k.n AS place, i.indkey[k.n - 1]::int AS number,
   FROM pg_catalog.pg_index i
  CROSS JOIN LATERAL generate_series(1, i.indnkeyatts) k(n)
  CROSS JOIN LATERAL (
-    SELECT a.atttypid AS type, format_type(a.atttypid, a.atttypmod) AS type_name, a.atttypmod AS type_modifier,
-           a.attgenerated <> '' AS generated,
+    SELECT o.oid AS operator_class, v.type, format_type(v.type, v.modifier) AS type_name, v.modifier AS type_modifier,
+           a.attgenerated <> '' AS generated, v.definition,
            coalesce(equal.proname = 'btequalimage'
                     OR (equal.proname = 'btvarstrequalimage' AND coalesce(l.collisdeterministic, true)), false) AS equal_image,
            CASE WHEN NOT l.collisdeterministic THEN format('%I.%I', ln.nspname, l.collname) END AS collation,
@@ -56,8 +57,25 @@ SELECT i.indexrelid AS index, k.n AS place, i.indkey[k.n - 1]::int AS number,
              LIMIT 1) AS hash_function
       -- A column of an index on "char" or name has another type than the table's column: take the table's.
       FROM pg_catalog.pg_attribute a
-      JOIN pg_catalog.pg_opclass o ON o.oid = i.indclass[k.n - 1]
-      JOIN pg_catalog.pg_am am ON am.oid = o.opcmethod
+      LEFT JOIN pg_catalog.pg_constraint e ON i.indisexclusion AND e.conindid = i.indexrelid AND e.contype = 'x'
+      LEFT JOIN pg_catalog.pg_opclass o
+             ON o.oid = CASE WHEN NOT i.indisexclusion THEN i.indclass[k.n - 1]
+                             ELSE (SELECT c.oid
+                                     FROM pg_catalog.pg_amop b
+                                     JOIN pg_catalog.pg_opclass c ON c.opcfamily = b.amopfamily AND c.opcintype = b.amoplefttype
+                                     JOIN pg_catalog.pg_am bam ON bam.oid = c.opcmethod AND bam.amname = 'btree'
+                                     JOIN pg_catalog.pg_type t ON t.oid = c.opcintype
+                                    WHERE b.amopopr = e.conexclop[k.n] AND b.amopstrategy = 3 AND b.amoplefttype = b.amoprighttype
+                                      AND c.opcdefault AND (i.indkey[k.n - 1] > 0 OR t.typtype <> 'p')) END
+      LEFT JOIN pg_catalog.pg_am am ON am.oid = o.opcmethod
+      -- Of an expression the index's column may have the type in which the index stores it (gist). So an exclusion constraint's is cast
+      -- to what its operator compares.
+     CROSS JOIN LATERAL (
+        SELECT i.indisexclusion AND i.indkey[k.n - 1] = 0 AND o.oid IS NOT NULL AS is_cast,
+               pg_get_indexdef(i.indexrelid, k.n, false) AS text) d
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN d.is_cast THEN o.opcintype ELSE a.atttypid END AS type, CASE WHEN d.is_cast THEN -1 ELSE a.atttypmod END AS modifier,
+               CASE WHEN d.is_cast THEN format('(%s)::%s', d.text, format_type(o.opcintype, -1)) ELSE d.text END AS definition) v
       LEFT JOIN pg_catalog.pg_amproc ep ON ep.amprocfamily = o.opcfamily AND ep.amproclefttype = o.opcintype
            AND ep.amprocrighttype = o.opcintype AND ep.amprocnum = 4 AND am.amname = 'btree'
       LEFT JOIN pg_catalog.pg_proc equal ON equal.oid = ep.amproc

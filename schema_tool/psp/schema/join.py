@@ -83,7 +83,10 @@ def _define_as_at_primary(
             raise PspError(f"the restored schema has no table {schema}.{name}")
         guard_ids = {guard["index"]: guard["guard_id"] for guard in guards}
         if set(guard_ids) != {index.name for index in table.guarded_indexes}:
-            raise PspError(f"the restored table {table.label} has other unique indexes than the cluster's")
+            raise PspError(
+                f"the restored table {table.label} has other unique indexes or exclusion constraints "
+                "than the cluster's"
+            )
         result.append(define_table(connection, table, table_id, guard_ids))
     if tables:
         raise PspError(f"the cluster does not have the restored tables {sorted(tables)}")

@@ -63,7 +63,7 @@ class Index:
     oid: int
     table_oid: int
     name: str
-    columns: tuple[IndexColumn, ...]
+    columns: tuple[IndexColumn, ...]  # of an exclusion constraint those that it compares by equality
     primary: bool
     unique: bool
     exclusion: bool
@@ -72,7 +72,7 @@ class Index:
     nulls_not_distinct: bool
     deferrable: bool
     attached: bool  # a partition's index that belongs to an index of its parent
-    guarded: bool  # a secondary unique one: it takes a guard
+    guarded: bool  # it takes a guard: a secondary unique one, or an exclusion constraint's
     whole_row: bool  # an expression or the predicate takes the row as one value
     # In expressions and predicate of a superuser's table, of owners who are no superusers.
     user_functions: tuple[str, ...]
@@ -138,7 +138,7 @@ class Table:
 
     @cached_property
     def guarded_indexes(self) -> tuple[Index, ...]:
-        """Secondary unique indexes, by name: each takes a guard."""
+        """Secondary unique indexes and those of exclusion constraints, by name: each takes a guard."""
         return tuple(sorted((i for i in self.indexes if i.guarded), key=lambda i: i.name))
 
     @property

@@ -174,6 +174,11 @@ def _guard(table: Table, index: Index) -> Iterator[Problem]:
         yield Problem("warning", where,
                       f"{function} runs as the owner of {table.label}, a superuser, and its owner is none",
                       "ALTER FUNCTION … OWNER TO a superuser, or index another expression")  # fmt: skip
+    if index.exclusion and not index.columns:
+        yield Problem("warning", where,
+                      "it compares no column by the equality of its type: concurrent transactions that "
+                      "insert rows, or change what it compares, conflict",
+                      "add a column WITH = (btree_gist has it for gist)")  # fmt: skip
     for member in index.columns:
         if member.normalise == "constant":
             yield Problem("warning", where,
@@ -187,11 +192,7 @@ def _guard(table: Table, index: Index) -> Iterator[Problem]:
 
 def _structure(table: Table) -> Iterator[Problem]:
     for index in (*table.indexes, *table.partition_indexes):
-        if index.exclusion:
-            yield Problem("error", f"constraint {table.schema}.{index.name}",
-                          f"exclusion constraints (on {table.label}) are not certified between servers",
-                          "drop it, or replace it by a unique index")  # fmt: skip
-        elif not index.valid:
+        if not index.valid:
             yield Problem("error", f"index {table.schema}.{index.name}",
                           "it is unique and not valid: it may refuse rows here, and no other server has it",
                           "DROP INDEX, or REINDEX INDEX")  # fmt: skip
@@ -199,9 +200,9 @@ def _structure(table: Table) -> Iterator[Problem]:
         yield Problem("error", f"table {table.label}", f"it inherits from {', '.join(table.parents)}",
                       "use declarative partitioning, or ALTER TABLE … NO INHERIT")  # fmt: skip
     for index in table.partition_indexes:
-        if index.unique and not index.exclusion and not index.attached:
+        if not index.attached:
             yield Problem("error", f"index {table.schema}.{index.name}",
-                          f"it is unique on one partition of {table.label} only",
+                          f"it is unique, or excludes rows, on one partition of {table.label} only",
                           "make it on the partitioned table, or drop it")  # fmt: skip
     for name in table.invalid_checks:
         yield Problem("warning", f"constraint {name} on {table.label}",

@@ -125,16 +125,13 @@ BEGIN
         SELECT 'inherits from a table', 'Use declarative partitioning.'
           FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhrelid = target AND NOT c.relispartition
         UNION ALL
-        SELECT format('has an exclusion constraint (%s), which is not certified between servers', i.name), 'Use a unique index.'
-          FROM psp.index_facts i WHERE i.relation = ANY (tree) AND i.exclusion
-        UNION ALL
         SELECT format('has a unique index that is not valid (%s)', i.name), 'DROP INDEX, or REINDEX INDEX.'
           FROM psp.index_facts i WHERE i.relation = ANY (tree) AND NOT i.valid
         UNION ALL
         SELECT format('has a unique index (%s) on the whole row as one value', i.name), 'Name the columns in its expression.'
           FROM psp.index_facts i WHERE i.relation = target AND i.whole_row
         UNION ALL
-        SELECT format('has a partition with a unique index of its own (%s)', i.name), 'Make it on the partitioned table.'
+        SELECT format('has a partition with a unique index or an exclusion constraint of its own (%s)', i.name), 'Make it on the partitioned table.'
           FROM psp.index_facts i WHERE i.relation = ANY (tree) AND i.relation <> target AND NOT i.attached
         UNION ALL
         SELECT 'has FORCE ROW LEVEL SECURITY, which hides rows from its owner, and rows are applied as the owner',

@@ -16,8 +16,8 @@ SELECT t.table_id, f.name::name AS name, p.function
     SELECT p.oid::regprocedure FROM pg_proc p
      WHERE p.proname = f.name::name AND p.pronamespace = 'psp'::regnamespace OFFSET 0) p(function) ON true;
 
--- PostgreSQL checks a deferrable unique constraint by a trigger of its own, at the end of the statement or at COMMIT. The check
--- waits for other transactions that have taken the same value and are not committed yet. ALWAYS: the apply worker, which
+-- PostgreSQL checks a deferrable unique or exclusion constraint by a trigger of its own, at the end of the statement or at COMMIT. The check
+-- waits for other transactions that have taken a value in its way and are not committed yet. ALWAYS: the apply worker, which
 -- is in the replica role, must wait for them, too. Otherwise a local transaction could pass its own check before the other
 -- server's row arrives, and tell the primary afterwards that it has seen that row. Release takes it back.
 CREATE FUNCTION psp.enable_unique_checks(relations oid[], how text) RETURNS void
@@ -52,8 +52,8 @@ BEGIN
     END LOOP;
     FOR given IN
         SELECT DISTINCT n.oid::regnamespace AS schema
-          FROM pg_index i
-         CROSS JOIN LATERAL ROWS FROM (unnest(i.indclass), unnest(i.indcollation)) AS k(opclass, collid)
+          FROM pg_index i JOIN psp.index_column_facts f ON f.index = i.indexrelid
+         CROSS JOIN LATERAL (SELECT f.operator_class, i.indcollation[f.place - 1]) k(opclass, collid)
          CROSS JOIN LATERAL (
             SELECT c.collnamespace FROM pg_collation c WHERE c.oid = k.collid
             UNION ALL
@@ -66,7 +66,7 @@ BEGIN
               JOIN pg_proc f ON f.oid = p.amproc
              WHERE o.oid = k.opclass) s(schema)
           JOIN pg_namespace n ON n.oid = s.schema
-         WHERE i.indisunique AND i.indrelid = target AND n.nspname <> 'pg_catalog'
+         WHERE i.indrelid = target AND n.nspname <> 'pg_catalog'
            AND NOT EXISTS (SELECT FROM aclexplode(n.nspacl) a WHERE a.grantee = 'psp_functions'::regrole AND a.privilege_type = 'USAGE')
     LOOP
         EXECUTE format('GRANT USAGE ON SCHEMA %s TO psp_functions', given.schema);
@@ -143,7 +143,7 @@ BEGIN
      WHERE f.table_id = note_table.table_id AND f.function IS NOT NULL;
 END $$;
 
--- Captures a table under its number, as it is defined now; guard_ids: {unique index: number}. What it had under this number is
+-- Captures a table under its number, as it is defined now; guard_ids: {index: number}. What it had under this number is
 -- replaced. All in the caller's transaction: what this writes before and after is captured in the form of that moment.
 -- Numbers are the cluster's, so the caller has them from the primary.
 CREATE FUNCTION psp.create_capture(target regclass, table_id integer, guard_ids jsonb) RETURNS void

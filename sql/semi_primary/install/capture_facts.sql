@@ -23,13 +23,20 @@ BEGIN
         ELSE value END;
 END $$;
 
+-- SQL: a value is not null. (IS NOT NULL says no of a composite value with a null in it.)
+CREATE FUNCTION psp.is_there(value text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN format('pg_catalog.num_nulls(%s) OPERATOR(pg_catalog.=) 0', value);
+END $$;
+
 -- SQL for the value of an index's column in a guard key; column names are bare.
 CREATE FUNCTION psp.guard_expression(member psp.index_column_facts) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN CASE member.normalise
         WHEN 'hash' THEN format('%s(%s%s, 0)', member.hash_function, member.definition, ' COLLATE ' || member.collation)
-        WHEN 'constant' THEN format('CASE WHEN %s IS NOT NULL THEN 0 END', member.definition)
+        WHEN 'constant' THEN format('CASE WHEN %s THEN 0 END', psp.is_there(member.definition))
         ELSE psp.normalised(member.normalise, member.definition, member.key_type) END;
 END $$;
 
@@ -41,9 +48,10 @@ END $$;
 --   columns         [{name, type, encoding, checked_as, is_users}] in the order of the image; see type_facts
 --   key_columns     [{name, type, normalise, look}] normalise: see index_column_facts; look: the type as which psp.look_N reads the
 --                   value's text, none: it has no such text
---   guards          [{guard_id, index, columns, expressions, raw_columns, arguments, is_plain, predicate, nulls_not_distinct}]
---                   columns: text for messages; arguments: [{name, type}] of psp.guard_N, empty: there is none; is_plain: no
---                   expressions and no predicate
+--   guards          [{guard_id, index, columns, expressions, others, raw_columns, arguments, is_plain, predicate, nulls_not_distinct}]
+--                   columns: text for messages; expressions: of the key; others: what an exclusion constraint compares by another
+--                   operator than equality, which is no part of the key; arguments: [{name, type}] of psp.guard_N, empty: there
+--                   is none; is_plain: no expressions and no predicate
 --   partitioned     row triggers instead of statement triggers: MERGE, which moves a row to another partition, fires no statement
 --                   trigger for that, and has it in no transition table
 --   key_may_change  an update may change the key without naming its columns: triggers of its own, or computed keys
@@ -79,14 +87,16 @@ BEGIN
         'guards', (
             SELECT coalesce(jsonb_agg(jsonb_build_object(
                        'guard_id', (guard_ids ->> i.name)::integer, 'index', i.name, 'columns', f.definitions,
-                       'expressions', f.expressions, 'raw_columns', r.names,
+                       'expressions', f.expressions, 'others', f.others, 'raw_columns', r.names,
                        'arguments', CASE WHEN i.calls_users_code THEN r.arguments ELSE '[]' END,
                        'is_plain', i.predicate IS NULL AND f.is_plain, 'predicate', i.predicate,
                        'nulls_not_distinct', i.nulls_not_distinct) ORDER BY i.name), '[]')
               FROM psp.index_facts i
              CROSS JOIN LATERAL (
-                SELECT string_agg(f.definition, ', ' ORDER BY f.place) AS definitions, bool_and(f.number > 0) AS is_plain,
-                       jsonb_agg(psp.guard_expression(f) ORDER BY f.place) AS expressions
+                SELECT coalesce(string_agg(f.definition, ', ' ORDER BY f.place) FILTER (WHERE f.operator_class IS NOT NULL), '') AS definitions,
+                       bool_and(f.number > 0) AS is_plain,
+                       coalesce(jsonb_agg(psp.guard_expression(f) ORDER BY f.place) FILTER (WHERE f.operator_class IS NOT NULL), '[]') AS expressions,
+                       coalesce(jsonb_agg(f.definition ORDER BY f.place) FILTER (WHERE f.operator_class IS NULL), '[]') AS others
                   FROM psp.index_column_facts f WHERE f.index = i.index) f
              CROSS JOIN LATERAL (
                 SELECT coalesce(jsonb_agg(a.attname ORDER BY a.attnum), '[]') AS names,

@@ -1,4 +1,4 @@
--- The guard keys of a table's unique indexes whose expressions or predicates call code of users: psp.guard_N tells the key
+-- The guard keys of a table's unique indexes and exclusion constraints whose expressions or predicates call code of users: psp.guard_N tells the key
 -- that a row takes, null if it takes none. It belongs to the table's owner (owners.sql). Guards of plain
 -- columns, or of PostgreSQL's own functions, are computed where the row is captured, which costs less.
 
@@ -20,17 +20,21 @@ BEGIN
               FROM jsonb_array_elements(names) WITH ORDINALITY n);
 END $$;
 
--- SQL: whether a row takes the guard. NULL in a value: it does not, unless NULLs are one value.
+-- SQL: whether a row takes the guard. NULL in a value: it does not, unless NULLs are one value. An exclusion constraint never finds
+-- a row with a NULL in a conflict.
 CREATE FUNCTION psp.guard_condition(guard jsonb) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN coalesce('(' || (guard ->> 'predicate') || ')', 'true')
            || CASE WHEN (guard ->> 'nulls_not_distinct')::boolean THEN ''
-                   ELSE (SELECT string_agg(format(' AND (%s) IS NOT NULL', e.value), '' ORDER BY e.ordinality)
-                           FROM jsonb_array_elements_text(guard -> 'expressions') WITH ORDINALITY e) END;
+                   ELSE (SELECT coalesce(string_agg(format(' AND (%s) IS NOT NULL', e.value), '' ORDER BY e.ordinality), '')
+                           FROM jsonb_array_elements_text(guard -> 'expressions') WITH ORDINALITY e) END
+           || (SELECT coalesce(string_agg(' AND ' || psp.is_there(o.value), '' ORDER BY o.ordinality), '')
+                 FROM jsonb_array_elements_text(guard -> 'others') WITH ORDINALITY o);
 END $$;
 
--- SQL for the key of a guard, where no function of the owner has to tell it.
+-- SQL for the key of a guard, where no function of the owner has to tell it. An exclusion constraint that compares nothing by equality
+-- has one key for the whole table: the empty record.
 CREATE FUNCTION psp.guard_key(guard jsonb) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

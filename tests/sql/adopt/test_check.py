@@ -33,7 +33,11 @@ CASES = [
      "CREATE TABLE t (a text COLLATE c PRIMARY KEY)"),
     ("error", "no binary send", "CREATE TABLE t (a int PRIMARY KEY, b aclitem)"),
     ("error", "holds OIDs", "CREATE TABLE t (a int PRIMARY KEY, b regclass[])"),
-    ("error", "exclusion", "CREATE TABLE t (a int PRIMARY KEY, r int4range, EXCLUDE USING gist (r WITH &&))"),
+    ("warning", "compares no column by the equality",
+     "CREATE TABLE t (a int PRIMARY KEY, r int4range, EXCLUDE USING gist (r WITH &&))"),
+    ("error", "one partition",
+     "CREATE TABLE t (a int PRIMARY KEY, b int) PARTITION BY RANGE (a);"
+     "CREATE TABLE t1 PARTITION OF t DEFAULT; ALTER TABLE t1 ADD EXCLUDE (b WITH =)"),
     ("error", "inherits",
      "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE t (PRIMARY KEY (a)) INHERITS (p)"),
     ("error", "no right",

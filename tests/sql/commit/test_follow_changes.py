@@ -169,6 +169,20 @@ def test_constraints_and_indexes(connection: psycopg.Connection[Any]) -> None:
     assert [op for _, op in captured_in(connection, "INSERT INTO t (id, v) VALUES (3, 3)")] == ["i", "g"]
 
 
+def test_exclusion_constraints(connection: psycopg.Connection[Any]) -> None:
+    number = table_ids(connection)["t"]
+    ddl(connection, "ALTER TABLE t ADD CONSTRAINT once EXCLUDE USING btree (v WITH =) DEFERRABLE")
+    assert set(changes(connection)) == {number}
+    assert [op for _, op in captured_in(connection, "INSERT INTO t (id, v) VALUES (3, 3)")] == ["i", "g"]
+    enabled = "SELECT tgenabled FROM pg_trigger WHERE tgfoid = 'unique_key_recheck'::regproc"
+    assert one(connection, enabled) == "A"
+    ddl(connection, "ALTER TABLE t DROP CONSTRAINT once")
+    assert [op for _, op in captured_in(connection, "INSERT INTO t (id, v) VALUES (4, 4)")] == ["i"]
+    ddl(connection, "CREATE TABLE fresh (id int PRIMARY KEY, r int4range, EXCLUDE USING gist (r WITH &&))")
+    captured = [op for _, op in captured_in(connection, "INSERT INTO fresh VALUES (1, '[1,2)')")]
+    assert captured == ["i", "g"]
+
+
 def test_triggers_policies_owners_and_sequences(connection: psycopg.Connection[Any]) -> None:
     ddl(
         connection,
@@ -217,7 +231,11 @@ def test_several_schemas_and_odd_names(connection: psycopg.Connection[Any]) -> N
 
 
 REFUSED = [
-    ("exclusion", "ALTER TABLE t ADD EXCLUDE USING btree (v WITH =)", "exclusion constraint"),
+    (
+        "exclusion",
+        "ALTER TABLE parted_1 ADD EXCLUDE USING btree (v WITH =)",
+        "exclusion constraint of its own",
+    ),
     ("inherits", "CREATE TABLE bad (PRIMARY KEY (id)) INHERITS (t)", "inherits"),
     ("unlogged", "ALTER TABLE parted_1 SET UNLOGGED", "permanent"),
     (

@@ -138,6 +138,7 @@ REFUSED = {
     "CREATE TABLE t (id int)": "no primary key",
     "CREATE TABLE t (id int PRIMARY KEY, deleted bool)": "needs the name",
     "CREATE TABLE t (id int PRIMARY KEY) PARTITION BY LIST (id)": "partitioned",
+    "CREATE TABLE t (id int PRIMARY KEY, v int, EXCLUDE (v WITH =))": "exclude deleted rows",
     "CREATE TABLE t (id int PRIMARY KEY REFERENCES t)": "foreign keys",
     "CREATE TABLE t (id int PRIMARY KEY); CREATE VIEW v AS SELECT * FROM t": "go on reading",
     "CREATE TABLE t (id int PRIMARY KEY); CREATE FUNCTION f(t) RETURNS int LANGUAGE sql AS 'SELECT 1'": "go",

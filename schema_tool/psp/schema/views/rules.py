@@ -33,6 +33,10 @@ def _shape(table: Table, details: Details) -> Iterator[Problem]:
         yield Problem(
             "error", where, f"{name} is too long for a name, or there already", "rename one of them"
         )
+    for index in table.indexes:
+        if index.exclusion:
+            yield Problem("error", f"constraint {index.name} on {table.label}",
+                          "it would exclude deleted rows, too", "drop it, or use native mode")  # fmt: skip
     key = table.primary_key
     if key is None:
         return
