@@ -1,7 +1,6 @@
 #include "writeset/assemble.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <optional>
 #include <unordered_map>
@@ -12,7 +11,9 @@
 #include "common/ids.h"
 #include "common/pg_binary.h"
 #include "embedded/constants.h"
+#include "writeset/chunk.h"
 #include "writeset/key_text.h"
+#include "writeset/key_uses.h"
 
 namespace psp {
 namespace {
@@ -25,33 +26,6 @@ struct Captured {
   Kind kind = Kind::kDelete;
   std::string_view image;
 };
-
-struct Chunk {
-  std::uint32_t command = 0;  // cmin: the order of capture
-  std::uint32_t table_id = 0;
-  char op = 0;
-  std::string_view payload;
-};
-
-// Empty, or what is wrong.
-using Problem = std::string;
-
-Problem DecodeChunk(std::string_view* input, std::vector<RecordField>* fields, Chunk* chunk) {
-  if (Problem problem = DecodeRecord(input, fields); !problem.empty()) return problem;
-  const auto& f = *fields;
-  constexpr std::array kTypes = {kOidCid, kOidInt4, kOidChar, kOidBytea};
-  const bool shape = std::ranges::equal(f, kTypes, [](const RecordField& field, std::uint32_t type_oid) {
-    return field.type_oid == type_oid && field.value;
-  });
-  if (!shape) return "a chunk is not (cid, int4, \"char\", bytea)";
-  const auto command = ReadInt32(*f[0].value);
-  const auto table_id = ReadInt32(*f[1].value);
-  if (!command || !table_id || *table_id < 0 || f[2].value->size() != 1)
-    return "a chunk's value has a wrong size";
-  *chunk = {static_cast<std::uint32_t>(*command), static_cast<std::uint32_t>(*table_id), (*f[2].value)[0],
-            *f[3].value};
-  return "";
-}
 
 // What op 'c' says of a table.
 Problem DecodeTableChange(const Chunk& chunk, proto::TableChange* change) {
@@ -66,16 +40,6 @@ Problem DecodeTableChange(const Chunk& chunk, proto::TableChange* change) {
     const auto guard_id = ReadInt32(rest.substr(0, 4));
     if (!guard_id || *guard_id <= 0) return "a changed table has an impossible guard";
     change->add_guard_ids(static_cast<std::uint32_t>(*guard_id));
-  }
-  return "";
-}
-
-// The next entry of ops 'u' (two columns: key and image), 'd', 'e' and 'g' (one: the key).
-Problem DecodeEntry(std::string_view* rest, std::size_t columns, std::vector<RecordField>* fields) {
-  if (Problem problem = DecodeRecord(rest, fields); !problem.empty()) return problem;
-  if (fields->size() != columns) return "an entry has a wrong number of columns";
-  for (const RecordField& field : *fields) {
-    if (field.type_oid != kOidBytea || !field.value) return "an entry's column is not a bytea";
   }
   return "";
 }
@@ -119,7 +83,7 @@ class Assembler {
       case 'c':
         return AddTableChange(chunk);
       default:
-        return "a chunk has an unknown operation";
+        return KeyUsesBuilder::Takes(chunk.op) ? uses_.Add(chunk) : "a chunk has an unknown operation";
     }
   }
 
@@ -128,6 +92,7 @@ class Assembler {
     if (has_statements_) RepeatEarlierKeys();
     AssembledWriteSet result;
     result.repeats_begin = static_cast<int>(repeats_begin);
+    result.uses = uses_.Finish();
     *result.write_set.mutable_table_changes() = {table_changes_.begin(), table_changes_.end()};
     result.write_set.mutable_rows()->Reserve(static_cast<int>(rows_.size()));
     for (const Captured& captured : rows_) {
@@ -142,6 +107,7 @@ class Assembler {
       const bool is_repeat = result.write_set.rows_size() > result.repeats_begin;
       if (captured.kind == Kind::kGone || (row->deleted() && is_repeat)) row->set_gone_before(true);
     }
+    if (result.doubts.empty()) DropNeedlessUses(result.write_set, &result.uses);
     return result;
   }
 
@@ -266,6 +232,7 @@ class Assembler {
   std::vector<RecordField> fields_;
   std::deque<std::string> keys_;  // made from images; rows_ points into them
   std::vector<proto::TableChange> table_changes_;
+  KeyUsesBuilder uses_;
 };
 
 }  // namespace
@@ -318,6 +285,7 @@ Result<Done, std::string> SettleDoubts(std::string_view found, AssembledWriteSet
     if (doubt >= assembled->repeats_begin && row->deleted()) row->set_gone_before(true);
   }
   assembled->doubts.clear();
+  DropNeedlessUses(assembled->write_set, &assembled->uses);
   return Done{};
 }
 

@@ -10,7 +10,7 @@
 // Invariants of the result: in each segment a (table_id, key) occurs once, in the order of its first capture; the
 // last one has all keys of the earlier ones, but those of dropped tables; a row that is not deleted has an image; a
 // guard has neither an image nor `deleted`; a doubt has none of them yet; each table of table_changes occurs once, in
-// the order of its first change.
+// the order of its first change. What the uses have: key_uses.h.
 #pragma once
 
 #include <string>
@@ -26,6 +26,7 @@ struct AssembledWriteSet {
   proto::WriteSet write_set;
   std::vector<int> doubts;  // indexes of rows
   int repeats_begin = 0;    // from this row on, keys of earlier segments that no later capture names
+  proto::KeyUses uses;      // of all segments; while there are doubts, some of them may be needless
 };
 
 // `chunks` is a concatenation of chunks (writeset/FORMAT.md), in any order. The error says what is malformed;

@@ -54,6 +54,15 @@ struct GuardOf {
   std::string index_name;
 };
 
+// For messages.
+struct ForeignKeyOf {
+  std::string schema_name;
+  std::string table_name;
+  std::string constraint_name;
+
+  friend bool operator==(const ForeignKeyOf&, const ForeignKeyOf&) = default;
+};
+
 // A captured table with values of a Multi-Record Value column (sql/mrv): its records table, or its base
 // table.
 struct MrvPart {
@@ -70,9 +79,10 @@ struct MrvColumn {
 
 // What a semi-primary knows: how rows are applied to its own database, whose type oids it has.
 struct TableCatalog {
-  std::uint32_t version = 0;                                          // from 1 on
-  std::unordered_map<std::uint32_t, CapturedTable> tables;            // by table_id
-  std::unordered_map<std::uint32_t, GuardOf> guards;                  // by the guard's own id
+  std::uint32_t version = 0;                                                  // from 1 on
+  std::unordered_map<std::uint32_t, CapturedTable> tables;                    // by table_id
+  std::unordered_map<std::uint32_t, GuardOf> guards;                          // by the guard's own id
+  std::unordered_map<std::uint32_t, std::vector<ForeignKeyOf>> foreign_keys;  // by the number they refer to
   std::unordered_map<std::uint32_t, std::vector<MrvPart>> mrv_parts;  // by table_id; empty without MRVs
   std::unordered_map<std::int32_t, MrvColumn> mrv_columns;            // by column_id
 };

@@ -2,9 +2,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <set>
+#include <string_view>
+#include <tuple>
 #include <unordered_set>
 #include <vector>
 
+#include "common/ids.h"
 #include "embedded/constants.h"
 
 namespace psp {
@@ -22,6 +26,7 @@ std::string ProblemOf(const proto::Row& row, bool is_schema_change) {
   if (row.key().empty()) return "malformed write-set: a row without a key";
   switch (row.access()) {
     case proto::ACCESS_WRITE:
+      if (row.table_id() == kAdvisoryLocksId) return "malformed write-set: an advisory lock is no guard";
       return "";
     case proto::ACCESS_GUARD:
       if (row.deleted() || row.has_image()) return "malformed write-set: a guard has a row";
@@ -57,6 +62,31 @@ std::string ProblemOf(const proto::WriteSet& write_set) {
   const bool is_schema_change = write_set.kind() == proto::ENTRY_SCHEMA_CHANGE;
   for (const proto::Row& row : write_set.rows()) {
     if (std::string problem = ProblemOf(row, is_schema_change); !problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::string ProblemOf(const proto::KeyUses& uses) {
+  std::set<std::tuple<proto::UseKind, std::uint32_t, std::string_view>> seen;
+  for (const proto::KeyUse& use : uses.keys()) {
+    if (!proto::UseKind_IsValid(use.kind()))
+      return "unknown kind " + std::to_string(use.kind()) + " of a key's use";
+    if (use.table_id() == kSchemaHistoryId || use.table_id() >= kAdvisoryLocksId)
+      return "malformed key use: impossible table_id";
+    if (use.key().empty() != (use.kind() == proto::USE_TABLE_READ))
+      return use.key().empty() ? "malformed key use: no key" : "malformed key use: a whole table has a key";
+    if (!seen.emplace(use.kind(), use.table_id(), use.key()).second)
+      return "malformed key use: a key is named twice";
+  }
+  return uses.has_ended_snapshot() ? ProblemOf(uses.ended_snapshot()) : "";
+}
+
+std::string ProblemOf(const proto::Snapshot& snapshot) {
+  if (snapshot.watermark() < 0) return "malformed snapshot: a negative watermark";
+  GlobalT before = snapshot.watermark();
+  for (const GlobalT global_t : snapshot.seen()) {
+    if (global_t <= before) return "malformed snapshot: `seen` does not ascend above the watermark";
+    before = global_t;
   }
   return "";
 }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "embedded/constants.h"
 
 namespace psp {
@@ -105,6 +108,77 @@ TEST(ProblemOfTest, MalformedRowsAreRefused) {
   write_set = OneRow();
   write_set.mutable_rows(0)->set_table_id(0x80000000U);
   EXPECT_EQ(ProblemOf(write_set), "malformed write-set: impossible table_id");
+}
+
+TEST(ProblemOfTest, AnAdvisoryLockIsAGuard) {
+  proto::WriteSet write_set = OneRow();
+  write_set.mutable_rows(0)->set_table_id(kAdvisoryLocksId);
+  EXPECT_EQ(ProblemOf(write_set), "malformed write-set: an advisory lock is no guard");
+  write_set.mutable_rows(0)->clear_image();
+  write_set.mutable_rows(0)->set_access(proto::ACCESS_GUARD);
+  EXPECT_EQ(ProblemOf(write_set), "");
+}
+
+void AddUse(proto::KeyUses* uses, proto::UseKind kind, std::uint32_t table_id, const std::string& key) {
+  proto::KeyUse* use = uses->add_keys();
+  use->set_kind(kind);
+  use->set_table_id(table_id);
+  use->set_key(key);
+}
+
+std::string ProblemOfUse(proto::UseKind kind, std::uint32_t table_id, const std::string& key) {
+  proto::KeyUses uses;
+  AddUse(&uses, proto::USE_SHARED, 3, "other");
+  AddUse(&uses, kind, table_id, key);
+  return ProblemOf(uses);
+}
+
+TEST(ProblemOfUsesTest, KnownKindsArePermitted) {
+  EXPECT_EQ(ProblemOf(proto::KeyUses()), "");
+  for (const proto::UseKind kind :
+       {proto::USE_READ, proto::USE_SHARED, proto::USE_ENDED, proto::USE_REFERRERS_READ}) {
+    EXPECT_EQ(ProblemOfUse(kind, 3, "key"), "") << kind;
+    EXPECT_EQ(ProblemOfUse(kind, 3, ""), "malformed key use: no key") << kind;
+  }
+  EXPECT_EQ(ProblemOfUse(proto::USE_TABLE_READ, 3, ""), "");
+  EXPECT_EQ(ProblemOfUse(proto::USE_TABLE_READ, 3, "key"), "malformed key use: a whole table has a key");
+}
+
+TEST(ProblemOfUsesTest, UnknownKindsSurviveTheWire) {
+  proto::KeyUses sent;
+  AddUse(&sent, static_cast<proto::UseKind>(9), 3, "key");
+  proto::KeyUses received;
+  ASSERT_TRUE(received.ParseFromString(sent.SerializeAsString()));
+  EXPECT_EQ(ProblemOf(received), "unknown kind 9 of a key's use");
+}
+
+TEST(ProblemOfUsesTest, TheNumberIsThatOfATableOrGuard) {
+  for (const std::uint32_t table_id : {0U, 0x7FFFFFFFU, 0x80000000U}) {
+    EXPECT_EQ(ProblemOfUse(proto::USE_READ, table_id, "key"), "malformed key use: impossible table_id")
+        << table_id;
+  }
+  EXPECT_EQ(ProblemOfUse(proto::USE_READ, 0x7FFFFFFEU, "key"), "");
+}
+
+TEST(ProblemOfUsesTest, AKeyIsUsedOnceOfEachKind) {
+  EXPECT_EQ(ProblemOfUse(proto::USE_SHARED, 3, "other"), "malformed key use: a key is named twice");
+  EXPECT_EQ(ProblemOfUse(proto::USE_SHARED, 4, "other"), "");
+  EXPECT_EQ(ProblemOfUse(proto::USE_ENDED, 3, "other"), "");
+}
+
+TEST(ProblemOfUsesTest, TheSnapshotAscendsAboveItsWatermark) {
+  const auto problem_of = [](std::int64_t watermark, const std::vector<std::int64_t>& seen) {
+    proto::KeyUses uses;
+    uses.mutable_ended_snapshot()->set_watermark(watermark);
+    uses.mutable_ended_snapshot()->mutable_seen()->Add(seen.begin(), seen.end());
+    return ProblemOf(uses);
+  };
+  EXPECT_EQ(problem_of(0, {}), "");
+  EXPECT_EQ(problem_of(10, {11, 13}), "");
+  EXPECT_EQ(problem_of(-1, {}), "malformed snapshot: a negative watermark");
+  for (const std::vector<std::int64_t>& seen : {{10}, {11, 11}, std::vector<std::int64_t>{13, 11}}) {
+    EXPECT_EQ(problem_of(10, seen), "malformed snapshot: `seen` does not ascend above the watermark");
+  }
 }
 
 }  // namespace

@@ -85,6 +85,10 @@ TableCatalogPtr LoadCatalog(pqxx::transaction_base& tx) {
   for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogGuards))) {
     catalog->guards[row[1].as<std::uint32_t>()] = {row[0].as<std::uint32_t>(), row[2].as<std::string>()};
   }
+  for (const pqxx::row& row : tx.exec(std::string(sql::kCatalogForeignKeys))) {
+    catalog->foreign_keys[row[0].as<std::uint32_t>()].push_back(
+        {row[1].as<std::string>(), row[2].as<std::string>(), row[3].as<std::string>()});
+  }
   LoadOlderImages(tx, catalog.get());
   LoadMrvs(tx, catalog.get());
   return catalog;

@@ -1,14 +1,11 @@
 #include "semi_primary/hook_server/request.h"
 
-#include <algorithm>
-#include <charconv>
-#include <functional>
-#include <optional>
 #include <string>
 
 #include "common/hex.h"
-#include "embedded/constants.h"
+#include "common/parse_number.h"
 #include "semi_primary/hook_server/proof.h"
+#include "writeset/snapshot_text.h"
 
 namespace psp::sp {
 namespace {
@@ -19,37 +16,6 @@ std::string_view TakeWord(std::string_view* text) {
   const std::string_view word = text->substr(0, end);
   text->remove_prefix(end == std::string_view::npos ? text->size() : end + 1);
   return word;
-}
-
-template <class T>
-std::optional<T> ParseNumber(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
-
-// Nothing unless it is a comma list of one or more numbers.
-template <class T>
-std::optional<std::vector<T>> ParseNumbers(std::string_view text) {
-  std::vector<T> numbers;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    const auto value = ParseNumber<T>(text.substr(0, comma));
-    if (!value) return std::nullopt;
-    numbers.push_back(*value);
-    if (comma == std::string_view::npos) return numbers;
-    text.remove_prefix(comma + 1);
-  }
-}
-
-// Nothing unless ascending and all above the watermark.
-std::optional<std::vector<GlobalT>> ParseSeen(std::string_view text, GlobalT watermark) {
-  if (text == "-") return std::vector<GlobalT>{};
-  auto seen = ParseNumbers<GlobalT>(text);
-  if (!seen || seen->front() <= watermark) return std::nullopt;
-  const bool ascends = std::ranges::adjacent_find(*seen, std::ranges::greater_equal{}) == seen->end();
-  return ascends ? std::move(seen) : std::nullopt;
 }
 
 UserError Malformed(std::string what) {
@@ -89,18 +55,18 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::string_vi
   if (!tx_id) return Malformed("the tx id is no uuid");
   const auto catalog_version = ParseNumber<std::uint32_t>(TakeWord(&rest));
   if (!catalog_version || *catalog_version == 0) return Malformed("the catalog version is no number");
-  const auto watermark = ParseNumber<GlobalT>(TakeWord(&rest));
-  if (!watermark) return Malformed("the watermark is no number");
-  auto seen = ParseSeen(TakeWord(&rest), *watermark);
-  if (!seen) return Malformed("the seen list is not ascending above the watermark");
+  const std::string_view watermark = TakeWord(&rest);
+  const std::string_view seen = TakeWord(&rest);
+  const auto snapshot = ParseSnapshot(watermark, seen);
+  if (!snapshot) return Malformed("the snapshot is no watermark with what was seen above it");
   const std::string_view head = all.substr(0, all.size() - rest.size() - 1);
   auto proven = TakeProvenBytes(rest, token, head, write_set_bytes_max);
   if (!proven) return proven.error();
   auto assembled = AssembleWriteSet(proven->bytes);
   if (!assembled) return Malformed("the write-set: " + assembled.error());
   request.tx_id = *tx_id;
-  request.watermark = *watermark;
-  request.seen = std::move(*seen);
+  request.watermark = snapshot->watermark();
+  request.seen.assign(snapshot->seen().begin(), snapshot->seen().end());
   request.assembled = std::move(*assembled);
   request.assembled.write_set.set_catalog_version(*catalog_version);
   request.write_set_bytes = proven->bytes.size();

@@ -32,8 +32,8 @@ struct CommitRequest {
   GlobalT watermark = 0;
   std::vector<GlobalT> seen;  // ascending, all > watermark
   AssembledWriteSet assembled;
-  std::size_t write_set_bytes = 0;
-  std::string answer_proof;  // goes with the decision
+  std::size_t write_set_bytes = 0;  // of all that was captured, key uses as well
+  std::string answer_proof;         // goes with the decision
 };
 
 struct DoubtsRequest {

@@ -18,13 +18,14 @@ CREATE TABLE psp.identity (
 
 -- The catalog of captured tables: writeset/FORMAT.md describes the columns.
 CREATE TABLE psp.tables (
-    table_id    integer PRIMARY KEY,
-    schema_name text NOT NULL,
-    table_name  text NOT NULL,
-    columns     jsonb NOT NULL,
-    key_columns jsonb NOT NULL,
-    guards      jsonb NOT NULL DEFAULT '[]',
-    persistent  text,                  -- views mode: the table that holds what is committed, in the same schema
+    table_id     integer PRIMARY KEY,
+    schema_name  text NOT NULL,
+    table_name   text NOT NULL,
+    columns      jsonb NOT NULL,
+    key_columns  jsonb NOT NULL,
+    guards       jsonb NOT NULL DEFAULT '[]',
+    foreign_keys jsonb NOT NULL DEFAULT '[]',
+    persistent   text,                 -- views mode: the table that holds what is committed, in the same schema
     UNIQUE (schema_name, table_name)
 );
 
