@@ -18,6 +18,7 @@ namespace psp::sp {
 
 using Ticket = std::uint64_t;  // names the waiter for a reply; 0: no waiter
 using WriteSetPtr = std::shared_ptr<const proto::WriteSet>;
+using KeyUsesPtr = std::shared_ptr<const proto::KeyUses>;  // null: none
 
 // (W, seen): what a transaction could see.
 struct Snapshot {
@@ -36,7 +37,8 @@ struct Submission {
   TxId tx_id;
   Snapshot snapshot;
   WriteSetPtr write_set;
-  std::size_t write_set_bytes = 0;
+  std::size_t write_set_bytes = 0;  // with the uses
+  KeyUsesPtr uses{};
 };
 struct OutcomeQuestion {
   Ticket ticket = 0;

@@ -12,6 +12,11 @@ UserError TooManyQuestions() {
           "The primary remembers each id that it is asked about.", "Ask again a second later."};
 }
 
+KeyUsesPtr UsesOf(AssembledWriteSet* assembled) {
+  if (assembled->uses.keys().empty()) return nullptr;
+  return std::make_shared<const proto::KeyUses>(std::move(assembled->uses));
+}
+
 }  // namespace
 
 HookFront::HookFront(const HookServer::Options& options, CommitsInFlight* in_flight)
@@ -57,7 +62,8 @@ void HookFront::OnBackend(FromBackend event, std::int64_t now_us) {
                  commit.tx_id,
                  {commit.watermark, std::move(commit.seen)},
                  std::make_shared<const proto::WriteSet>(std::move(commit.assembled.write_set)),
-                 commit.write_set_bytes});
+                 commit.write_set_bytes,
+                 UsesOf(&commit.assembled)});
 }
 
 void HookFront::Answer(CommitReply reply, std::int64_t /*now_us*/) {

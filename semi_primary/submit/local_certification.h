@@ -6,11 +6,21 @@
 // without having seen g makes T lose, since g is certified already and T's own marker did not come before it.
 // Seen: in T's snapshot, or, where the version that the row replaces is known (views mode), not newer than
 // it.
+//
+// The same holds for keys that T uses without writing them (writeset/FORMAT.md, "Key uses"), by T's snapshot:
+//   READ        g has written the row
+//   TABLE_READ  g has written a row of the table, or changed the table
+//   SHARED      g has deleted the row, also if a later one has written it again: at the primary, too, a key that has
+//               ended stays ended for those who have not seen it. What a schema change deletes is left to the primary,
+//               since its rows do not tell whether their keys have ended (a later segment may have the row again).
+// Who has lost with an ended key, or with referrers that were read, is found by the primary alone: the stream does not
+// tell who shares a key. So is a shared key of another unique index: rows have primary keys.
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -24,7 +34,8 @@ namespace psp::sp {
 class LocalCertification {
  public:
   // A local transaction begins to wait. Returns its conflict with what has arrived; then it is not added.
-  std::optional<Conflict> Add(const TxId& tx_id, const Snapshot& snapshot, const WriteSetPtr& write_set);
+  std::optional<Conflict> Add(const TxId& tx_id, const Snapshot& snapshot, const WriteSetPtr& write_set,
+                              const KeyUsesPtr& uses = nullptr);
   // The transaction does not wait any more. An unknown one is ignored.
   void Remove(const TxId& tx_id);
 
@@ -48,6 +59,7 @@ class LocalCertification {
     GlobalT global_t = 0;
     SpId sp_id = 0;
   };
+  using Writers = std::unordered_map<RowKeyView, Writer, RowKeyHash>;
   struct ArrivedTransaction {
     GlobalT global_t = 0;
     WriteSetPtr write_set;
@@ -55,18 +67,33 @@ class LocalCertification {
   struct Waiting {
     Snapshot snapshot;
     WriteSetPtr write_set;
+    KeyUsesPtr uses;
+  };
+  // How a waiting transaction uses a key. A table that it has read has the empty key, which no row has.
+  struct Use {
+    const proto::Row* row = nullptr;       // it is written
+    std::optional<proto::UseKind> kind{};  // otherwise
+  };
+  struct WaitingUse {
+    TxId tx_id;
+    Use use;
   };
 
+  // Calls visit(key, use) for each key of the transaction that can be compared.
+  template <class Visit>
+  static void ForEachUse(const Waiting& transaction, Visit visit);
+  static bool HasSeen(const Use& use, const Snapshot& snapshot, GlobalT writer_t);
+  static Conflict ConflictOf(const RowKeyView& key, const Use& use, const Writer& winner);
+  void Doom(const RowKeyView& key, const Writer& winner, bool has_ended, std::vector<Doomed>* doomed);
+
   std::deque<ArrivedTransaction> arrived_;
-  // The keys are views into the write-set of the entry's writer, so it lives as long as the entry.
-  std::unordered_map<RowKeyView, Writer, RowKeyHash> writers_;
+  // Of each key, or of each table under the empty key, the newest one that has arrived. The keys are views into that
+  // one's write-set, so it lives as long as the entry.
+  Writers writers_;
+  Writers enders_;  // the same, of those that have ended it
   std::unordered_map<TxId, Waiting> waiting_;
-  struct WaitingRow {
-    TxId tx_id;
-    const proto::Row* row = nullptr;
-  };
-  // Views and pointers into waiting_'s write-sets.
-  std::unordered_multimap<RowKeyView, WaitingRow, RowKeyHash> waiting_keys_;
+  // Views and pointers into waiting_'s write-sets and uses.
+  std::unordered_multimap<RowKeyView, WaitingUse, RowKeyHash> waiting_uses_;
 };
 
 }  // namespace psp::sp

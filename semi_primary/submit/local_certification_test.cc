@@ -83,6 +83,117 @@ TEST(LocalCertification, RemovedIsNotDoomed) {
   EXPECT_TRUE(certification.Arrived(11, 2, Rows({"a"})).empty());
 }
 
+KeyUsesPtr Uses(std::initializer_list<std::pair<proto::UseKind, std::string>> keys) {
+  auto uses = std::make_shared<proto::KeyUses>();
+  for (const auto& [kind, key] : keys) {
+    proto::KeyUse* use = uses->add_keys();
+    use->set_kind(kind);
+    use->set_table_id(1);
+    use->set_key(key);
+  }
+  return uses;
+}
+
+WriteSetPtr Deleting(const std::string& key) {
+  auto write_set = std::make_shared<proto::WriteSet>(*Rows({key}));
+  write_set->mutable_rows(0)->set_deleted(true);
+  return write_set;
+}
+
+class KeyUsesOf : public ::testing::Test {
+ protected:
+  // The conflict of a transaction that has used the key so and has seen everything up to 10.
+  std::optional<Conflict> Add(char name, proto::UseKind kind, const std::string& key) {
+    return certification_.Add(Tx(name), {10, {}}, Rows({}), Uses({{kind, key}}));
+  }
+
+  LocalCertification certification_;
+};
+
+TEST_F(KeyUsesOf, AReadRowMeetsWhoWritesIt) {
+  EXPECT_FALSE(Add('t', proto::USE_READ, "a"));
+  EXPECT_TRUE(certification_.Arrived(11, 2, Rows({"b"})).empty());
+  const auto doomed = certification_.Arrived(12, 3, Rows({"c", "a"}));
+  ASSERT_EQ(doomed.size(), 1U);
+  EXPECT_EQ(doomed[0].tx_id, Tx('t'));
+  EXPECT_EQ(doomed[0].conflict, (Conflict{{1, "a"}, 12, 3, proto::USE_READ}));
+  EXPECT_EQ(Add('u', proto::USE_READ, "a"), (Conflict{{1, "a"}, 12, 3, proto::USE_READ}));
+  certification_.Applied(12);
+  EXPECT_FALSE(Add('v', proto::USE_READ, "a"));
+}
+
+TEST_F(KeyUsesOf, WhatTheSnapshotHasIsNoConflict) {
+  certification_.Arrived(11, 2, Deleting("a"));
+  for (const proto::UseKind kind : {proto::USE_READ, proto::USE_SHARED}) {
+    EXPECT_FALSE(certification_.Add(Tx('t'), {11, {}}, Rows({}), Uses({{kind, "a"}}))) << kind;
+    certification_.Remove(Tx('t'));
+  }
+  EXPECT_FALSE(certification_.Add(Tx('t'), {11, {}}, Rows({}), Uses({{proto::USE_TABLE_READ, ""}})));
+}
+
+TEST_F(KeyUsesOf, ASharedKeyMeetsOnlyWhoDeletesIt) {
+  EXPECT_FALSE(Add('t', proto::USE_SHARED, "a"));
+  EXPECT_TRUE(certification_.Arrived(11, 2, Rows({"a"})).empty());
+  EXPECT_FALSE(Add('u', proto::USE_SHARED, "a"));
+  const auto doomed = certification_.Arrived(12, 3, Deleting("a"));
+  ASSERT_EQ(doomed.size(), 2U);
+  for (const auto& one : doomed) EXPECT_EQ(one.conflict, (Conflict{{1, "a"}, 12, 3, proto::USE_SHARED}));
+}
+
+TEST_F(KeyUsesOf, AnEndedKeyStaysEndedWhenARowHasItAgain) {
+  certification_.Arrived(11, 2, Deleting("a"));
+  certification_.Arrived(12, 3, Rows({"a"}));
+  EXPECT_EQ(Add('t', proto::USE_SHARED, "a"), (Conflict{{1, "a"}, 11, 2, proto::USE_SHARED}));
+  certification_.Applied(11);
+  EXPECT_FALSE(Add('t', proto::USE_SHARED, "a"));
+}
+
+TEST_F(KeyUsesOf, WhatASchemaChangeDeletesIsLeftToThePrimary) {
+  auto change = std::make_shared<proto::WriteSet>(*Deleting("a"));
+  change->set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  EXPECT_FALSE(Add('t', proto::USE_SHARED, "a"));
+  EXPECT_TRUE(certification_.Arrived(11, 2, change).empty());
+  EXPECT_FALSE(Add('u', proto::USE_SHARED, "a"));
+  EXPECT_TRUE(Add('v', proto::USE_READ, "a"));
+}
+
+TEST_F(KeyUsesOf, AReadTableMeetsAnyRowOfIt) {
+  EXPECT_FALSE(Add('t', proto::USE_TABLE_READ, ""));
+  auto other = std::make_shared<proto::WriteSet>(*Rows({"a"}));
+  other->mutable_rows(0)->set_table_id(2);
+  EXPECT_TRUE(certification_.Arrived(11, 2, other).empty());
+  const auto doomed = certification_.Arrived(12, 3, Rows({"a", "b"}));
+  ASSERT_EQ(doomed.size(), 1U);
+  EXPECT_EQ(doomed[0].conflict, (Conflict{{1, ""}, 12, 3, proto::USE_TABLE_READ}));
+  EXPECT_EQ(Add('u', proto::USE_TABLE_READ, ""), (Conflict{{1, ""}, 12, 3, proto::USE_TABLE_READ}));
+  certification_.Applied(12);
+  EXPECT_FALSE(Add('u', proto::USE_TABLE_READ, ""));
+}
+
+TEST_F(KeyUsesOf, AReadTableMeetsWhoChangesIt) {
+  auto change = std::make_shared<proto::WriteSet>();
+  change->set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  change->add_table_changes()->set_table_id(1);
+  EXPECT_FALSE(Add('t', proto::USE_TABLE_READ, ""));
+  EXPECT_EQ(certification_.Arrived(11, 2, change).size(), 1U);
+  EXPECT_TRUE(Add('u', proto::USE_TABLE_READ, ""));
+}
+
+TEST_F(KeyUsesOf, WhoSharesAKeyIsNotKnownHere) {
+  EXPECT_FALSE(Add('t', proto::USE_ENDED, "a"));
+  EXPECT_FALSE(Add('u', proto::USE_REFERRERS_READ, "a"));
+  EXPECT_TRUE(certification_.Arrived(11, 2, Deleting("a")).empty());
+  EXPECT_FALSE(Add('v', proto::USE_ENDED, "a"));
+}
+
+TEST_F(KeyUsesOf, OneThatUsesAKeyInTwoWaysIsDoomedOnce) {
+  const auto both = Uses({{proto::USE_READ, "a"}, {proto::USE_SHARED, "a"}});
+  for (const char name : {'t', 'u', 'v'}) certification_.Add(Tx(name), {10, {}}, Rows({"b"}), both);
+  certification_.Remove(Tx('u'));
+  EXPECT_EQ(certification_.Arrived(11, 2, Deleting("a")).size(), 2U);
+  EXPECT_TRUE(certification_.Arrived(12, 2, Rows({"a", "b"})).empty());
+}
+
 // Random order of everything against the definition, mostly for the sanitizers: views must never dangle.
 TEST(LocalCertification, AgreesWithTheDefinition) {
   std::mt19937 random(7);
@@ -103,6 +214,9 @@ TEST(LocalCertification, AgreesWithTheDefinition) {
     bool expected = false;
     for (const auto& [t, written] : arrived) expected |= t > applied && written == mine;
     EXPECT_EQ(certification.Add(Tx('t'), {applied, {}}, Rows({mine})).has_value(), expected);
+    certification.Remove(Tx('t'));
+    const auto read = Uses({{proto::USE_READ, mine}, {proto::USE_ENDED, mine}});
+    EXPECT_EQ(certification.Add(Tx('t'), {applied, {}}, Rows({}), read).has_value(), expected);
     certification.Remove(Tx('t'));
   }
 }

@@ -9,7 +9,9 @@ namespace {
 constexpr std::int64_t kUsPerByte = 1;
 
 Conflict ToConflict(const proto::Conflict& conflict) {
-  return {{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()};
+  Conflict lost{{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()};
+  if (conflict.has_use()) lost.use = conflict.use();
+  return lost;
 }
 
 }  // namespace
@@ -27,10 +29,11 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
                   {"55000", "a transaction with this tx id is being committed already", "", ""});
   }
   if (options_.local_certification) {
-    const auto conflict =
-        local_certification_.Add(submission.tx_id, submission.snapshot, submission.write_set);
+    const auto conflict = local_certification_.Add(submission.tx_id, submission.snapshot,
+                                                   submission.write_set, submission.uses);
     if (conflict) {
-      if (connected_) SendLostKey(conflict->key);
+      const bool is_written = !conflict->use;
+      if (connected_ && is_written) SendLostKey(conflict->key);
       return Refuse(submission.ticket, Lost(*submission.write_set, *conflict));
     }
   }
@@ -211,6 +214,7 @@ void Submissions::SendCertify(Entry& entry) {
   const auto& seen = entry.submission.snapshot.seen;
   certify->mutable_snapshot()->mutable_seen()->Add(seen.begin(), seen.end());
   entry.submission.write_set->SerializeToString(certify->mutable_write_set());
+  if (entry.submission.uses) *certify->mutable_uses() = *entry.submission.uses;
 }
 
 // The primary, which gives losers a chance, would not hear of what was never sent.

@@ -103,6 +103,25 @@ TEST_F(SubmissionsTest, Commits) {
   EXPECT_EQ(submissions_.waiting(), 0U);
 }
 
+TEST_F(SubmissionsTest, KeyUsesAreCertifiedHereAndAtThePrimary) {
+  submissions_.OnConnected();
+  auto uses = std::make_shared<proto::KeyUses>();
+  uses->add_keys()->set_key("parent");
+  uses->mutable_keys(0)->set_table_id(1);
+  submissions_.Submit({Ticket{1}, Tx('a'), {10, {}}, Row("k"), 100, uses}, 0);
+  Submit('b', 2, "l");
+  const auto messages = submissions_.TakeMessages();
+  ASSERT_EQ(messages.size(), 2U);
+  ASSERT_EQ(messages[0].certify().uses().keys_size(), 1);
+  EXPECT_EQ(messages[0].certify().uses().keys(0).key(), "parent");
+  EXPECT_FALSE(messages[1].certify().has_uses());
+  submissions_.OnRemoteTransaction(11, 2, Row("parent"));
+  EXPECT_EQ(Replies(), "1:40001") << "the row was read";
+  submissions_.Submit({Ticket{3}, Tx('c'), {10, {}}, Row("m"), 100, uses}, 0);
+  EXPECT_EQ(Replies(), "3:40001");
+  EXPECT_EQ(Sent(), "") << "only who writes a key is given a chance";
+}
+
 TEST_F(SubmissionsTest, EachDecisionIsToldOnce) {
   submissions_.OnConnected();
   Submit('a', 1, "k");
