@@ -6,6 +6,7 @@
 
 #include "common/ids.h"
 #include "common/pg_binary.h"
+#include "embedded/constants.h"
 #include "writeset/check.h"
 
 namespace psp::sp {
@@ -64,9 +65,10 @@ std::optional<BatchProblem> Refuse(const TableCatalog& catalog, const WrittenRow
   return BatchProblem{false, number + problem};
 }
 
-// A guard of an index that a statement of the same schema change has dropped.
-bool IsOfDroppedIndex(const proto::WriteSet& write_set, const proto::Row& row) {
-  return write_set.kind() == proto::ENTRY_SCHEMA_CHANGE && row.access() == proto::ACCESS_GUARD;
+// An advisory lock, or a guard of an index that a statement of the same schema change has dropped.
+bool IsGuardOfNoTable(const proto::WriteSet& write_set, const proto::Row& row) {
+  const bool may_be = row.table_id() == kAdvisoryLocksId || write_set.kind() == proto::ENTRY_SCHEMA_CHANGE;
+  return may_be && row.access() == proto::ACCESS_GUARD;
 }
 
 std::optional<BatchProblem> Gather(const TableCatalog& catalog, const WrittenRows& written, Tables* tables) {
@@ -83,7 +85,7 @@ std::optional<BatchProblem> Gather(const TableCatalog& catalog, const WrittenRow
     const std::uint32_t table_id = guard == catalog.guards.end() ? row.table_id() : guard->second.table_id;
     const auto table = catalog.tables.find(table_id);
     if (table == catalog.tables.end()) {
-      if (IsOfDroppedIndex(write_set, row)) continue;
+      if (IsGuardOfNoTable(write_set, row)) continue;
       return BatchProblem{true, "table_id " + std::to_string(row.table_id()) + " is not in psp.tables"};
     }
     if (std::ranges::find(order, table_id) == order.end()) order.push_back(table_id);

@@ -1,8 +1,8 @@
 // The rows of several transactions as one binary record of arrays, one for each column, of each table. Pure.
 //
 // The last writer of a key wins inside the batch. A table whose rows are accompanied by guards is replaced:
-// its rows are deleted first and then inserted, because rows may swap unique values (docs/decisions/20). Tables
-// come in the order in which the transactions wrote to them. An image that was written under an older catalog
+// its rows are deleted first and then inserted, because rows may swap unique values (docs/decisions/20). Guards that
+// are advisory locks belong to no table. Tables come in the order in which the transactions wrote to them. An image that was written under an older catalog
 // becomes one of today (Row.catalog_version, CapturedTable::older_images).
 #pragma once
 

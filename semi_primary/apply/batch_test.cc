@@ -228,6 +228,18 @@ TEST_F(BatchTest, AGuardOfAnIndexThatTheSchemaChangeHasDroppedIsNothing) {
   EXPECT_FALSE((*built)[0].replace);
 }
 
+TEST_F(BatchTest, AnAdvisoryLockBelongsToNoTable) {
+  Guard(&first_);
+  first_.mutable_rows(0)->set_table_id(kAdvisoryLocksId);
+  EXPECT_TRUE(Build().empty());
+  Upsert(&first_, 1, "a", {"a", "1"});
+  const auto changes = Build();
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_FALSE(changes[0].replace);
+  first_.mutable_rows(0)->set_access(proto::ACCESS_WRITE);
+  EXPECT_FALSE(BuildBatch(catalog_, {{1, &first_}}, false).ok());
+}
+
 class OlderImageTest : public BatchTest {
  protected:
   // Up to version 2 the table had v, k and a column that is gone; up to version 4 k only.
