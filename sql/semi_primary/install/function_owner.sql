@@ -10,8 +10,8 @@ BEGIN
     FOR psp_function IN
         SELECT f.oid FROM pg_catalog.pg_proc f
          WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace AND f.prosecdef
-           AND f.proname IN ('begin', 'check_key_has_come', 'client_endpoint', 'commit_hook', 'first_write', 'keep_statement', 'on_joined', 'outcome',
-                             'refuse_replica', 'snapshot', 'transaction_id', 'write_statement')
+           AND f.proname IN ('advisory_xact_lock', 'begin', 'check_key_has_come', 'client_endpoint', 'commit_hook', 'first_write', 'keep_statement', 'on_joined', 'outcome',
+                             'refuse_replica', 'snapshot', 'transaction_id', 'write_read', 'write_statement')
     LOOP
         EXECUTE pg_catalog.format('ALTER FUNCTION %s OWNER TO psp_functions', psp_function);
     END LOOP;

@@ -32,7 +32,8 @@ INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 """
 
 ASKABLE = [
-    "job", "names_of_settings", "outcome", "snapshot", "statement_has_ended", "statement_settings",
+    "advisory_xact_lock", "certify_read", "certify_read", "certify_read_table", "job", "names_of_settings",
+    "outcome", "refuse_read_only", "snapshot", "statement_has_ended", "statement_settings",
     "transaction_id", "truncation_waits",
 ]  # fmt: skip
 

@@ -257,8 +257,9 @@ def test_the_role_of_the_functions(app: Pair) -> None:
             "ORDER BY 1",
             {"role": OWNER_ROLE},
         ).fetchall()
-    used = "applied apply_session commit_intent committing identity own_commands restarted_sequences "
-    used += "schema_history statements_of_older_copy status tables_without_key truncations "
+    used = "applied apply_session captured_relations commit_intent committing identity own_commands "
+    used += "plain_types restarted_sequences schema_history statements_of_older_copy status tables "
+    used += "tables_without_key truncations "
     used += "watermark write_set"
     assert [name for (name,) in tables] == [f"psp.{name}" for name in used.split()]
 

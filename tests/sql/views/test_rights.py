@@ -110,3 +110,15 @@ def test_the_triggers_functions_are_for_the_views_alone(granted: Pair, function:
                 f"CREATE TRIGGER t INSTEAD OF {what} ON mine FOR EACH ROW "
                 f"EXECUTE FUNCTION psp.{function}()".encode()
             )
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["advisory_xact_lock(1)", "certify_read('t', 1)", "certify_read('t', '1')", "certify_read_table('t')"],
+)
+def test_what_only_native_mode_has(granted: Pair, call: str) -> None:
+    with (
+        granted.connect_as_application() as connection,
+        pytest.raises(errors.FeatureNotSupported, match="in views mode"),
+    ):
+        connection.execute(f"SELECT psp.{call}".encode())

@@ -15,6 +15,8 @@ FIRST_FILES = (
     "hook_refusals.sql",
     "hook.sql.j2",
     "functions.sql.j2",
+    "advisory_locks.sql",
+    "certified_reads.sql",
     "capture.sql",
     "create_capture.sql",
     "changed_tables.sql",

@@ -67,7 +67,7 @@ def first_sql() -> list[str]:
     return [
         *_rendered(FIRST_FILES),
         fact_views(),
-        *_rendered((*FACT_FILES, "transactions.sql")),
+        *_rendered((*FACT_FILES, "transactions.sql", "native_only.sql")),
     ]
 
 
