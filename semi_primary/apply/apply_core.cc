@@ -202,6 +202,7 @@ void ApplyCore::Build() {
   auto changes = BuildBatch(*catalog, written, parts_->replace_all());
   if (changes) {
     changes_ = std::move(*changes);
+    advisory_locks_ = AdvisoryLocksOf(written);
     state_ = State::kRows;
   } else if (changes.error().catalog_may_be_old && !catalog_was_read_ && !segments_.is_open()) {
     catalog_was_read_ = true;
@@ -213,6 +214,8 @@ void ApplyCore::Build() {
 
 RunStatements ApplyCore::BatchStatements() {
   RunStatements run{{}, segments_.is_open(), !segments_.is_last()};
+  if (!advisory_locks_.empty() && !options_.views_mode)
+    run.statements.emplace_back(TakeAdvisoryLocks{advisory_locks_});
   AppendRows(changes_, &run.statements);
   if (run.stays_open) {
     run.statements.emplace_back(ResetSession{});

@@ -125,7 +125,8 @@ class ApplyCore {
   Segments segments_;              // of the part
   bool catalog_was_read_ = false;  // for the part that is to be built
   std::vector<TableChange> changes_;
-  EndBatch end_;  // as it was asked last
+  std::string advisory_locks_;  // AdvisoryLocksOf
+  EndBatch end_;                // as it was asked last
 };
 
 }  // namespace psp::sp

@@ -36,6 +36,7 @@ std::string Key(std::int64_t id) {
 std::string Name(const ApplyStatement& statement) {
   struct Names {
     std::string operator()(const InsistOnLocks&) { return "insist"; }
+    std::string operator()(const TakeAdvisoryLocks&) { return "locks"; }
     std::string operator()(const ClearTable&) { return "clear"; }
     std::string operator()(const BeginCopy&) { return "W=-1"; }
     std::string operator()(const DeleteRows&) { return "delete"; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "common/ids.h"
@@ -191,6 +192,25 @@ Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& ca
     change.upsert_values = values.Finish();
   }
   return changes;
+}
+
+std::string AdvisoryLocksOf(const std::vector<WrittenRows>& written) {
+  std::set<std::int64_t> keys;
+  std::vector<RecordField> fields;
+  for (const WrittenRows& one : written) {
+    const int end = std::min(one.rows.end, one.write_set->rows_size());
+    for (int i = one.rows.begin; i < end; ++i) {
+      const proto::Row& row = one.write_set->rows(i);
+      if (row.table_id() != kAdvisoryLocksId) continue;
+      std::string_view record = row.key();
+      if (!DecodeRecord(&record, &fields).empty() || fields.size() != 1 || !fields[0].value) continue;
+      if (const auto key = ReadInt64(*fields[0].value)) keys.insert(*key);
+    }
+  }
+  if (keys.empty()) return {};
+  ArrayWriter array(kOidInt8);
+  for (const std::int64_t key : keys) array.AddInt8(key);
+  return array.Finish();
 }
 
 }  // namespace psp::sp

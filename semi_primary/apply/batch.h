@@ -2,8 +2,9 @@
 //
 // The last writer of a key wins inside the batch. A table whose rows are accompanied by guards is replaced:
 // its rows are deleted first and then inserted, because rows may swap unique values (docs/decisions/20). Guards that
-// are advisory locks belong to no table. Tables come in the order in which the transactions wrote to them. An image that was written under an older catalog
-// becomes one of today (Row.catalog_version, CapturedTable::older_images).
+// are advisory locks belong to no table: they are told apart (AdvisoryLocksOf). Tables come in the order in which the
+// transactions wrote to them. An image that was written under an older catalog becomes one of today
+// (Row.catalog_version, CapturedTable::older_images).
 #pragma once
 
 #include <string>
@@ -41,5 +42,8 @@ struct BatchProblem {
 Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& catalog,
                                                           const std::vector<WrittenRows>& written,
                                                           bool replace_all);
+
+// The keys of the advisory locks that the transactions have held, as an int8[] in binary form, ascending; empty: none.
+std::string AdvisoryLocksOf(const std::vector<WrittenRows>& written);
 
 }  // namespace psp::sp

@@ -240,6 +240,26 @@ TEST_F(BatchTest, AnAdvisoryLockBelongsToNoTable) {
   EXPECT_FALSE(BuildBatch(catalog_, {{1, &first_}}, false).ok());
 }
 
+TEST_F(BatchTest, AdvisoryLocksOfABatch) {
+  EXPECT_EQ(AdvisoryLocksOf({{1, &first_}}), "");
+  std::string keys[2];
+  ArrayWriter array(kOidInt8);
+  for (const std::int64_t number : {0, 1}) {
+    std::string value;
+    AppendInt64(&value, number - 1);
+    AppendRecord(&keys[number], {{kOidInt8, value}});
+    array.AddInt8(number - 1);
+  }
+  for (const int n : {1, 0, 1}) {
+    Guard(&first_);
+    proto::Row* row = first_.mutable_rows(first_.rows_size() - 1);
+    row->set_table_id(kAdvisoryLocksId);
+    row->set_key(keys[n]);
+  }
+  Upsert(&first_, 1, "a", {"a", "1"});
+  EXPECT_EQ(AdvisoryLocksOf({{1, &first_}, {2, &first_}}), array.Finish());
+}
+
 class OlderImageTest : public BatchTest {
  protected:
   // Up to version 2 the table had v, k and a column that is gone; up to version 4 k only.

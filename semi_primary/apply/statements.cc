@@ -17,6 +17,9 @@ class Columns {
   void operator()(const InsistOnLocks& /*statement*/) {
     Add("pg_catalog.set_config", {"'deadlock_timeout'", "'1min'", "true"});
   }
+  void operator()(const TakeAdvisoryLocks& locks) {
+    Add("psp.wait_for_advisory_locks", {Parameter(std::string(locks.keys)) + "::pg_catalog.int8[]"});
+  }
   void operator()(const ClearTable& clear) { Add(Function("apply_clear_", clear.table_id), {}); }
   void operator()(const BeginCopy& /*statement*/) { Add("psp.begin_copy", {}); }
   void operator()(const DeleteRows& rows) {

@@ -20,6 +20,10 @@ namespace psp::sp {
 
 // From here on the transaction gives way in no deadlock.
 struct InsistOnLocks {};
+// Advisory locks that reach all semi-primaries: local transactions that hold them end first.
+struct TakeAdvisoryLocks {
+  std::string_view keys;  // int8[]
+};
 struct ClearTable {
   std::uint32_t table_id = 0;
 };
@@ -48,8 +52,8 @@ struct EndBatch {
   bool durable = false;  // the commit waits for the disk
   bool joined = false;   // the copy and what it left out are complete
 };
-using ApplyStatement = std::variant<InsistOnLocks, ClearTable, BeginCopy, DeleteRows, WriteRows, ResolveOwn,
-                                    ResetSession, EndBatch>;
+using ApplyStatement = std::variant<InsistOnLocks, TakeAdvisoryLocks, ClearTable, BeginCopy, DeleteRows,
+                                    WriteRows, ResolveOwn, ResetSession, EndBatch>;
 using ApplyStatements = std::vector<ApplyStatement>;
 
 // `changes` must outlive the statements.

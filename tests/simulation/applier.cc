@@ -52,6 +52,7 @@ class Transaction {
     changes_schema_ = changes_schema_ || rows.table_id == kHistoryTable;
   }
   void operator()(const sp::ResolveOwn& /*statement*/) { sim_.Violation("views mode is not simulated"); }
+  void operator()(const sp::TakeAdvisoryLocks& /*statement*/) {}  // no client here takes any
   void operator()(const sp::ResetSession& /*statement*/) { is_reset_ = true; }
   void operator()(const sp::EndBatch& end) {
     is_reset_ = true;

@@ -25,11 +25,17 @@ BEGIN
     RETURN x;
 END $$;
 
--- The locks have two keys: a class of their own, and a hash. Two keys with the same hash wait for each other, and nothing worse.
-CREATE FUNCTION psp.wait_for_advisory_lock(key bigint) RETURNS void
+-- The locks have two keys: a class of their own, and a hash. Two keys with the same hash wait for each other, and nothing worse. The apply
+-- worker takes them, too, before it writes rows of a transaction that had them elsewhere: a local transaction that holds one
+-- has not seen these rows, and must not see them until it has ended (it loses at COMMIT); a later one sees them all.
+CREATE FUNCTION psp.wait_for_advisory_locks(keys bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    key bigint;
 BEGIN
-    PERFORM pg_advisory_xact_lock(@ADVISORY_LOCK_CLASS@, hashint8(key));
+    FOREACH key IN ARRAY keys LOOP
+        PERFORM pg_advisory_xact_lock(@ADVISORY_LOCK_CLASS@, hashint8(key));
+    END LOOP;
 END $$;
 
 -- In the replica role nothing is captured: a trigger that calls this has done so where the row was written.
@@ -44,5 +50,5 @@ BEGIN
     PERFORM psp.refuse_read_only('psp.advisory_xact_lock');
     INSERT INTO psp.write_set (xid, table_id, op, payload)
     VALUES (psp.begin_certified(), @ADVISORY_LOCKS_ID@, 'g', record_send(ROW(record_send(ROW(key)))));
-    PERFORM psp.wait_for_advisory_lock(key);
+    PERFORM psp.wait_for_advisory_locks(ARRAY[key]);
 END $$;
