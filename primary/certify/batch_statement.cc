@@ -13,7 +13,7 @@ constexpr const char* kStatement = "certify_batch";
 struct BatchRow {
   std::int32_t item = 0;  // from 1 on
   RowKeyView key;
-  const proto::Row* row = nullptr;  // null: only looked up
+  const proto::Row* row = nullptr;  // null: the key is read
 };
 
 // The rows of all transactions in key order: the statement then walks the index from left to right.
@@ -22,17 +22,19 @@ std::vector<BatchRow> RowsInKeyOrder(const Batch& batch) {
   std::int32_t number = 0;
   for (const BatchItem& item : batch.items) {
     ++number;
-    if (item.lost_on) rows.push_back({number, *item.lost_on, nullptr});
     if (item.global_t == 0) continue;
     for (const proto::Row& row : item.request->rows.rows()) {
       rows.push_back({number, RowKeyView(row.table_id(), row.key()), &row});
+    }
+    for (const proto::KeyUse& use : item.request->uses.keys()) {
+      if (use.kind() == proto::USE_READ) rows.push_back({number, {use.table_id(), use.key()}, nullptr});
     }
   }
   std::sort(rows.begin(), rows.end(), [](const BatchRow& a, const BatchRow& b) { return a.key < b.key; });
   return rows;
 }
 
-// The statement's parameters: $1 to $15, one array each, and its numbers.
+// The statement's parameters: $1 to $21, one array each, and its numbers.
 class Parameters {
  public:
   explicit Parameters(const Batch& batch) : numbers_(batch.numbers) {
@@ -44,7 +46,8 @@ class Parameters {
     std::vector<pqxx::binarystring> values;
     for (ArrayWriter* array :
          {&tx_id_, &sp_id_, &global_t_, &watermark_, &seen_from_, &seen_to_, &seen_, &reason_, &write_set_,
-          &row_item_, &row_table_, &row_key_, &row_deleted_, &row_image_, &row_known_}) {
+          &lost_table_, &lost_key_, &winner_t_, &winner_sp_, &lost_use_, &row_item_, &row_table_, &row_key_,
+          &row_deleted_, &row_image_, &row_known_, &row_use_}) {
       values.push_back(Binary(array->Finish()));
     }
     return tx.exec_prepared(kStatement, pqxx::prepare::make_dynamic_params(values), numbers_.first_t,
@@ -68,6 +71,23 @@ class Parameters {
       reason_.Add(std::string_view(item.abort_reason));
       write_set_.AddNull();
     }
+    AddConflict(item.conflict);
+  }
+
+  void AddConflict(const std::optional<Conflict>& conflict) {
+    if (!conflict) {
+      for (ArrayWriter* array : {&lost_table_, &lost_key_, &winner_t_, &winner_sp_, &lost_use_}) array->AddNull();
+      return;
+    }
+    lost_table_.AddInt4(static_cast<std::int32_t>(conflict->key.table_id));
+    lost_key_.Add(std::string_view(conflict->key.key));
+    winner_t_.AddInt8(conflict->winner_t);
+    winner_sp_.AddInt4(static_cast<std::int32_t>(conflict->winner_sp_id));
+    if (conflict->use) {
+      lost_use_.AddInt4(*conflict->use);
+    } else {
+      lost_use_.AddNull();
+    }
   }
 
   void AddRow(const BatchRow& row) {
@@ -77,6 +97,11 @@ class Parameters {
     const bool has_image = row.row != nullptr && row.row->has_image();
     row_deleted_.AddBool(!has_image);  // guards have none either
     row_image_.Add(has_image ? std::optional<std::string_view>(row.row->image()) : std::nullopt);
+    if (row.row == nullptr) {
+      row_use_.AddInt4(proto::USE_READ);
+    } else {
+      row_use_.AddNull();
+    }
     if (row.row != nullptr && row.row->has_global_t()) {
       row_known_.AddInt8(row.row->global_t());
     } else {
@@ -87,11 +112,13 @@ class Parameters {
   const NumberRange numbers_;
   ArrayWriter tx_id_{kOidUuid}, sp_id_{kOidInt4}, global_t_{kOidInt8}, watermark_{kOidInt8},
       seen_from_{kOidInt4}, seen_to_{kOidInt4}, seen_{kOidInt8}, reason_{kOidText}, write_set_{kOidBytea};
+  ArrayWriter lost_table_{kOidInt4}, lost_key_{kOidBytea}, winner_t_{kOidInt8}, winner_sp_{kOidInt4},
+      lost_use_{kOidInt4};
   ArrayWriter row_item_{kOidInt4}, row_table_{kOidInt4}, row_key_{kOidBytea}, row_deleted_{kOidBool},
-      row_image_{kOidBytea}, row_known_{kOidInt8};
+      row_image_{kOidBytea}, row_known_{kOidInt8}, row_use_{kOidInt4};
 };
 
-// i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id
+// i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use
 Verdict ReadVerdict(const pqxx::row& row) {
   Verdict verdict;
   verdict.global_t = row[1].as<GlobalT>(0);
@@ -100,6 +127,7 @@ Verdict ReadVerdict(const pqxx::row& row) {
     verdict.conflict = Conflict{{row[3].as<std::uint32_t>(), DecodeByteaText(row[4].c_str()).value_or("")},
                                 row[5].as<GlobalT>(),
                                 row[6].as<SpId>()};
+    if (!row[7].is_null()) verdict.conflict->use = static_cast<proto::UseKind>(row[7].as<int>());
   }
   return verdict;
 }
@@ -148,7 +176,7 @@ void PrepareBatchStatement(PgSession& session) {
 PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch) {
   std::vector<Verdict> verdicts;
   for (const BatchItem& item : batch.items)
-    verdicts.push_back({item.global_t, std::nullopt, item.abort_reason, item.sqlstate});
+    verdicts.push_back({item.global_t, item.conflict, item.conflict ? "" : item.abort_reason, item.sqlstate});
   Parameters parameters(batch);
   const auto run = [&](pqxx::nontransaction& tx) { return parameters.Run(tx); };
   const auto run_schema_change = [&](pqxx::work& tx) {

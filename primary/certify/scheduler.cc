@@ -8,14 +8,41 @@
 namespace psp::primary {
 namespace {
 
-bool NamesAKeyTwice(const proto::WriteSet& rows) {
+// A row's key that is written and read, too, is named twice.
+bool NamesAKeyTwice(const CertifyRequest& request) {
   std::unordered_set<RowKeyView, RowKeyHash, RowKeyEqual> seen;
-  seen.reserve(static_cast<std::size_t>(rows.rows_size()));
-  for (const proto::Row& row : rows.rows()) {
+  seen.reserve(static_cast<std::size_t>(request.rows.rows_size()));
+  for (const proto::Row& row : request.rows.rows()) {
     if (!seen.emplace(row.table_id(), row.key()).second) return true;
   }
-  return false;
+  return std::ranges::any_of(request.uses.keys(), [&](const proto::KeyUse& use) {
+    return use.kind() == proto::USE_READ && !seen.emplace(use.table_id(), use.key()).second;
+  });
 }
+
+Access ReferenceAccess(proto::UseKind kind) {
+  switch (kind) {
+    case proto::USE_SHARED:
+      return kShares;
+    case proto::USE_ENDED:
+      return kEnds;
+    case proto::USE_REFERRERS_READ:
+      return kReadsReferrers;
+    default:
+      return 0;
+  }
+}
+
+std::optional<proto::UseKind> KindOf(Access lost) {
+  if ((lost & kEnds) != 0) return proto::USE_ENDED;
+  if ((lost & kReadsReferrers) != 0) return proto::USE_REFERRERS_READ;
+  if ((lost & kShares) != 0) return proto::USE_SHARED;
+  if ((lost & kReads) != 0) return proto::USE_READ;
+  return std::nullopt;
+}
+
+constexpr const char* kLostWhileItWaited = "conflict with a transaction that was certified while it waited";
+constexpr const char* kHasNotSeen = "conflict with a transaction that it has not seen";
 
 }  // namespace
 
@@ -25,7 +52,7 @@ void Scheduler::Certify(CertifyRequest request) {
     in_flight->second->asked_to_certify = true;
     return;
   }
-  if (request.refusal.reason.empty() && NamesAKeyTwice(request.rows)) {
+  if (request.refusal.reason.empty() && NamesAKeyTwice(request)) {
     request.refusal = {"malformed write-set: a key is named twice"};
   }
   Entry* entry = AddEntry(std::move(request));
@@ -52,7 +79,7 @@ void Scheduler::RequestOutcome(const TxId& tx_id, SpId sp_id) {
 
 Scheduler::Entry* Scheduler::AddEntry(CertifyRequest request) {
   auto entry = std::make_unique<Entry>();
-  bytes_ += request.write_set.size();
+  bytes_ += request.bytes();
   entry->request = std::make_shared<const CertifyRequest>(std::move(request));
   Entry* added = entry.get();
   entries_.emplace(added->request->tx_id, std::move(entry));
@@ -60,63 +87,60 @@ Scheduler::Entry* Scheduler::AddEntry(CertifyRequest request) {
 }
 
 void Scheduler::TakeKeys(Entry* entry) {
-  for (const proto::Row& row : entry->request->rows.rows()) {
-    const RowKeyView view(row.table_id(), row.key());
-    auto found = keys_.find(view);
-    if (found == keys_.end()) found = keys_.emplace(RowKey{row.table_id(), row.key()}, KeyQueue{}).first;
-    KeyQueue& queue = found->second;
-    if (queue.holder == nullptr) {
-      queue.holder = entry;
-    } else {
-      queue.waiting.push_back(entry);
-      ++entry->keys_waited_for;
-    }
+  const CertifyRequest& request = *entry->request;
+  for (const proto::Row& row : request.rows.rows()) {
+    entry->keys.push_back({{row.table_id(), row.key()}, kWrites, false});
+  }
+  std::unordered_map<RowKeyView, Access, RowKeyHash> references;
+  for (const proto::KeyUse& use : request.uses.keys()) {
+    const RowKeyView key(use.table_id(), use.key());
+    if (use.kind() == proto::USE_READ) entry->keys.push_back({key, kReads, false});
+    if (const Access access = ReferenceAccess(use.kind()); access != 0) references[key] |= access;
+  }
+  for (const auto& [key, access] : references) entry->keys.push_back({key, access, true});
+  for (const KeyClaim& claim : entry->keys) {
+    if (!LocksOf(claim).Take(claim.key, claim.access, entry)) ++entry->keys_waited_for;
   }
 }
 
 void Scheduler::LeaveKeys(Entry* entry) {
-  for (const proto::Row& row : entry->request->rows.rows()) {
-    const auto found = keys_.find(RowKeyView(row.table_id(), row.key()));
-    assert(found != keys_.end());
-    KeyQueue& queue = found->second;
-    if (queue.holder != entry) {
-      std::erase(queue.waiting, entry);
-    } else if (queue.waiting.empty()) {
-      keys_.erase(found);
-    } else {
-      queue.holder = queue.waiting.front();
-      queue.waiting.erase(queue.waiting.begin());
-      const bool has_lost = !queue.holder->refusal.reason.empty();
-      if (--queue.holder->keys_waited_for == 0 && !has_lost) ready_.push_back(queue.holder);
-    }
+  const auto granted = [this](Entry* next) {
+    const bool has_lost = !next->refusal.reason.empty();
+    if (--next->keys_waited_for == 0 && !has_lost) ready_.push_back(next);
+  };
+  for (const KeyClaim& claim : std::exchange(entry->keys, {})) {
+    LocksOf(claim).Leave(claim.key, entry, granted);
   }
 }
 
-std::vector<Scheduler::Entry*> Scheduler::LosersAgainst(Entry* winner) {
+std::vector<Scheduler::Entry*> Scheduler::LosersAgainst(const Entry& winner, GlobalT global_t) {
   std::vector<Entry*> losers;
-  for (const proto::Row& row : winner->request->rows.rows()) {
-    const auto found = keys_.find(RowKeyView(row.table_id(), row.key()));
-    for (Entry* waiting : found->second.waiting) {
-      if (!waiting->refusal.reason.empty()) continue;
-      waiting->refusal.reason = "conflict with a transaction that was certified while it waited";
-      waiting->lost_on = found->first;
-      losers.push_back(waiting);
-    }
+  for (const KeyClaim& won : winner.keys) {
+    LocksOf(won).ForEachWaiting(won.key, [&](const Locks::Claim& waiting) {
+      const Access lost = LostBy(waiting.access, won.access);
+      if (lost == 0 || !waiting.owner->refusal.reason.empty()) return;
+      waiting.owner->refusal.reason = kLostWhileItWaited;
+      waiting.owner->conflict = Conflict{
+          {won.key.table_id, std::string(won.key.key)}, global_t, winner.request->sp_id, KindOf(lost)};
+      losers.push_back(waiting.owner);
+    });
   }
   return losers;
 }
 
-void Scheduler::Release(Entry* entry, bool committed_now) {
+// global_t: under which it has committed now; 0: it has not.
+void Scheduler::Release(Entry* entry, GlobalT global_t) {
   if (entry->refusal.reason.empty()) {
     // Those that waited arrived before this decision existed, so it cannot have seen it: if this one
     // committed, the others have lost. They need no keys for that, but still go through a batch, since the
     // same tx id may have been decided long ago (a repeated request).
-    const std::vector<Entry*> losers = committed_now ? LosersAgainst(entry) : std::vector<Entry*>{};
+    const std::vector<Entry*> losers =
+        global_t > 0 ? LosersAgainst(*entry, global_t) : std::vector<Entry*>{};
     for (Entry* loser : losers) LeaveKeys(loser);
     for (Entry* loser : losers) ready_.push_back(loser);
     LeaveKeys(entry);
   }
-  bytes_ -= entry->request->write_set.size();
+  bytes_ -= entry->request->bytes();
   const TxId tx_id = entry->request->tx_id;  // a copy: the entry is erased below
   entries_.erase(tx_id);
 }
@@ -148,11 +172,23 @@ bool Scheduler::IsSchemaChange(const Entry& entry) {
   return entry.refusal.reason.empty() && entry.request->rows.kind() == proto::ENTRY_SCHEMA_CHANGE;
 }
 
-// It is its turn: everything before it is decided.
-void Scheduler::BeginSchemaChange(Entry* entry) {
-  entry->refusal = writers_.Missing(*entry->request);
+bool Scheduler::MustBeFirst(const Entry& entry) {
+  const auto reads_table = [](const proto::KeyUse& use) { return use.kind() == proto::USE_TABLE_READ; };
+  return IsSchemaChange(entry) || (entry.refusal.reason.empty() &&
+                                   std::ranges::any_of(entry.request->uses.keys(), reads_table));
+}
+
+// What it is certified against in memory is whole: it holds its keys, and if it must be the first, everything before it is decided.
+void Scheduler::TakeTurn(Entry* entry) {
+  if (!entry->refusal.reason.empty()) return;
+  if (IsSchemaChange(*entry)) entry->refusal = writers_.Missing(*entry->request);
+  if (entry->refusal.reason.empty()) {
+    entry->conflict = references_.Lost(*entry->request);
+    if (!entry->conflict) entry->conflict = writers_.LostRead(*entry->request);
+    if (entry->conflict) entry->refusal.reason = kHasNotSeen;
+  }
   changing_schema_ = IsSchemaChange(*entry);
-  if (!changing_schema_) LeaveKeys(entry);
+  if (!entry->refusal.reason.empty()) LeaveKeys(entry);
 }
 
 std::optional<Batch> Scheduler::NextBatch() {
@@ -160,10 +196,8 @@ std::optional<Batch> Scheduler::NextBatch() {
   std::size_t batch_bytes = 0;
   while (!changing_schema_ && !ready_.empty() && batch.items.size() < limits_.batch_transactions_max) {
     Entry* entry = ready_.front();
-    if (IsSchemaChange(*entry)) {
-      if (!batch.items.empty() || !open_batches_.empty()) break;
-      BeginSchemaChange(entry);
-    }
+    if (MustBeFirst(*entry) && (!batch.items.empty() || !open_batches_.empty())) break;
+    TakeTurn(entry);
     const bool may_commit = entry->refusal.reason.empty();
     const std::size_t entry_bytes = may_commit ? entry->request->write_set.size() : 0;
     if (!batch.items.empty() && batch_bytes + entry_bytes > limits_.batch_bytes_max) break;
@@ -172,7 +206,7 @@ std::optional<Batch> Scheduler::NextBatch() {
     const GlobalT global_t = may_commit ? ++last_t_ : 0;
     if (global_t > 0)
       batch.numbers = {batch.numbers.first_t > 0 ? batch.numbers.first_t : global_t, global_t};
-    batch.items.push_back({entry->request, global_t, entry->refusal.reason, entry->lost_on});
+    batch.items.push_back({entry->request, global_t, entry->refusal.reason, entry->conflict});
   }
   if (batch.items.empty()) return std::nullopt;
   last_batch_id_ = batch.batch_id;
@@ -188,10 +222,11 @@ Scheduler::Decided Scheduler::Conclude(const BatchItem& item, const Verdict& ver
     batch->committed.push_back({item.global_t, item.request});
     newest_commit_ = std::max(newest_commit_, item.global_t);
     writers_.Note(*item.request, item.global_t);
+    references_.Note(*item.request, item.global_t);
   }
   Decided decided{item.request->tx_id,      item.request->sp_id,          entry->asked_to_certify,
                   entry->asked_for_outcome, entry->refusal.older_catalog, verdict};
-  Release(entry, committed_now);
+  Release(entry, committed_now ? item.global_t : 0);
   return decided;
 }
 

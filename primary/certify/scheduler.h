@@ -1,10 +1,11 @@
 // Which transactions may be certified now: the thesis's pre-certification, without sockets, threads or SQL.
 //
 // A transaction holds all its keys from the moment it arrives until its decision is durable; a transaction
-// that comes later for one of them waits in order of arrival. So transactions in flight never share a key,
-// batches may run side by side, and psp.data is up to date for every key of a batch that is dispatched.
+// that comes later for one of them waits in order of arrival, unless both only read it or both only share it.
+// So batches may run side by side, and what a batch is certified against (psp.data; the references in memory) is up to
+// date for every key of a batch that is dispatched.
 // A schema change is decided alone, after all that became ready before it and before all that becomes ready
-// after it.
+// after it. One that has read a whole table is decided after all that became ready before it.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "primary/certify/key_locks.h"
+#include "primary/certify/references.h"
 #include "primary/certify/table_writers.h"
 #include "primary/certify/types.h"
 
@@ -28,6 +31,7 @@ class Scheduler {
   struct Limits {
     std::size_t batch_transactions_max = 256;
     std::size_t batch_bytes_max = 64 << 20;  // of write-sets; a single larger one is a batch of its own
+    std::size_t references_remembered_max = 500'000;  // see References
   };
 
   // One decision for each transaction, for the SP that sent it: a repeated request comes from the same SP, and gets the
@@ -54,7 +58,11 @@ class Scheduler {
 
   // Numbers are given from last_t + 1 on.
   Scheduler(Limits limits, GlobalT last_t)
-      : limits_(limits), last_t_(last_t), newest_commit_(last_t), writers_(last_t) {}
+      : limits_(limits),
+        last_t_(last_t),
+        newest_commit_(last_t),
+        writers_(last_t),
+        references_(last_t, limits.references_remembered_max) {}
 
   // Takes the request. A request whose tx id is in flight already is dropped: the first one's answer is for
   // both. A write-set that names a key twice becomes a refusal.
@@ -84,44 +92,50 @@ class Scheduler {
   std::size_t bytes() const { return bytes_; }
 
  private:
+  struct KeyClaim {
+    RowKeyView key;  // of the request
+    Access access = 0;
+    bool is_reference = false;  // the key that foreign keys refer to, and not the row
+  };
   struct Entry {
     std::shared_ptr<const CertifyRequest> request;
     bool asked_to_certify = false;
     bool asked_for_outcome = false;
+    std::vector<KeyClaim> keys;  // all that it holds or waits for
     std::size_t keys_waited_for = 0;
-    Refusal refusal{};  // with a reason: it holds no keys, and waits for none
-    std::optional<RowKey> lost_on;
+    Refusal refusal{};                 // with a reason: it holds no keys, and waits for none
+    std::optional<Conflict> conflict;  // the reason
   };
-  struct KeyQueue {
-    Entry* holder = nullptr;
-    std::vector<Entry*> waiting;  // in order of arrival
-  };
+  using Locks = KeyLocks<Entry>;
   struct OpenBatch {
     std::uint64_t batch_id = 0;
     bool finished = false;
     std::vector<BatchItem> items;
     std::vector<Committed> committed;
   };
-  using Keys = std::unordered_map<RowKey, KeyQueue, RowKeyHash, RowKeyEqual>;
 
   Entry* AddEntry(CertifyRequest request);
   void TakeKeys(Entry* entry);
   void LeaveKeys(Entry* entry);
-  std::vector<Entry*> LosersAgainst(Entry* winner);
-  void Release(Entry* entry, bool committed_now);
+  Locks& LocksOf(const KeyClaim& claim) { return claim.is_reference ? reference_locks_ : row_locks_; }
+  std::vector<Entry*> LosersAgainst(const Entry& winner, GlobalT global_t);
+  void Release(Entry* entry, GlobalT global_t);
   static bool IsSchemaChange(const Entry& entry);
-  void BeginSchemaChange(Entry* entry);
+  static bool MustBeFirst(const Entry& entry);
+  void TakeTurn(Entry* entry);
   Decided Conclude(const BatchItem& item, const Verdict& verdict, OpenBatch* batch);
 
   const Limits limits_;
   GlobalT last_t_;
   GlobalT newest_commit_;
   TableWriters writers_;
+  References references_;
   bool changing_schema_ = false;  // a schema change is in flight, and nothing else
   std::uint64_t last_batch_id_ = 0;
   std::size_t bytes_ = 0;
   std::unordered_map<TxId, std::unique_ptr<Entry>> entries_;
-  Keys keys_;
+  Locks row_locks_;
+  Locks reference_locks_;
   std::deque<Entry*> ready_;
   std::deque<OpenBatch> open_batches_;  // in order of their ranges
 };

@@ -28,6 +28,14 @@ CertifyRequest Request(int number, const std::vector<std::string>& keys, std::si
   return request;
 }
 
+CertifyRequest Using(CertifyRequest request, proto::UseKind kind, const std::string& key) {
+  proto::KeyUse* use = request.uses.add_keys();
+  use->set_kind(kind);
+  use->set_table_id(1);
+  use->set_key(key);
+  return request;
+}
+
 std::vector<TxId> Ids(const std::optional<Batch>& batch) {
   std::vector<TxId> ids;
   if (batch) {
@@ -102,7 +110,7 @@ TEST(Scheduler, WaiterLosesWhenTheHolderCommits) {
     EXPECT_EQ(item.global_t == 0, is_loser);
     EXPECT_EQ(item.abort_reason.empty(), !is_loser);
     if (is_loser) {
-      EXPECT_EQ(item.lost_on, (RowKey{1, "a"}));
+      EXPECT_EQ(item.conflict, (Conflict{{1, "a"}, 1, 1}));
     }
   }
   const auto finished = scheduler.Finish(Success(*second));
@@ -377,6 +385,140 @@ TEST(Scheduler, TransactionWithoutRowsCommits) {
   Scheduler scheduler({}, 0);
   scheduler.Certify(Request(1, {}));
   EXPECT_EQ(scheduler.Finish(Success(*scheduler.NextBatch())).committed.size(), 1U);
+}
+
+TEST(Scheduler, ChildrenOfOneParentShareABatch) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Using(Request(1, {"a"}), proto::USE_SHARED, "parent"));
+  scheduler.Certify(Using(Request(2, {"b"}), proto::USE_SHARED, "parent"));
+  scheduler.Certify(Request(3, {"parent"}));  // an update of the parent
+  const auto batch = scheduler.NextBatch();
+  EXPECT_THAT(Ids(batch), ElementsAre(Id(1), Id(2), Id(3)));
+  EXPECT_EQ(scheduler.Finish(Success(*batch)).committed.size(), 3U);
+}
+
+TEST(Scheduler, AnEndingWaitsForTheChildrenAndLosesAgainstOneThatCommits) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Using(Request(1, {"a"}), proto::USE_SHARED, "parent"));
+  scheduler.Certify(Using(Request(2, {"parent"}), proto::USE_ENDED, "parent"));
+  scheduler.Certify(Using(Request(3, {"b"}), proto::USE_SHARED, "parent"));
+  const auto first = scheduler.NextBatch();
+  EXPECT_THAT(Ids(first), ElementsAre(Id(1)));
+  scheduler.Finish(Success(*first));
+  const auto second = scheduler.NextBatch();
+  ASSERT_THAT(Ids(second), testing::UnorderedElementsAre(Id(2), Id(3)));
+  for (const BatchItem& item : second->items) {
+    if (item.request->tx_id == Id(2)) {
+      EXPECT_EQ(item.conflict, (Conflict{{1, "parent"}, 1, 1, proto::USE_ENDED}));
+    } else {
+      EXPECT_GT(item.global_t, 0) << "the ending has lost, so the other child may go on";
+    }
+  }
+  scheduler.Finish(Success(*second));
+  EXPECT_TRUE(scheduler.idle());
+}
+
+TEST(Scheduler, AnEndingGoesOnWhenTheChildrenAbort) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Using(Request(1, {"a"}), proto::USE_SHARED, "parent"));
+  scheduler.Certify(Using(Request(2, {"parent"}), proto::USE_ENDED, "parent"));
+  const auto first = scheduler.NextBatch();
+  scheduler.Finish(AllLose(*first));
+  const auto second = scheduler.NextBatch();
+  ASSERT_THAT(Ids(second), ElementsAre(Id(2)));
+  EXPECT_GT(second->items[0].global_t, 0);
+}
+
+TEST(Scheduler, AChildLosesAgainstACommittedEndingThatItHasNotSeen) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Using(Request(1, {"parent"}), proto::USE_ENDED, "parent"));
+  const auto first = scheduler.NextBatch();
+  scheduler.Finish(Success(*first));
+  scheduler.Certify(Using(Request(2, {"a"}), proto::USE_SHARED, "parent"));
+  CertifyRequest later = Using(Request(3, {"b"}), proto::USE_SHARED, "parent");
+  later.watermark = 1;
+  scheduler.Certify(std::move(later));
+  const auto second = scheduler.NextBatch();
+  ASSERT_THAT(Ids(second), ElementsAre(Id(2), Id(3)));
+  EXPECT_EQ(second->items[0].global_t, 0);
+  EXPECT_EQ(second->items[0].conflict, (Conflict{{1, "parent"}, 1, 1, proto::USE_SHARED}));
+  EXPECT_EQ(second->items[1].global_t, 2) << "it is the first number that was given";
+  scheduler.Finish(Success(*second));
+  EXPECT_TRUE(scheduler.idle());
+}
+
+TEST(Scheduler, AReaderWaitsForTheWriterAndLosesWhenItCommits) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.Certify(Using(Request(2, {"b"}), proto::USE_READ, "a"));
+  scheduler.Certify(Using(Request(3, {"c"}), proto::USE_READ, "a"));
+  const auto first = scheduler.NextBatch();
+  EXPECT_THAT(Ids(first), ElementsAre(Id(1)));
+  scheduler.Finish(Success(*first));
+  const auto second = scheduler.NextBatch();
+  ASSERT_THAT(Ids(second), ElementsAre(Id(2), Id(3)));
+  for (const BatchItem& item : second->items)
+    EXPECT_EQ(item.conflict, (Conflict{{1, "a"}, 1, 1, proto::USE_READ}));
+}
+
+TEST(Scheduler, AWriterWaitsForReadersAndDoesNotLose) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Using(Request(1, {"b"}), proto::USE_READ, "a"));
+  scheduler.Certify(Using(Request(2, {"c"}), proto::USE_READ, "a"));
+  scheduler.Certify(Request(3, {"a"}));
+  const auto first = scheduler.NextBatch();
+  EXPECT_THAT(Ids(first), ElementsAre(Id(1), Id(2)));
+  scheduler.Finish(Success(*first));
+  const auto second = scheduler.NextBatch();
+  ASSERT_THAT(Ids(second), ElementsAre(Id(3)));
+  EXPECT_GT(second->items[0].global_t, 0);
+}
+
+TEST(Scheduler, AKeyThatIsWrittenAndReadIsNamedTwice) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Using(Request(1, {"a"}), proto::USE_READ, "a"));
+  const auto batch = scheduler.NextBatch();
+  EXPECT_EQ(batch->items[0].global_t, 0);
+  EXPECT_THAT(batch->items[0].abort_reason, testing::HasSubstr("named twice"));
+}
+
+TEST(Scheduler, WhoHasReadAWholeTableIsDecidedWhenAllBeforeItIs) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"a"}));
+  scheduler.Certify(Using(Request(2, {"b"}), proto::USE_TABLE_READ, ""));
+  scheduler.Certify(Request(3, {"c"}));
+  const auto first = scheduler.NextBatch();
+  EXPECT_THAT(Ids(first), ElementsAre(Id(1)));
+  EXPECT_FALSE(scheduler.NextBatch());
+  scheduler.Finish(Success(*first));
+  const auto second = scheduler.NextBatch();
+  ASSERT_THAT(Ids(second), ElementsAre(Id(2), Id(3)));
+  EXPECT_EQ(second->items[0].conflict, (Conflict{{1, ""}, 1, 1, proto::USE_TABLE_READ}));
+  EXPECT_GT(second->items[1].global_t, 0);
+  scheduler.Finish(Success(*second));
+  CertifyRequest again = Using(Request(4, {"b"}), proto::USE_TABLE_READ, "");
+  again.watermark = 2;
+  scheduler.Certify(std::move(again));
+  const auto third = scheduler.NextBatch();
+  EXPECT_GT(third->items[0].global_t, 0);
+  scheduler.Finish(Success(*third));
+  EXPECT_TRUE(scheduler.idle());
+}
+
+TEST(Scheduler, WhatASchemaChangeRefusesGivesItsSharedKeysAway) {
+  Scheduler scheduler({}, 0);
+  scheduler.Certify(Request(1, {"x"}));
+  scheduler.Certify(Using(Request(2, {"x"}), proto::USE_SHARED, "parent"));
+  const auto first = scheduler.NextBatch();
+  scheduler.Refuse([](const CertifyRequest& request) {
+    return request.tx_id == Id(2) ? Refusal{"older", true} : Refusal{};
+  });
+  scheduler.Certify(Using(Request(3, {"y"}), proto::USE_ENDED, "parent"));
+  const auto second = scheduler.NextBatch();
+  EXPECT_THAT(Ids(second), ElementsAre(Id(2), Id(3)));
+  scheduler.Finish(Success(*first));
+  scheduler.Finish(Success(*second));
+  EXPECT_TRUE(scheduler.idle());
 }
 
 }  // namespace

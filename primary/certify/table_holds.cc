@@ -64,7 +64,7 @@ bool TableHolds::Concerns(const CertifyRequest& request) const {
 bool TableHolds::Park(CertifyRequest* request) {
   if (!Concerns(*request)) return false;
   if (!parked_ids_.insert(request->tx_id).second) return true;
-  bytes_ += request->write_set.size();
+  bytes_ += request->bytes();
   parked_.push_back(std::move(*request));
   return true;
 }
@@ -74,7 +74,7 @@ std::optional<CertifyRequest> TableHolds::TakeParked(const TxId& tx_id) {
   const auto parked = std::ranges::find(parked_, tx_id, &CertifyRequest::tx_id);
   std::optional<CertifyRequest> taken = std::move(*parked);
   parked_.erase(parked);
-  bytes_ -= taken->write_set.size();
+  bytes_ -= taken->bytes();
   return taken;
 }
 

@@ -1,7 +1,6 @@
 #include "primary/certify/table_writers.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 namespace psp::primary {
@@ -17,9 +16,20 @@ void TableWriters::Note(const CertifyRequest& request, GlobalT global_t) {
   }
 }
 
+std::optional<TableWriters::Writer> TableWriters::Lacking(std::uint32_t table_id,
+                                                          const SnapshotView& snapshot) const {
+  const auto table = written_.find(table_id);
+  if (table == written_.end()) return std::nullopt;
+  for (const auto& [sp_id, numbers] : table->second) {
+    const auto lacking = std::find_if(numbers.upper_bound(snapshot.watermark), numbers.end(),
+                                      [&](GlobalT global_t) { return !snapshot.Has(global_t); });
+    if (lacking != numbers.end()) return Writer{sp_id, *lacking};
+  }
+  return std::nullopt;
+}
+
 Refusal TableWriters::Missing(const CertifyRequest& schema_change) const {
   const auto& changes = schema_change.rows.table_changes();
-  const auto& seen = schema_change.seen;
   if (!changes.empty() && start_t_ > schema_change.watermark) {
     return {"the semi-primary stood at " + std::to_string(schema_change.watermark) +
                 ", the primary has begun at " + std::to_string(start_t_) +
@@ -27,19 +37,26 @@ Refusal TableWriters::Missing(const CertifyRequest& schema_change) const {
             true};
   }
   for (const proto::TableChange& change : changes) {
-    const auto table = written_.find(change.table_id());
-    if (table == written_.end()) continue;
-    for (const auto& [sp_id, numbers] : table->second) {
-      const auto lacks = [&](GlobalT global_t) { return std::ranges::find(seen, global_t) == seen.end(); };
-      const auto lacking = std::find_if(numbers.upper_bound(schema_change.watermark), numbers.end(), lacks);
-      if (lacking == numbers.end()) continue;
-      return {"SP " + std::to_string(sp_id) + " has written rows of table_id " +
-                  std::to_string(change.table_id()) + " that the schema change has not seen (global_t " +
-                  std::to_string(*lacking) + ")",
-              true};
-    }
+    const auto writer = Lacking(change.table_id(), {schema_change.watermark, schema_change.seen});
+    if (!writer) continue;
+    return {"SP " + std::to_string(writer->sp_id) + " has written rows of table_id " +
+                std::to_string(change.table_id()) + " that the schema change has not seen (global_t " +
+                std::to_string(writer->global_t) + ")",
+            true};
   }
   return {};
+}
+
+std::optional<Conflict> TableWriters::LostRead(const CertifyRequest& request) const {
+  for (const proto::KeyUse& use : request.uses.keys()) {
+    if (use.kind() != proto::USE_TABLE_READ) continue;
+    const RowKey table{use.table_id(), ""};
+    if (start_t_ > request.watermark) return Conflict{table, start_t_, 0, use.kind()};
+    if (const auto writer = Lacking(use.table_id(), {request.watermark, request.seen})) {
+      return Conflict{table, writer->global_t, writer->sp_id, use.kind()};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace psp::primary

@@ -1,14 +1,17 @@
 // Which semi-primary has written which table, and when. A schema change must not commit when its semi-primary
-// lacks rows of a table that it changes: its statements have not seen them. Pure; one thread.
+// lacks rows of a table that it changes: its statements have not seen them; nor must one that has read a whole table.
+// Pure; one thread.
 //
 // That holds for the semi-primary's own transactions, too. A session may have gone before it heard that it has
 // committed: its locks are gone, and its rows come back by the stream.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
+#include "common/conflict.h"
 #include "common/ids.h"
 #include "primary/certify/types.h"
 
@@ -24,8 +27,17 @@ class TableWriters {
 
   // Refuses a schema change whose snapshot lacks rows of a table that it changes.
   Refusal Missing(const CertifyRequest& schema_change) const;
+  // The table that the transaction has read, and of which its snapshot lacks rows. The key is empty.
+  std::optional<Conflict> LostRead(const CertifyRequest& request) const;
 
  private:
+  struct Writer {
+    SpId sp_id = 0;
+    GlobalT global_t = 0;
+  };
+  // One who has written the table and is not in the snapshot.
+  std::optional<Writer> Lacking(std::uint32_t table_id, const SnapshotView& snapshot) const;
+
   const GlobalT start_t_;
   // By table. Of each semi-primary the newest number, and all that it had not applied when it wrote the newest.
   std::unordered_map<std::uint32_t, std::unordered_map<SpId, std::set<GlobalT>>> written_;

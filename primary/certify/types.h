@@ -1,10 +1,12 @@
 // What goes into certification and what comes out. Values.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,7 +32,21 @@ struct CertifyRequest {
   std::vector<GlobalT> seen;
   std::string write_set;  // serialised, as received
   proto::WriteSet rows;   // the same, parsed
-  Refusal refusal{};      // with a reason: abort for it; the rows do not matter
+  proto::KeyUses uses{};
+  std::size_t uses_bytes = 0;  // of these, as received
+  Refusal refusal{};           // with a reason: abort for it; rows and uses do not matter
+
+  std::size_t bytes() const { return write_set.size() + uses_bytes; }
+};
+
+// What a transaction could see; does not own the numbers.
+struct SnapshotView {
+  GlobalT watermark = 0;
+  std::span<const GlobalT> seen;  // ascending, all > watermark
+
+  bool Has(GlobalT global_t) const {
+    return global_t <= watermark || std::ranges::binary_search(seen, global_t);
+  }
 };
 
 // A decision, durable. Committed when global_t > 0; otherwise `conflict` or `reason` tells why not.
@@ -45,10 +61,10 @@ struct Verdict {
 
 struct BatchItem {
   std::shared_ptr<const CertifyRequest> request;
-  GlobalT global_t = 0;           // 0: it cannot commit
-  std::string abort_reason;       // not empty exactly when global_t is 0
-  std::optional<RowKey> lost_on;  // look up this key alone, to name the winner
-  std::string sqlstate{};         // with abort_reason: of PostgreSQL's error
+  GlobalT global_t = 0;              // 0: it cannot commit
+  std::string abort_reason;          // not empty exactly when global_t is 0
+  std::optional<Conflict> conflict;  // with abort_reason: which key it has lost
+  std::string sqlstate{};            // with abort_reason: of PostgreSQL's error
 };
 
 struct Batch {

@@ -19,6 +19,7 @@ proto::Conflict ToMessage(const Conflict& lost) {
   conflict.set_key(lost.key.key);
   conflict.set_winner_t(lost.winner_t);
   conflict.set_winner_sp_id(lost.winner_sp_id);
+  if (lost.use) conflict.set_use(*lost.use);
   return conflict;
 }
 
@@ -191,7 +192,7 @@ void Core::OnHouseReport(HouseReport report, std::int64_t now_us) {
   }
   BeginJoins(report.number);
   for (CertifyRequest& request : waiting_requests_.TakeAnswered(report.number)) {
-    waiting_bytes_ -= request.write_set.size();
+    waiting_bytes_ -= request.bytes();
     intake_.RefuseUnknown(&request);
     Admit(std::move(request));
   }

@@ -100,13 +100,15 @@ void Core::OnCertify(SpId sp_id, proto::Certify* message) {
   if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request)) {
     return AddNote(Note::Level::kWarning, NameOf(sp_id) + " sent a request without a tx id", true);
   }
-  if (undecided_bytes() + request.write_set.size() > options_.inflight_bytes_max) {
+  if (undecided_bytes() + request.bytes() > options_.inflight_bytes_max) {
     request.refusal = {"the primary is overloaded (inflight_bytes_max)"};
     request.rows.Clear();
     request.write_set.clear();
+    request.uses.Clear();
+    request.uses_bytes = 0;
   }
   if (request.refusal.reason.empty() && !intake_.KnowsTables(request)) {
-    waiting_bytes_ += request.write_set.size();
+    waiting_bytes_ += request.bytes();
     waiting_requests_.Add(AskHousekeeper(false, false), std::move(request));
     return;
   }
@@ -170,7 +172,7 @@ void Core::OnHold(SpId sp_id, const proto::Hold& message) {
 
 void Core::Admit(CertifyRequest request) {
   // Who waits for a hold must not take all memory from those that need not.
-  const bool may_wait = undecided_bytes() + request.write_set.size() <= options_.inflight_bytes_max / 2;
+  const bool may_wait = undecided_bytes() + request.bytes() <= options_.inflight_bytes_max / 2;
   if (may_wait && holds_.Park(&request)) return;
   Certify(std::move(request));
 }

@@ -1,9 +1,11 @@
 #include "primary/core/intake.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "embedded/constants.h"
 #include "writeset/check.h"
 
 namespace psp::primary {
@@ -11,6 +13,14 @@ namespace {
 
 std::string Version(std::uint32_t version) {
   return "version " + std::to_string(version) + " of the catalog";
+}
+
+// Of tables and guards, some of them more than once.
+std::vector<std::uint32_t> NumbersIn(const CertifyRequest& request) {
+  std::vector<std::uint32_t> numbers;
+  for (const proto::Row& row : request.rows.rows()) numbers.push_back(row.table_id());
+  for (const proto::KeyUse& use : request.uses.keys()) numbers.push_back(use.table_id());
+  return numbers;
 }
 
 std::string Table(std::uint32_t table_id) { return "table_id " + std::to_string(table_id); }
@@ -38,8 +48,9 @@ bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* messag
   request->sp_id = sp_id;
   request->incarnation = incarnation;
   std::string& reason = request->refusal.reason;
-  if (message->write_set().size() > write_set_bytes_max_) {
-    reason = "write-set of " + std::to_string(message->write_set().size()) +
+  const std::size_t bytes = message->write_set().size() + message->uses().ByteSizeLong();
+  if (bytes > write_set_bytes_max_) {
+    reason = "write-set of " + std::to_string(bytes) +
              " bytes is larger than write_set_bytes_max = " + std::to_string(write_set_bytes_max_);
     return true;
   }
@@ -47,7 +58,10 @@ bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* messag
     reason = "malformed write-set";
     return true;
   }
+  request->uses_bytes = bytes - message->write_set().size();
+  request->uses = std::move(*message->mutable_uses());
   reason = ProblemOf(request->rows);
+  if (reason.empty()) reason = ProblemOf(request->uses);
   if (reason.empty() && request->rows.catalog_version() == 0) {
     reason = "malformed write-set: no catalog version";
   }
@@ -55,6 +69,7 @@ bool Intake::Parse(SpId sp_id, std::uint64_t incarnation, proto::Certify* messag
   if (request->rows.kind() == proto::ENTRY_SCHEMA_CHANGE) KeepLastOfEachKey(&request->rows);
   request->watermark = message->snapshot().watermark();
   request->seen.assign(message->snapshot().seen().begin(), message->snapshot().seen().end());
+  std::ranges::sort(request->seen);
   request->write_set = std::move(*message->mutable_write_set());
   return true;
 }
@@ -65,10 +80,10 @@ Refusal Intake::OlderCatalog(const CertifyRequest& request) const {
     return {"another schema change has made " + Version(version), true};
   }
   if (version >= tables_.version) return {};
-  for (const proto::Row& row : request.rows.rows()) {
-    const auto table = tables_.numbers.find(row.table_id());
+  for (const std::uint32_t number : NumbersIn(request)) {
+    const auto table = tables_.numbers.find(number);
     if (table == tables_.numbers.end() || table->second.changed_in <= version) continue;
-    return {Table(row.table_id()) + (table->second.dropped ? " was dropped in " : " was changed in ") +
+    return {Table(number) + (table->second.dropped ? " was dropped in " : " was changed in ") +
                 Version(table->second.changed_in) + ", the transaction found version " +
                 std::to_string(version),
             true};
@@ -93,13 +108,18 @@ std::string Intake::UnknownIn(const CertifyRequest& request) const {
     own.insert(change.table_id());
     own.insert(change.guard_ids().begin(), change.guard_ids().end());
   }
+  const auto is_known = [&](std::uint32_t number) {
+    const auto table = tables_.numbers.find(number);
+    return (table != tables_.numbers.end() && !table->second.dropped) || own.contains(number);
+  };
   for (const proto::Row& row : request.rows.rows()) {
-    const auto table = tables_.numbers.find(row.table_id());
-    const bool is_known = table != tables_.numbers.end() && !table->second.dropped;
     // A guard of an index that the change has made and dropped has a number that nobody will have.
-    const bool is_own =
-        own.contains(row.table_id()) || (is_schema_change && row.access() == proto::ACCESS_GUARD);
-    if (!is_known && !is_own) return Table(row.table_id());
+    const bool needs_none =
+        row.access() == proto::ACCESS_GUARD && (is_schema_change || row.table_id() == kAdvisoryLocksId);
+    if (!needs_none && !is_known(row.table_id())) return Table(row.table_id());
+  }
+  for (const proto::KeyUse& use : request.uses.keys()) {
+    if (!is_schema_change && !is_known(use.table_id())) return Table(use.table_id());
   }
   for (const proto::TableChange& change : request.rows.table_changes()) {
     const auto table = tables_.numbers.find(change.table_id());

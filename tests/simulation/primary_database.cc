@@ -72,10 +72,15 @@ std::optional<Conflict> PrimaryDatabase::LostOn(const RowKey& key,
 }
 
 std::optional<Conflict> PrimaryDatabase::Lost(const primary::BatchItem& item) const {
-  if (item.lost_on) return LostOn(*item.lost_on, *item.request);
-  if (item.global_t == 0) return std::nullopt;
+  if (item.conflict || item.global_t == 0) return item.conflict;
   for (const proto::Row& row : item.request->rows.rows()) {
     if (auto lost = LostOn({row.table_id(), row.key()}, *item.request)) return lost;
+  }
+  for (const proto::KeyUse& use : item.request->uses.keys()) {
+    if (use.kind() != proto::USE_READ) continue;
+    auto lost = LostOn({use.table_id(), use.key()}, *item.request);
+    if (lost) lost->use = proto::USE_READ;
+    if (lost) return lost;
   }
   return std::nullopt;
 }
