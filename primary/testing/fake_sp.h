@@ -67,12 +67,13 @@ class FakeSp {
   }
 
   void Certify(const TxId& tx_id, GlobalT watermark, const proto::WriteSet& rows,
-               const std::vector<GlobalT>& seen = {}) {
+               const std::vector<GlobalT>& seen = {}, const proto::KeyUses& uses = {}) {
     proto::ToPrimary message;
     message.mutable_certify()->set_tx_id(tx_id.ToBytes());
     message.mutable_certify()->mutable_snapshot()->set_watermark(watermark);
     for (const GlobalT t : seen) message.mutable_certify()->mutable_snapshot()->add_seen(t);
     message.mutable_certify()->set_write_set(rows.SerializeAsString());
+    *message.mutable_certify()->mutable_uses() = uses;
     Send(message);
   }
 

@@ -133,8 +133,8 @@ class PrimaryTest : public testing::Test {
     return {};
   }
   proto::Decision Decide(FakeSp& sp, int id, GlobalT watermark, const proto::WriteSet& rows,
-                         const std::vector<GlobalT>& seen = {}) {
-    sp.Certify(Id(id), watermark, rows, seen);
+                         const std::vector<GlobalT>& seen = {}, const proto::KeyUses& uses = {}) {
+    sp.Certify(Id(id), watermark, rows, seen, uses);
     return NextDecision(sp);
   }
   // The answer to a question; what comes before it is dropped.
