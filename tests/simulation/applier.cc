@@ -297,6 +297,11 @@ std::set<SpDatabase::LockOwner> Applier::TryLocks() {
     auto blockers = database_.TryLockTable(kLockOwner, ChangeIn(image).table_id, Lock::kChange);
     if (!blockers.empty()) return blockers;
   }
+  for (const RowKey& key : changes_.deletes) {
+    if (key.table_id != kParents) continue;
+    auto blockers = database_.TryLockTable(kLockOwner, ParentLock(key), Lock::kChange);
+    if (!blockers.empty()) return blockers;
+  }
   for (const RowKey& key : keys) {
     auto blockers = database_.TryLockTable(kLockOwner, key.table_id, Lock::kWrite);
     if (!blockers.empty()) return blockers;

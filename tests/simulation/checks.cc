@@ -105,6 +105,34 @@ void CheckSchemaChanges(Simulator* sim, const History& history, const PrimaryDat
   }
 }
 
+// What only keys that are shared, ended or read can keep: each child has its parent, a parent has no more children than it may have,
+// one doctor is on call. After each transaction.
+void CheckReferences(Simulator* sim, const History& history, const PrimaryDatabase& primary) {
+  std::set<std::int64_t> parents;
+  for (std::int64_t id = 0; id < kParentRows; ++id) parents.insert(id);
+  std::map<std::int64_t, std::int64_t> children;  // the parent of each
+  std::set<std::int64_t> off_call;
+  for (const auto& [global_t, tx_id] : primary.committed()) {
+    for (const proto::Row& row : history.at(tx_id).write_set->rows()) {
+      const RowKey key{row.table_id(), row.key()};
+      const bool is_there = row.has_image();
+      if (key.table_id == kParents && is_there) parents.insert(IdOf(key));
+      if (key.table_id == kParents && !is_there) parents.erase(IdOf(key));
+      if (key.table_id == kChildren && is_there) children[IdOf(key)] = ValueOf(row.image());
+      if (key.table_id == kChildren && !is_there) children.erase(IdOf(key));
+      if (key.table_id == kDoctors && ValueOf(row.image()) == 0) off_call.insert(IdOf(key));
+      if (key.table_id == kDoctors && ValueOf(row.image()) == 1) off_call.erase(IdOf(key));
+    }
+    std::int64_t limited = 0;
+    for (const auto& [child, parent] : children) {
+      limited += parent == kLimitedParent ? 1 : 0;
+      if (!parents.contains(parent)) sim->Violation(global_t, " leaves child ", child, " without parent ", parent);
+    }
+    if (limited > kLimitedChildren) sim->Violation(global_t, " makes one child too many");
+    if (off_call.size() == kDoctorRows) sim->Violation(global_t, " leaves no doctor on call");
+  }
+}
+
 // 5: bad input changes nothing.
 void CheckNothingBadIsIn(Simulator* sim, const History& history, const PrimaryDatabase& primary) {
   for (const auto& [global_t, tx_id] : primary.committed()) {
@@ -123,6 +151,7 @@ void CheckEverything(Simulator* sim, const Scenario& scenario, const History& hi
   CheckTables(sim, primary, semi_primaries);
   CheckWriters(sim, scenario, history, primary);
   CheckSchemaChanges(sim, history, primary);
+  CheckReferences(sim, history, primary);
 }
 
 }  // namespace psp::simulation

@@ -11,6 +11,7 @@ constexpr std::int64_t kDeadlockTimeoutUs = 300'000;
 constexpr std::int64_t kNameValues = 6;
 const RowKey kSchemaLock{0, "schema change"};  // one after the other at an SP
 constexpr int kChangesPercent = 3;
+constexpr int kReferencesPercent = 35;
 
 Client::Client(Simulator* sim, const Scenario& scenario, SpNode* node, History* history,
                SpDatabase::LockOwner number)
@@ -46,6 +47,7 @@ void Client::Begin() {
 }
 
 Client::Operation Client::Draw() {
+  if (sim_.Chance(kReferencesPercent)) return DrawReference();
   const std::int64_t dice = sim_.Between(1, 10);
   const std::int64_t name = sim_.Between(0, scenario_.names - 1);
   const auto created = node_.database().state()->SchemaNow().created;
@@ -97,6 +99,18 @@ std::vector<RowKey> Client::RowsOf(const Operation& operation) const {
       return {NoteKey(operation.change.table_id, operation.id)};
     case Kind::kChangeSchema:
       return {NextChange()};
+    case Kind::kPutParent:
+      return {ParentKey(operation.id)};
+    case Kind::kEndParent: {
+      std::vector<RowKey> rows = ChildrenOf(operation.id, *node_.database().state());
+      rows.insert(rows.begin(), ParentKey(operation.id));
+      return rows;
+    }
+    case Kind::kPutChild:
+    case Kind::kDeleteChild:
+      return {ChildKey(operation.id)};
+    case Kind::kChangeDuty:
+      return {DoctorKey(operation.id)};
   }
   return {};
 }
@@ -132,6 +146,7 @@ bool Client::Lock(const Operation& operation) {
   const std::uint32_t table_id = changes ? operation.change.table_id : RowsOf(operation).front().table_id;
   const auto lock = changes ? SpDatabase::TableLock::kChange : SpDatabase::TableLock::kWrite;
   if (table_id != 0 && !database.TryLockTable(number_, table_id, lock).empty()) return false;
+  if (!LockParent(operation)) return false;
   return std::ranges::all_of(LocksOf(operation),
                              [&](const RowKey& row) { return database.TryLock(number_, row); });
 }
@@ -164,6 +179,19 @@ bool Client::Execute(const Operation& operation) {
     }
     case Kind::kChangeSchema:
       return ChangeSchema(operation.change);
+    case Kind::kPutParent:
+      PutParent(operation.id);
+      return true;
+    case Kind::kEndParent:
+      return EndParent(operation.id);
+    case Kind::kPutChild:
+      return PutChild(operation.id, operation.other);
+    case Kind::kDeleteChild:
+      if (Visible(ChildKey(operation.id))) open_->writes[ChildKey(operation.id)] = std::nullopt;
+      return true;
+    case Kind::kChangeDuty:
+      ChangeDuty(operation.id);
+      return true;
     case Kind::kSwapNames: {
       const auto one = Visible(NameKey(operation.id));
       const auto other = Visible(NameKey(operation.other));
@@ -205,7 +233,7 @@ std::shared_ptr<proto::WriteSet> Client::MakeWriteSet() const {
     row->set_table_id(key.table_id);
     if (key.table_id == kHistoryTable) {
       write_set->set_kind(proto::ENTRY_SCHEMA_CHANGE);
-      write_set->set_catalog_version(static_cast<std::uint32_t>(ChangeOf(key)) + 1);
+      write_set->set_catalog_version(static_cast<std::uint32_t>(IdOf(key)) + 1);
       if (const SchemaChange what = ChangeIn(*image); what.table_id != 0) {
         *write_set->add_table_changes() = TableChangeOf(what);
       }
@@ -237,6 +265,7 @@ void Client::Commit() {
   const auto write_set = MakeWriteSet();
   const bool is_bad = Spoil(open_->tx_id, scenario_.bad_input_percent, write_set.get());
   submission.write_set = write_set;
+  submission.uses = MakeUses();
   submission.write_set_bytes = submission.write_set->ByteSizeLong();
   Lost lacks_own;
   const std::size_t own_before = open_->repeatable_read ? open_->own_before : node_.reported.size();

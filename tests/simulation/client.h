@@ -30,11 +30,24 @@ class Client {
   void EndIfRunning();  // the apply worker's grace is over
 
  private:
-  enum class Kind { kIncrement, kSetName, kDeleteName, kSwapNames, kWriteNote, kChangeSchema };
+  enum class Kind {
+    kIncrement,
+    kSetName,
+    kDeleteName,
+    kSwapNames,
+    kWriteNote,
+    kChangeSchema,
+    // client_references.cc
+    kPutParent,
+    kEndParent,
+    kPutChild,
+    kDeleteChild,
+    kChangeDuty,
+  };
   struct Operation {
     Kind kind = Kind::kIncrement;
     std::int64_t id = 0;
-    std::int64_t other = 0;  // kSetName: the value; kSwapNames: the other id
+    std::int64_t other = 0;  // kSetName: the value; kSwapNames: the other id; kPutChild: the parent
     SchemaChange change{};   // kChangeSchema; kWriteNote: the table
   };
   struct Open {
@@ -54,6 +67,7 @@ class Client {
     sp::Ticket ticket = 0;
     std::map<RowKey, std::optional<std::string>> writes;  // nothing: deleted
     std::set<RowKey> guards;
+    proto::KeyUses uses;
     std::vector<RowKey> increments;
   };
   using Done = SpNode::Done;
@@ -61,9 +75,18 @@ class Client {
   void Later(std::int64_t low_us, std::int64_t high_us, void (Client::*step)());
   void Begin();
   Operation Draw();
+  Operation DrawReference();
   void Step();
   bool Execute(const Operation& operation);
   bool SetName(std::int64_t id, std::int64_t value);
+  void PutParent(std::int64_t id);
+  bool EndParent(std::int64_t id);
+  bool PutChild(std::int64_t id, std::int64_t parent);
+  void ChangeDuty(std::int64_t id);
+  void Use(proto::UseKind kind, const RowKey& key);
+  std::shared_ptr<proto::KeyUses> MakeUses() const;
+  static std::vector<RowKey> ChildrenOf(std::int64_t parent, const SpState& state);
+  bool LockParent(const Operation& operation);
   Operation DrawChange(const Schema& schema);
   std::uint32_t Any(const std::set<std::uint32_t>& tables);
   bool Lock(const Operation& operation);

@@ -100,7 +100,7 @@ bool Client::ChangeSchema(SchemaChange what) {
   const Schema schema = VisibleSchema();
   if (what.kind == SchemaChange::Kind::kCreate) what.table_id = schema.last_number + 1;
   if (what.kind != SchemaChange::Kind::kCreate && !schema.Has(what.table_id)) return false;
-  open_->writes[NextChange()] = StatementOf(ChangeOf(NextChange()), what);
+  open_->writes[NextChange()] = StatementOf(IdOf(NextChange()), what);
   return true;
 }
 

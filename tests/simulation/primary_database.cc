@@ -15,7 +15,11 @@ PrimaryDatabase::PrimaryDatabase(const Scenario& scenario) : mutation_(scenario.
     const std::int64_t id = scenario.names + i;
     data_[NameKey(id)] = {0, 0, false, Image(id, kStillValues + i)};
   }
+  for (std::int64_t id = 0; id < kParentRows; ++id) data_[ParentKey(id)] = {0, 0, false, Image(id, 0)};
+  for (std::int64_t id = 0; id < kDoctorRows; ++id) data_[DoctorKey(id)] = {0, 0, false, Image(id, 1)};
   for (SpId sp_id = 1; sp_id <= scenario.sps; ++sp_id) acked_[sp_id] = 0;
+  tables_.version = 1;
+  for (std::uint32_t number = 0; number <= kLastNumber; ++number) tables_.numbers[number] = {};
 }
 
 GlobalT PrimaryDatabase::closed_t() const {
@@ -77,7 +81,7 @@ std::optional<Conflict> PrimaryDatabase::Lost(const primary::BatchItem& item) co
     if (auto lost = LostOn({row.table_id(), row.key()}, *item.request)) return lost;
   }
   for (const proto::KeyUse& use : item.request->uses.keys()) {
-    if (use.kind() != proto::USE_READ) continue;
+    if (use.kind() != proto::USE_READ || mutation_ == Mutation::kReadsAreNotLookedUp) continue;
     auto lost = LostOn({use.table_id(), use.key()}, *item.request);
     if (lost) lost->use = proto::USE_READ;
     if (lost) return lost;

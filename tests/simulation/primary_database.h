@@ -83,7 +83,7 @@ class PrimaryDatabase {
   std::vector<NumberRange> decided_;
   std::map<SpId, GlobalT> acked_;
   std::map<SpId, GlobalT> joins_;  // join_t, where it is not null
-  KnownTables tables_{1, {{kHistoryTable, {}}, {kCounters, {}}, {kNames, {}}, {kNamesGuard, {}}}};
+  KnownTables tables_;
   std::map<std::uint32_t, GlobalT> emptied_;  // when each table was
   std::vector<GlobalT> versions_;             // by which each version from 2 on came
   std::map<RowKey, Row> data_;

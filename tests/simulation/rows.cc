@@ -73,10 +73,13 @@ RowKey CounterKey(std::int64_t id) { return {kCounters, Record({id})}; }
 RowKey NameKey(std::int64_t id) { return {kNames, Record({id})}; }
 RowKey NoteKey(std::uint32_t table_id, std::int64_t id) { return {table_id, Record({id})}; }
 RowKey GuardKey(std::int64_t value) { return {kNamesGuard, Record({value})}; }
+RowKey ParentKey(std::int64_t id) { return {kParents, Record({id})}; }
+RowKey ChildKey(std::int64_t id) { return {kChildren, Record({id})}; }
+RowKey DoctorKey(std::int64_t id) { return {kDoctors, Record({id})}; }
 
 std::string Image(std::int64_t id, std::int64_t value) { return Record({id, value}); }
 std::int64_t ValueOf(const std::string& image) { return FieldsOf(image).at(1); }
-std::int64_t ChangeOf(const RowKey& key) { return FieldsOf(key.key).at(0); }
+std::int64_t IdOf(const RowKey& key) { return FieldsOf(key.key).at(0); }
 
 std::vector<RowKey> UnpackKeys(std::uint32_t table_id, std::string_view record) {
   const auto arrays = ArraysOf(record);
@@ -96,11 +99,12 @@ std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, s
 }
 
 std::string Text(const RowKey& key) {
-  constexpr std::array kTables = {"schema change ", "counter ", "name ", "value "};
+  constexpr std::array kTables = {"schema change ", "counter ", "name ",  "value ",
+                                   "parent ",        "child ",   "doctor "};
   const std::string table = key.table_id < kTables.size()
                                 ? kTables.at(key.table_id)
                                 : "note of table " + std::to_string(key.table_id) + " ";
-  return table + std::to_string(FieldsOf(key.key).at(0));
+  return table + std::to_string(IdOf(key));
 }
 
 }  // namespace psp::simulation

@@ -45,6 +45,9 @@ TableCatalogPtr CatalogOf(const Schema& schema) {
   add(kHistoryTable, "schema_history");
   add(kCounters, "counters");
   add(kNames, "names");
+  add(kParents, "parents");
+  add(kChildren, "children");
+  add(kDoctors, "doctors");
   for (const std::uint32_t id : schema.created) add(id, "notes_" + std::to_string(id));
   catalog->guards[kNamesGuard] = {kNames, "names_value"};
   return catalog;

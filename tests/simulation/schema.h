@@ -30,10 +30,10 @@ proto::TableChange TableChangeOf(const SchemaChange& what);
 
 struct Schema {
   std::uint32_t version = 1;
-  std::uint32_t last_number = kNamesGuard;  // of tables and guards
+  std::uint32_t last_number = kLastNumber;  // of tables and guards
   std::set<std::uint32_t> created;          // and not dropped
 
-  bool Has(std::uint32_t table_id) const { return table_id <= kNamesGuard || created.contains(table_id); }
+  bool Has(std::uint32_t table_id) const { return table_id <= kLastNumber || created.contains(table_id); }
   void Add(const SchemaChange& what);
 };
 

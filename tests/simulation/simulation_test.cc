@@ -99,7 +99,10 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, MutationTest,
                                            Mutation::kOlderDefinitionsAreTaken,
                                            Mutation::kWaitingAreNotCheckedAgain,
                                            Mutation::kMissingRowsAreOverlooked, Mutation::kJoinerAcknowledges,
-                                           Mutation::kNobodyIsHeld, Mutation::kEmptiedRowsAreCopied));
+                                           Mutation::kNobodyIsHeld, Mutation::kEmptiedRowsAreCopied,
+                                           Mutation::kSharedIsNotTold, Mutation::kEndedIsNotTold,
+                                           Mutation::kEndedIsToldLate, Mutation::kReferrersReadIsNotTold,
+                                           Mutation::kTableReadIsNotTold, Mutation::kReadsAreNotLookedUp));
 
 }  // namespace
 }  // namespace psp::simulation

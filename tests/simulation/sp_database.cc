@@ -102,4 +102,9 @@ void SpDatabase::Unlock(LockOwner owner) {
 
 RowKey AdvisoryLock(const TxId& tx_id) { return {0, tx_id.ToBytes()}; }
 
+std::uint32_t ParentLock(const RowKey& parent) {
+  constexpr std::uint32_t kFirst = 1'000'000;
+  return kFirst + static_cast<std::uint32_t>(IdOf(parent));
+}
+
 }  // namespace psp::simulation

@@ -103,5 +103,7 @@ class SpDatabase {
 };
 
 RowKey AdvisoryLock(const TxId& tx_id);
+// For TryLockTable: who inserts children of a parent shares it (FOR KEY SHARE), who deletes the parent does not.
+std::uint32_t ParentLock(const RowKey& parent);
 
 }  // namespace psp::simulation
