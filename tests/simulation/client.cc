@@ -40,6 +40,7 @@ void Client::Begin() {
   open_->begin = node_.database().state();
   open_->own_before = node_.reported.size();
   open_->number = sim_.Number();
+  open_->begun_us = sim_.now_us();
   const std::int64_t operations = sim_.Between(1, 3);
   for (std::int64_t i = 0; i < operations; ++i) open_->operations.push_back(Draw());
   if (sim_.Chance(kChangesPercent)) open_->operations = {DrawChange(database.state()->SchemaNow())};
@@ -274,7 +275,7 @@ void Client::Commit() {
   }
   history_[open_->tx_id] = {node_.sp_id(),     submission.snapshot,  submission.write_set,
                             open_->increments, Report::kNothing,     0,
-                            std::nullopt,      std::move(lacks_own), is_bad};
+                            std::nullopt,      -1, std::move(lacks_own), is_bad};
   sim_.Trace("SP ", node_.sp_id(), " client ", number_, ": COMMIT ", open_->tx_id.ToText(), " W ",
              submission.snapshot.watermark);
   open_->ticket = node_.Commit(submission, [this, weak = std::weak_ptr<Open>(open_)](const Done& done) {
@@ -344,6 +345,7 @@ void Client::Retire() {
 void Client::AskOutcome(const TxId& tx_id) {
   if (retired_) return;
   const auto again = [this, tx_id] { AskOutcome(tx_id); };
+  history_[tx_id].asked_at_us = sim_.now_us();
   const sp::Ticket ticket = node_.AskOutcome(tx_id, [this, tx_id, again](const Done& done) {
     if (retired_) return;
     if (const auto* outcome = std::get_if<sp::Outcome>(&done)) {

@@ -52,6 +52,7 @@ class Client {
   };
   struct Open {
     TxId tx_id;
+    std::int64_t begun_us = 0;
     bool repeatable_read = false;
     SpStatePtr begin;
     std::size_t own_before = 0;  // how many own commits were reported at this SP

@@ -81,8 +81,8 @@ void Client::OnHold(const Done& answer) {
   Later(0, 5'000, &Client::Step);
 }
 
-// While a table is held, no rows of other SPs are certified that the schema change lacks. But who asks for the outcome of one that
-// waits lets it go on.
+// While a table is held, no rows of other SPs are certified that the schema change lacks. But who asks for the outcome
+// of one that waits lets it go on.
 void Client::CheckHold(const UserError& error) const {
   const std::string text = error.message + " " + error.detail;
   const bool is_held = open_->hold == Open::Hold::kGranted && open_->hold_timeout_ms == kLongHoldMs &&
@@ -90,10 +90,9 @@ void Client::CheckHold(const UserError& error) const {
   const bool lacks_rows =
       text.find("has not seen") != std::string::npos &&
       text.find("SP " + std::to_string(node_.sp_id()) + " has written") == std::string::npos;
-  const bool may_be_asked_for =
-      std::ranges::any_of(history_, [](const auto& one) { return one.second.report == Report::kUnknown; });
-  if (is_held && lacks_rows && !may_be_asked_for)
-    sim_.Violation("SP ", node_.sp_id(), " held a table, but: ", text);
+  const bool was_asked = std::ranges::any_of(
+      history_, [&](const auto& one) { return one.second.asked_at_us >= open_->begun_us; });
+  if (is_held && lacks_rows && !was_asked) sim_.Violation("SP ", node_.sp_id(), " held a table, but: ", text);
 }
 
 bool Client::ChangeSchema(SchemaChange what) {
