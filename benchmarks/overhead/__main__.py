@@ -16,7 +16,15 @@ from psp.output import PspError, console, table
 
 from benchmarks.overhead import targets
 from benchmarks.overhead.profile import profile
-from benchmarks.overhead.rounds import WARMUP_S, System, one_round, systems
+from benchmarks.overhead.rounds import (
+    FOREIGN_KEYS,
+    NATIVE,
+    VIEWS,
+    WARMUP_S,
+    System,
+    one_round,
+    systems,
+)
 from benchmarks.overhead.sums import Sum
 from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc import runner
@@ -41,6 +49,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--perf", action="store_true", help="also profile the SP's and plain backends with perf"
     )
     parser.add_argument("--no-views", action="store_true", help="without psp's views mode")
+    parser.add_argument("--no-foreign-keys", action="store_true", help="without TPC-C with foreign keys")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for overhead.json")
     return parser.parse_args(arguments)
 
@@ -84,7 +93,10 @@ def run(options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
     def load(threads: int, mix: str, seconds: int) -> Load:
         return Load(threads, seconds, scale, isolation=options.isolation, mix=mix, prepared=options.prepared)
 
-    with systems(scale, not options.no_views, steps) as found:
+    variants = [NATIVE]
+    variants += [] if options.no_foreign_keys else [FOREIGN_KEYS]
+    variants += [] if options.no_views else [VIEWS]
+    with systems(scale, variants, steps) as found:
         # Reads first, while all hold the same rows in the same places.
         _warm_up(found, load(READ_THREADS, READ_ONLY_MIX, WARMUP_S), steps)
         sums = measure(found, load(READ_THREADS, READ_ONLY_MIX, options.seconds), options.rounds, steps)
@@ -121,7 +133,7 @@ def show(result: dict[str, Any]) -> None:
     """Prints one line for each thread count and system, and the targets."""
     rows = []
     for found in result["rows"]:
-        for name in ("plain", "psp", "views"):
+        for name in ("plain", "psp", "plain_fk", "psp_fk", "views"):
             if name not in found:
                 continue
             system = found[name]

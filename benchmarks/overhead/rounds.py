@@ -1,7 +1,7 @@
-"""The rounds: the same load in turns on plain PostgreSQL and both modes of psp, with their CPU time."""
+"""The rounds: the same load in turns on plain PostgreSQL and psp's modes, with their CPU time."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,21 @@ from benchmarks.tpcc.runner import Load, Scale
 
 BACKENDS_END_TIMEOUT_S = 30
 WARMUP_S = 5
-_MODES: tuple[Mode, ...] = ("native", "views")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A cluster of psp with TPC-C, and its name among the systems."""
+
+    name: str
+    plain: str | None = None  # the name of a copy of it in plain PostgreSQL
+    mode: Mode = "native"
+    foreign_keys: bool = False
+
+
+NATIVE = Variant("psp", plain="plain")
+FOREIGN_KEYS = Variant("psp_fk", plain="plain_fk", foreign_keys=True)
+VIEWS = Variant("views", mode="views")
 
 
 @dataclass(frozen=True)
@@ -36,30 +50,31 @@ class System:
 
 
 @contextmanager
-def systems(scale: Scale, with_views: bool, steps: Steps) -> Iterator[list[System]]:
-    """Plain PostgreSQL, psp and views mode with the same rows, all running; all is removed at the end."""
+def systems(scale: Scale, variants: Sequence[Variant], steps: Steps) -> Iterator[list[System]]:
+    """The variants and their plain copies with the same rows, all running; all is removed at the end."""
     with ExitStack() as stack:
         found: list[System] = []
-        for mode in _MODES[: 1 + with_views]:
-            options = Options(database="tpcc", relay=False, mode=mode)
+        for variant in variants:
+            options = Options(database="tpcc", relay=False, mode=variant.mode)
             cluster = stack.enter_context(LocalCluster.temporary([Zone("here")], options))
-            with steps.step(f"Loading TPC-C, {scale.warehouses} warehouses"):
-                runner.prepare(cluster.sps[0].dsn, scale)
-            if not found:
-                found.append(_plain_system(stack.enter_context(plain_copy(cluster, cluster.sps[0].name))))
-            with steps.step(f"Putting the database under psp, {mode} mode"):
+            with steps.step(f"Loading TPC-C for {variant.name}, {scale.warehouses} warehouses"):
+                runner.prepare(cluster.sps[0].dsn, scale, foreign_keys=variant.foreign_keys)
+            if variant.plain is not None:
+                server = stack.enter_context(plain_copy(cluster, cluster.sps[0].name))
+                found.append(_plain_system(variant.plain, server))
+            with steps.step(f"Putting the database under psp, {variant.mode} mode"):
                 growth.adopt(cluster, steps.progress)
-            found.append(_psp_system(cluster))
+            found.append(_psp_system(variant.name, cluster))
         yield found
 
 
-def _plain_system(server: PgServer) -> System:
+def _plain_system(name: str, server: PgServer) -> System:
     postmaster = _pid(server.pid())
     parts = {"postgres": lambda: cpu.group_s(postmaster)}
-    return System("plain", server.dsn("tpcc", APP_ROLE), postmaster, parts)
+    return System(name, server.dsn("tpcc", APP_ROLE), postmaster, parts)
 
 
-def _psp_system(cluster: LocalCluster) -> System:
+def _psp_system(name: str, cluster: LocalCluster) -> System:
     sp = cluster.sps[0]
     pids = {
         f"{label}_{part}": _pid(cluster.pid(name, part))
@@ -71,9 +86,7 @@ def _psp_system(cluster: LocalCluster) -> System:
         return lambda: cpu.group_s(pid)
 
     parts = {label: reader(pid) for label, pid in pids.items()}
-    if cluster.state.mode == "views":
-        return System("views", sp.dsn, pids["sp_postgres"], parts, "views")
-    return System("psp", sp.dsn, pids["sp_postgres"], parts)
+    return System(name, sp.dsn, pids["sp_postgres"], parts, cluster.state.mode)
 
 
 def _pid(found: int | None) -> int:

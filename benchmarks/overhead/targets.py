@@ -9,7 +9,8 @@ from benchmarks.overhead.sums import Sum
 
 CLIENT = "client"
 SP_PARTS = ("sp_postgres", "sp_daemon")
-PSP_PARTS = (*SP_PARTS, "primary_postgres", "primary_daemon")
+PRIMARY_PARTS = ("primary_postgres", "primary_daemon")
+PSP_PARTS = (*SP_PARTS, *PRIMARY_PARTS)
 
 
 @dataclass(frozen=True)
@@ -29,20 +30,38 @@ TARGETS = {
     "total_cpu_ratio": Target(1.5, "at most"),
     "throughput_ratio": Target(0.65, "at least"),
     "read_ratio": Target(0.98, "at least"),
+    # What foreign keys cost at the SP, to what they cost plain PostgreSQL; at the primary, to what the rest costs there.
+    "foreign_keys_sp_ratio": Target(1.1, "at most"),
+    "foreign_keys_primary_ratio": Target(1.05, "at most"),
     # The thesis's 45 % of plain PostgreSQL's throughput, as CPU.
     "views_sp_cpu_ratio": Target(2.2, "at most"),
 }
 
 
 def row(threads: int, mix: str, sums: Mapping[str, Sum]) -> dict[str, Any]:
-    """One thread count: the systems `plain`, `psp` and maybe `views`, and the ratios to plain PostgreSQL."""
+    """One thread count: the systems (`plain`, `psp` and maybe others), and their ratios."""
     plain = sums["plain"]
     result: dict[str, Any] = {"threads": threads, "mix": mix}
     result |= {name: _system(total, total.cpu_ms_per_transaction()) for name, total in sums.items()}
     result |= _ratios(plain, sums["psp"])
     if "views" in sums:
         result |= {f"views_{name}": ratio for name, ratio in _ratios(plain, sums["views"]).items()}
+    if "psp_fk" in sums:
+        result |= _foreign_key_ratios(sums)
     return result
+
+
+def _foreign_key_ratios(sums: Mapping[str, Sum]) -> dict[str, float]:
+    def ms(name: str, parts: Sequence[str]) -> float:
+        found = sums[name].cpu_ms_per_transaction()
+        return sum(found[part] for part in parts)
+
+    plain = ms("plain_fk", ("postgres",)) / ms("plain", ("postgres",))
+    return {
+        "foreign_keys_plain_ratio": plain,
+        "foreign_keys_sp_ratio": ms("psp_fk", SP_PARTS) / ms("psp", SP_PARTS) / plain,
+        "foreign_keys_primary_ratio": ms("psp_fk", PRIMARY_PARTS) / ms("psp", PRIMARY_PARTS),
+    }
 
 
 def _ratios(plain: Sum, psp: Sum) -> dict[str, float]:
@@ -75,7 +94,7 @@ def targets(
     for name, target in TARGETS.items():
         rows, column = (read_rows, "throughput_ratio") if name == "read_ratio" else (write_rows, name)
         if any(column not in found for found in rows):
-            continue  # views mode was not measured
+            continue  # views mode or foreign keys were not measured
         by_threads = {str(found["threads"]): found[column] for found in rows}
         measured = sum(by_threads.values()) / len(by_threads)
         result[name] = {

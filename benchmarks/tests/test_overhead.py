@@ -31,6 +31,13 @@ def test_row_and_targets() -> None:
     assert row["views_sp_cpu_ratio"] == pytest.approx(2.0)
     found = targets.targets([row], [row])
     assert found["views_sp_cpu_ratio"]["holds"] is True
+    plain_fk = _sum(1000, 10, postgres=1.1)
+    psp_fk = _sum(500, 10, sp_postgres=0.6, sp_daemon=0.06, primary_postgres=0.2, primary_daemon=0.05)
+    keys = targets.row(4, "standard", {"plain": plain, "psp": psp, "plain_fk": plain_fk, "psp_fk": psp_fk})
+    assert keys["foreign_keys_plain_ratio"] == pytest.approx(1.1)
+    assert keys["foreign_keys_sp_ratio"] == pytest.approx(0.66 / 0.55 / 1.1)
+    assert keys["foreign_keys_primary_ratio"] == pytest.approx(1.0)
+    assert targets.targets([keys], [keys])["foreign_keys_sp_ratio"]["holds"] is True
     without = targets.row(4, "standard", {"plain": plain, "psp": psp})
     assert "views_sp_cpu_ratio" not in targets.targets([without], [without])
     assert found["sp_cpu_ratio"]["holds"] is True

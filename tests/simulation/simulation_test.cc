@@ -18,7 +18,7 @@ constexpr std::uint64_t kMutationSeeds = 4 * kSeeds;  // until one finds the mis
 // Those that have found something.
 constexpr std::uint64_t kFinders[] = {39,   45,   56,   69,   131,  138,  264,  272,  426,
                                       456,  471,  690,  726,  841,  1206, 1726, 2204, 2384,
-                                      2394, 2419, 3158, 3599, 4951, 5728, 6401, 12213};
+                                      2394, 2419, 3158, 3599, 4951, 5728, 5842, 6401, 12213};
 
 std::optional<std::uint64_t> FromEnvironment(const char* name) {
   const char* text = std::getenv(name);
