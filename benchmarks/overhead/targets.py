@@ -30,7 +30,7 @@ TARGETS = {
     "total_cpu_ratio": Target(1.5, "at most"),
     "throughput_ratio": Target(0.65, "at least"),
     "read_ratio": Target(0.98, "at least"),
-    # What foreign keys cost at the SP, to what they cost plain PostgreSQL; at the primary, to what the rest costs there.
+    # What foreign keys cost at the SP, to what they cost plain PostgreSQL; at the primary, to the rest there.
     "foreign_keys_sp_ratio": Target(1.1, "at most"),
     "foreign_keys_primary_ratio": Target(1.05, "at most"),
     # The thesis's 45 % of plain PostgreSQL's throughput, as CPU.

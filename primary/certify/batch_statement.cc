@@ -45,9 +45,9 @@ class Parameters {
   pqxx::result Run(pqxx::transaction_base& tx) {
     std::vector<pqxx::binarystring> values;
     for (ArrayWriter* array :
-         {&tx_id_, &sp_id_, &global_t_, &watermark_, &seen_from_, &seen_to_, &seen_, &reason_, &write_set_,
-          &lost_table_, &lost_key_, &winner_t_, &winner_sp_, &lost_use_, &row_item_, &row_table_, &row_key_,
-          &row_deleted_, &row_image_, &row_known_, &row_use_}) {
+         {&tx_id_,    &sp_id_,     &global_t_,   &watermark_,   &seen_from_, &seen_to_,   &seen_,
+          &reason_,   &write_set_, &lost_table_, &lost_key_,    &winner_t_,  &winner_sp_, &lost_use_,
+          &row_item_, &row_table_, &row_key_,    &row_deleted_, &row_image_, &row_known_, &row_use_}) {
       values.push_back(Binary(array->Finish()));
     }
     return tx.exec_prepared(kStatement, pqxx::prepare::make_dynamic_params(values), numbers_.first_t,
@@ -76,7 +76,8 @@ class Parameters {
 
   void AddConflict(const std::optional<Conflict>& conflict) {
     if (!conflict) {
-      for (ArrayWriter* array : {&lost_table_, &lost_key_, &winner_t_, &winner_sp_, &lost_use_}) array->AddNull();
+      for (ArrayWriter* array : {&lost_table_, &lost_key_, &winner_t_, &winner_sp_, &lost_use_})
+        array->AddNull();
       return;
     }
     lost_table_.AddInt4(static_cast<std::int32_t>(conflict->key.table_id));

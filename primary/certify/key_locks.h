@@ -48,7 +48,8 @@ class KeyLocks {
   // Whether the owner holds the key now; otherwise it waits.
   bool Take(const RowKeyView& key, Access access, Owner* owner) {
     auto found = queues_.find(key);
-    if (found == queues_.end()) found = queues_.emplace(RowKey{key.table_id, std::string(key.key)}, Queue{}).first;
+    if (found == queues_.end())
+      found = queues_.emplace(RowKey{key.table_id, std::string(key.key)}, Queue{}).first;
     Queue& queue = found->second;
     queue.claims.push_back({owner, access});
     if (!NextMayHold(queue)) return false;
@@ -90,8 +91,7 @@ class KeyLocks {
 
   static bool NextMayHold(const Queue& queue) {
     if (queue.holders == queue.claims.size()) return false;
-    return queue.holders == 0 ||
-           MayHoldTogether(queue.claims[0].access, queue.claims[queue.holders].access);
+    return queue.holders == 0 || MayHoldTogether(queue.claims[0].access, queue.claims[queue.holders].access);
   }
 
   std::unordered_map<RowKey, Queue, RowKeyHash, RowKeyEqual> queues_;

@@ -11,9 +11,8 @@ std::uint64_t HashOf(const proto::KeyUse& use) { return RowKeyHash{}(RowKeyView(
 
 void References::Uses::Note(std::uint64_t key, const User& user, GlobalT watermark) {
   std::vector<User>& users = users_[key];
-  std::erase_if(users, [&](const User& older) {
-    return older.sp_id == user.sp_id && older.global_t <= watermark;
-  });
+  std::erase_if(users,
+                [&](const User& older) { return older.sp_id == user.sp_id && older.global_t <= watermark; });
   users.push_back(user);
   noted_.push_back({user.global_t, key});
   if (noted_.size() > remembered_max_) ForgetOldest();
@@ -24,7 +23,8 @@ void References::Uses::ForgetOldest() {
   noted_.pop_front();
   const auto found = users_.find(oldest.key);
   if (found == users_.end()) return;
-  const auto forgotten = std::erase_if(found->second, [&](const User& user) { return user.global_t == oldest.global_t; });
+  const auto forgotten =
+      std::erase_if(found->second, [&](const User& user) { return user.global_t == oldest.global_t; });
   if (forgotten > 0) forgotten_t_ = std::max(forgotten_t_, oldest.global_t);
   if (found->second.empty()) users_.erase(found);
 }
@@ -55,7 +55,8 @@ std::optional<Conflict> References::Lost(const CertifyRequest& request) const {
   const proto::Snapshot& ended = request.uses.ended_snapshot();
   const SnapshotView before_end =
       request.uses.has_ended_snapshot()
-          ? SnapshotView{ended.watermark(), {ended.seen().data(), static_cast<std::size_t>(ended.seen_size())}}
+          ? SnapshotView{ended.watermark(),
+                         {ended.seen().data(), static_cast<std::size_t>(ended.seen_size())}}
           : snapshot;
   for (const proto::KeyUse& use : request.uses.keys()) {
     std::optional<User> missing;

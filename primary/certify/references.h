@@ -1,4 +1,4 @@
-// Which keys that foreign keys refer to were shared and ended lately, and by whom (docs/decisions/36). A transaction that shares a key must
+// Which keys that foreign keys refer to were shared and ended lately, and by which semi-primaries. A transaction that shares a key must
 // have seen who ended it last; one that ends it, or has read all that refers to it, must have seen all who share it.
 // Pure; one thread.
 //
@@ -44,7 +44,7 @@ class References {
     Uses(GlobalT start_t, std::size_t remembered_max)
         : remembered_max_(remembered_max), forgotten_t_(start_t) {}
 
-    // `watermark`: of the user. Its semi-primary had applied all up to there, so whoever has seen this use has seen its uses up to there.
+    // `watermark`: of the user. Its semi-primary had applied all up to there, so each snapshot that has this use has its uses up to there, too.
     void Note(std::uint64_t key, const User& user, GlobalT watermark);
     // The newest user that the snapshot lacks; sp_id is 0 where it may be forgotten.
     std::optional<User> Missing(std::uint64_t key, const SnapshotView& snapshot) const;

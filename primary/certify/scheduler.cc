@@ -134,8 +134,7 @@ void Scheduler::Release(Entry* entry, GlobalT global_t) {
     // Those that waited arrived before this decision existed, so it cannot have seen it: if this one
     // committed, the others have lost. They need no keys for that, but still go through a batch, since the
     // same tx id may have been decided long ago (a repeated request).
-    const std::vector<Entry*> losers =
-        global_t > 0 ? LosersAgainst(*entry, global_t) : std::vector<Entry*>{};
+    const std::vector<Entry*> losers = global_t > 0 ? LosersAgainst(*entry, global_t) : std::vector<Entry*>{};
     for (Entry* loser : losers) LeaveKeys(loser);
     for (Entry* loser : losers) ready_.push_back(loser);
     LeaveKeys(entry);
@@ -174,8 +173,8 @@ bool Scheduler::IsSchemaChange(const Entry& entry) {
 
 bool Scheduler::MustBeFirst(const Entry& entry) {
   const auto reads_table = [](const proto::KeyUse& use) { return use.kind() == proto::USE_TABLE_READ; };
-  return IsSchemaChange(entry) || (entry.refusal.reason.empty() &&
-                                   std::ranges::any_of(entry.request->uses.keys(), reads_table));
+  return IsSchemaChange(entry) ||
+         (entry.refusal.reason.empty() && std::ranges::any_of(entry.request->uses.keys(), reads_table));
 }
 
 // What it is certified against in memory is whole: it holds its keys, and if it must be the first, everything before it is decided.

@@ -40,10 +40,11 @@ TEST_F(KeyUsesTest, AChildAndTheEndOfItsParentDoNotBothCommit) {
   EXPECT_EQ(lost.conflict().winner_t(), 1);
   EXPECT_EQ(lost.conflict().winner_sp_id(), 1U);
   EXPECT_EQ(NamesOfKeys(), "child child2 ") << "what is used is not written";
-  // The repeated request of a loser gets the same conflict, with whatever snapshot.
+  // The repeated request of a loser gets the same conflict; its snapshot does not matter.
   const auto again = Decide(b, 3, 2, Rows({{"parent", std::nullopt}}), {}, Use(proto::USE_ENDED, "parent"));
   EXPECT_EQ(again.conflict().SerializeAsString(), lost.conflict().SerializeAsString());
-  EXPECT_GT(Decide(b, 4, 2, Rows({{"parent", std::nullopt}}), {}, Use(proto::USE_ENDED, "parent")).global_t(), 0);
+  EXPECT_GT(Decide(b, 4, 2, Rows({{"parent", std::nullopt}}), {}, Use(proto::USE_ENDED, "parent")).global_t(),
+            0);
   const auto orphan = Decide(a, 5, 2, Rows({{"child3", "1"}}), {}, Use(proto::USE_SHARED, "parent"));
   EXPECT_EQ(orphan.conflict().use(), proto::USE_SHARED);
 }

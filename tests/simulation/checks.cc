@@ -126,7 +126,8 @@ void CheckReferences(Simulator* sim, const History& history, const PrimaryDataba
     std::int64_t limited = 0;
     for (const auto& [child, parent] : children) {
       limited += parent == kLimitedParent ? 1 : 0;
-      if (!parents.contains(parent)) sim->Violation(global_t, " leaves child ", child, " without parent ", parent);
+      if (!parents.contains(parent))
+        sim->Violation(global_t, " leaves child ", child, " without parent ", parent);
     }
     if (limited > kLimitedChildren) sim->Violation(global_t, " makes one child too many");
     if (off_call.size() == kDoctorRows) sim->Violation(global_t, " leaves no doctor on call");

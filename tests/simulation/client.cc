@@ -273,9 +273,11 @@ void Client::Commit() {
   for (std::size_t i = 0; i < own_before; ++i) {
     if (!submission.snapshot.Has(node_.reported[i].second)) lacks_own.insert(node_.reported[i]);
   }
-  history_[open_->tx_id] = {node_.sp_id(),     submission.snapshot,  submission.write_set,
-                            open_->increments, Report::kNothing,     0,
-                            std::nullopt,      -1, std::move(lacks_own), is_bad};
+  history_[open_->tx_id] = {node_.sp_id(),        submission.snapshot,
+                            submission.write_set, open_->increments,
+                            Report::kNothing,     0,
+                            std::nullopt,         -1,
+                            std::move(lacks_own), is_bad};
   sim_.Trace("SP ", node_.sp_id(), " client ", number_, ": COMMIT ", open_->tx_id.ToText(), " W ",
              submission.snapshot.watermark);
   open_->ticket = node_.Commit(submission, [this, weak = std::weak_ptr<Open>(open_)](const Done& done) {

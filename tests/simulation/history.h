@@ -26,10 +26,10 @@ struct TxRecord {
   std::vector<RowKey> increments;  // counters, once for each time
   Report report = Report::kNothing;
   GlobalT reported_t = 0;
-  std::optional<bool> outcome;  // psp.outcome: committed or not
+  std::optional<bool> outcome;    // psp.outcome: committed or not
   std::int64_t asked_at_us = -1;  // psp.outcome: when last
-  Lost lacks_own{};             // reported at this SP before the snapshot was taken, and not in it
-  bool is_bad = false;          // must be refused (bad_input.h)
+  Lost lacks_own{};               // reported at this SP before the snapshot was taken, and not in it
+  bool is_bad = false;            // must be refused (bad_input.h)
 };
 
 using History = std::map<TxId, TxRecord>;

@@ -100,7 +100,7 @@ std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, s
 
 std::string Text(const RowKey& key) {
   constexpr std::array kTables = {"schema change ", "counter ", "name ",  "value ",
-                                   "parent ",        "child ",   "doctor "};
+                                  "parent ",        "child ",   "doctor "};
   const std::string table = key.table_id < kTables.size()
                                 ? kTables.at(key.table_id)
                                 : "note of table " + std::to_string(key.table_id) + " ";

@@ -53,10 +53,10 @@ enum class Mutation {
   kEmptiedRowsAreCopied,      // an SP that joins gets rows from before their table was emptied
   kSharedIsNotTold,           // an SP does not tell that a child refers to its parent
   kEndedIsNotTold,            // … that a parent is deleted
-  kEndedIsToldLate,           // … of a deleted parent tells what it has seen at COMMIT, and not when it deleted it
-  kReferrersReadIsNotTold,    // … that a transaction has read all children of a parent
-  kTableReadIsNotTold,        // … that it has read a whole table
-  kReadsAreNotLookedUp,       // the primary's PostgreSQL takes every row that was read for one that nobody has written
+  kEndedIsToldLate,  // … of a deleted parent tells what it has seen at COMMIT, and not when it deleted it
+  kReferrersReadIsNotTold,  // … that a transaction has read all children of a parent
+  kTableReadIsNotTold,      // … that it has read a whole table
+  kReadsAreNotLookedUp,  // the primary's PostgreSQL takes every row that was read for one that nobody has written
 };
 
 struct Scenario {
