@@ -162,6 +162,8 @@ void Core::GiveUp() { submissions_.OnTime(INT64_MAX); }
 KeyNames Core::NamesOf(std::uint32_t table_id) const {
   KeyNames names;
   if (!catalog_) return names;
+  const auto foreign_keys = catalog_->foreign_keys.find(table_id);
+  if (foreign_keys != catalog_->foreign_keys.end()) names.foreign_keys = foreign_keys->second;
   const auto guard = catalog_->guards.find(table_id);
   if (guard != catalog_->guards.end()) names.index_name = guard->second.index_name;
   const auto table =

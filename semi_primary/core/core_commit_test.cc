@@ -191,5 +191,29 @@ TEST_F(SemiPrimaryCoreTest, StoppingAnswersEverybody) {
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kGoodbye));
 }
 
+TEST_F(SemiPrimaryCoreTest, ALoserIsToldTheForeignKeyByItsName) {
+  Enter();
+  auto catalog = std::make_shared<TableCatalog>();
+  catalog->tables[3] = {3, "public", "parent", {"id"}, {}, {}};
+  catalog->foreign_keys[3] = {{"public", "child", "child_p_fkey"}};
+  core_.OnApplyEvent(ApplyCatalog{catalog}, now_us_);
+  Submit(1, Rows("k"));
+  proto::ToSemiPrimary message;
+  proto::Decision* decision = message.mutable_decision();
+  decision->set_tx_id(Id(1).ToBytes());
+  decision->mutable_conflict()->set_table_id(3);
+  decision->mutable_conflict()->set_winner_sp_id(kOther);
+  decision->mutable_conflict()->set_winner_t(9);
+  decision->mutable_conflict()->set_use(proto::USE_SHARED);
+  Hear(message);
+  const auto replies = Now().replies;
+  ASSERT_EQ(replies.size(), 1U);
+  const auto& error = std::get<UserError>(replies[0].answer);
+  EXPECT_EQ(error.sqlstate, "40001");
+  EXPECT_EQ(error.detail,
+            "Key (\\x) of table \"public\".\"parent\", to which foreign key \"child_p_fkey\" of table "
+            "\"public\".\"child\" refers, was taken away by semi-primary \"sp2\" (global_t 9).");
+}
+
 }  // namespace
 }  // namespace psp::sp

@@ -133,10 +133,6 @@ std::string Value(const RecordField& field) {
   }
 }
 
-std::string QuotedTable(const KeyNames& names) {
-  return "\"" + names.schema_name + "\".\"" + names.table_name + "\"";
-}
-
 template <class Items, class Show>
 std::string Joined(const Items& items, Show show) {
   std::string out;
@@ -153,30 +149,6 @@ std::string DescribeKey(const KeyNames& names, std::string_view key) {
   std::string values = Joined(fields, Value);
   if (names.key_columns.size() != fields.size()) return values;
   return Joined(names.key_columns, [](const std::string& name) { return name; }) + "=" + values;
-}
-
-UserError ConflictError(const KeyNames& names, std::string_view key, std::string_view winner_name,
-                        GlobalT winner_t) {
-  std::string what = "A row";
-  if (!names.index_name.empty()) {
-    what = "Unique value of index \"" + names.index_name + "\" of table " + QuotedTable(names) + " was taken";
-  } else if (!names.schema_name.empty()) {
-    what = "Key " + DescribeKey(names, key) + " of table " + QuotedTable(names) + " was changed";
-  } else {
-    what += " was changed";
-  }
-  if (winner_name.empty()) {
-    return {
-        "40001", "could not serialize access due to concurrent update",
-        what +
-            ", or may have been: the transaction's snapshot is older than the primary remembers deleted keys "
-            "(deleted_retention_s).",
-        "Retry the transaction."};
-  }
-  return {"40001", "could not serialize access due to concurrent update",
-          what + " by semi-primary \"" + std::string(winner_name) + "\" (global_t " +
-              std::to_string(winner_t) + ").",
-          "Retry the transaction."};
 }
 
 // The hook passes on errors of class 08 as they are when their message begins with "psp: ".

@@ -1,4 +1,5 @@
-// What an application reads when its transaction is lost. Pure.
+// What an application reads when its transaction is lost: names of keys, and errors other than conflicts
+// (conflict_error.h). Pure.
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "common/ids.h"
 #include "common/user_error.h"
+#include "writeset/catalog.h"
 
 namespace psp::sp {
 
@@ -15,16 +17,12 @@ struct KeyNames {
   std::string schema_name;  // empty: the id is not known
   std::string table_name;
   std::vector<std::string> key_columns;
-  std::string index_name;  // not empty: the id is this unique index's guard
+  std::string index_name;                  // not empty: the id is this unique index's guard
+  std::vector<ForeignKeyOf> foreign_keys;  // those that refer to it
 };
 
 // Key values in readable form, such as `(id, name)=(5, ann)`: usual types as in PostgreSQL, others as hex.
 std::string DescribeKey(const KeyNames& names, std::string_view key);
-
-// 40001 with PostgreSQL's own message. Without a winner's name: the key may have been changed, but the
-// primary has forgotten the writer.
-UserError ConflictError(const KeyNames& names, std::string_view key, std::string_view winner_name,
-                        GlobalT winner_t);
 
 // 08006: nothing was sent.
 UserError NotConnectedError();

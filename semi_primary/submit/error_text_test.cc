@@ -66,31 +66,5 @@ TEST(DescribeKeyTest, MalformedValuesAreShownAsHex) {
   EXPECT_EQ(DescribeKey({}, "abc"), "(\\x616263)");
 }
 
-TEST(ConflictErrorTest, NamesTableKeyAndWinner) {
-  std::string key;
-  AppendRecord(&key, {{kOidInt4, Int4(5)}, {kOidText, "x"}});
-  const UserError error = ConflictError({"public", "t", {"id", "name"}, ""}, key, "sp2", 1234);
-  EXPECT_EQ(error.sqlstate, "40001");
-  EXPECT_EQ(error.message, "could not serialize access due to concurrent update");
-  EXPECT_EQ(
-      error.detail,
-      "Key (id, name)=(5, x) of table \"public\".\"t\" was changed by semi-primary \"sp2\" (global_t 1234).");
-}
-
-TEST(ConflictErrorTest, NamesTheIndexOfAGuard) {
-  const UserError error = ConflictError({"public", "t", {}, "t_email"}, "", "sp2", 7);
-  EXPECT_EQ(error.detail,
-            "Unique value of index \"t_email\" of table \"public\".\"t\" was taken by semi-primary \"sp2\" "
-            "(global_t 7).");
-}
-
-TEST(ConflictErrorTest, SaysWhenTheWinnerIsForgotten) {
-  const UserError error = ConflictError({"public", "t", {}, "t_email"}, "", "", 7);
-  EXPECT_EQ(error.sqlstate, "40001");
-  EXPECT_EQ(error.detail,
-            "Unique value of index \"t_email\" of table \"public\".\"t\" was taken, or may have been: the "
-            "transaction's snapshot is older than the primary remembers deleted keys (deleted_retention_s).");
-}
-
 }  // namespace
 }  // namespace psp::sp

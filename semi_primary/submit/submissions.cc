@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "semi_primary/submit/conflict_error.h"
+
 namespace psp::sp {
 namespace {
 
@@ -263,7 +265,7 @@ UserError Submissions::Lost(const proto::WriteSet& write_set, const Conflict& co
 
 UserError Submissions::ErrorOf(const Conflict& conflict) const {
   const std::string winner = conflict.winner_sp_id == 0 ? "" : options_.sp_name(conflict.winner_sp_id);
-  return ConflictError(options_.names(conflict.key.table_id), conflict.key.key, winner, conflict.winner_t);
+  return ConflictError(options_.names(conflict.key.table_id), conflict, winner);
 }
 
 }  // namespace psp::sp

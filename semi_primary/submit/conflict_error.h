@@ -1,0 +1,16 @@
+// What an application reads when its transaction has lost a key to another one. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "common/conflict.h"
+#include "common/user_error.h"
+#include "semi_primary/submit/error_text.h"
+
+namespace psp::sp {
+
+// 40001 with PostgreSQL's own message. DETAIL tells the key, how the transaction has used it, and the winner. Without
+// a winner's name the primary has forgotten who that was, and perhaps nobody.
+UserError ConflictError(const KeyNames& names, const Conflict& conflict, std::string_view winner_name);
+
+}  // namespace psp::sp
