@@ -39,7 +39,7 @@ def read_sql(file: str) -> bytes:
 
 FACTS = (
     "own_relations", "plain_types", "type_facts", "column_facts", "index_facts", "index_column_facts",
-    "trigger_facts", "key_facts",
+    "foreign_key_column_facts", "trigger_facts", "key_facts",
 )  # fmt: skip
 """The queries of sql/facts, in an order in which each uses those before it. They name one another bare."""
 

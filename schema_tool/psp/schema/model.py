@@ -91,6 +91,7 @@ class ForeignKey:
     table_oid: int
     parent_oid: int
     has_action: bool  # CASCADE, SET NULL or SET DEFAULT
+    is_coarse: bool  # psp cannot tell by bytes to which row another one refers
 
 
 @dataclass(frozen=True)

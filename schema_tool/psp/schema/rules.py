@@ -105,6 +105,7 @@ def check_table(database: Database, table: Table, add_keys: bool) -> Iterator[Pr
         return
     yield from certification(table, add_keys)
     yield from _behaviour(table)
+    yield from _foreign_keys(database, table)
 
 
 def certification(table: Table, add_keys: bool) -> Iterator[Problem]:
@@ -235,10 +236,21 @@ def _behaviour(table: Table) -> Iterator[Problem]:
             yield Problem("warning", f"trigger {trigger.name} on {table.label}",
                           f"ENABLE {kind}: it fires for rows that arrive from other servers, too",
                           f"ALTER TABLE … ENABLE TRIGGER {trigger.name}, unless that is wanted")  # fmt: skip
+
+
+def _foreign_keys(database: Database, table: Table) -> Iterator[Problem]:
     for key in table.foreign_keys:
-        if key.table_oid in {relation.oid for relation in table.relations}:
-            yield Problem("note", f"foreign key {key.name} on {table.label}",
-                          "checked at each server, not between servers' transactions")  # fmt: skip
+        where = f"foreign key {key.name} on {table.label}"
+        if key.table_oid not in {relation.oid for relation in table.relations}:
+            continue
+        if not database.is_captured(key.parent_oid):
+            yield Problem("warning", where, "rows of the table that it refers to stay local to this server",
+                          "drop it")  # fmt: skip
+        elif key.is_coarse:
+            yield Problem("warning", where,
+                          "its columns have other types than those that it refers to: a transaction that "
+                          "takes a row away there conflicts with concurrent ones that add one here",
+                          "give the columns the same types")  # fmt: skip
 
 
 # ---- sequences --------------------------------------------------------------------------------------------

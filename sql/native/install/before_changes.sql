@@ -114,8 +114,8 @@ BEGIN
         SELECT t.tgname, c.oid::regclass AS target
           FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
          WHERE c.oid = ANY (named) AND t.tgparentid = 0
-           AND CASE WHEN t.tgname = 'psp_capture_rekey' AND t.tgattr <> '' AND statement ~* '\m(type|drop)\M' THEN true
-                    WHEN c.relkind <> 'p' THEN t.tgname ~ '^psp_capture_' AND statement ~* 'attach' END
+           AND CASE WHEN t.tgname IN ('psp_capture_rekey', 'psp_capture_share', 'PSP_ended') AND t.tgattr <> '' AND statement ~* '\m(type|drop)\M' THEN true
+                    WHEN c.relkind <> 'p' THEN t.tgname ~ '^(psp_capture_|PSP_ended$)' AND statement ~* 'attach' END
     LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.target);
     END LOOP;

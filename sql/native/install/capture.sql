@@ -53,15 +53,15 @@ BEGIN
               JOIN jsonb_array_elements(facts -> 'columns') WITH ORDINALITY c ON c.value -> 'name' = k.value -> 'name');
 END $$;
 
--- One row of psp.write_set for each row of `source`.
-CREATE FUNCTION psp.capture_rows(facts jsonb, source text) RETURNS text
+-- One row of psp.write_set for each row of `source`, and what `more` selects.
+CREATE FUNCTION psp.capture_rows(facts jsonb, source text, more text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN psp.fill($template$
     INSERT INTO psp.write_set
-    SELECT psp_scope.x, {table_id}, '{op}', {entry} FROM {source} r;$template$, jsonb_build_object(
+    SELECT psp_scope.x, {table_id}, '{op}'::pg_catalog."char", {entry} FROM {source} r{more};$template$, jsonb_build_object(
         'table_id', facts -> 'table_id', 'op', CASE WHEN psp.is_key_in_image(facts) THEN 'i' ELSE 'u' END,
-        'entry', psp.entry_of(facts, 'r'), 'source', source));
+        'entry', psp.entry_of(facts, 'r'), 'source', source, 'more', more));
 END $$;
 
 CREATE FUNCTION psp.capture_deletes(facts jsonb, source text) RETURNS text
@@ -168,9 +168,10 @@ DECLARE
 BEGIN
     PERFORM psp.take_from_all(ARRAY[
             psp.create_capture_function(
-                facts, 'insert', psp.capture_rows(facts, new_rows) || psp.capture_guards(facts, new_rows, NULL)),
+                facts, 'insert', psp.capture_rows(facts, new_rows, psp.and_shares(facts, new_rows))
+                                 || psp.capture_guards(facts, new_rows, NULL)),
             psp.create_capture_function(
-                facts, 'update', psp.capture_rows(facts, new_rows) || psp.capture_guards(facts, new_rows, old_rows)),
+                facts, 'update', psp.capture_rows(facts, new_rows, '') || psp.capture_guards(facts, new_rows, old_rows)),
             psp.create_capture_function(facts, 'delete', psp.capture_deletes(facts, old_rows)),
             psp.create_capture_function(facts, 'rekey', psp.fill($template$
     IF {old_key} OPERATOR(pg_catalog.<>) {new_key} THEN{deletes}

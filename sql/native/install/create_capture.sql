@@ -8,7 +8,7 @@ SELECT t.table_id, f.name::name AS name, p.function
   FROM psp.tables t
  CROSS JOIN LATERAL (
     SELECT format(p.pattern, t.table_id)
-      FROM unnest('{capture_%s_insert,capture_%s_update,capture_%s_delete,capture_%s_rekey,look_%s,apply_insert_%s,apply_upsert_%s,
+      FROM unnest('{capture_%s_insert,capture_%s_update,capture_%s_delete,capture_%s_rekey,capture_%s_share,capture_%s_ended,look_%s,apply_insert_%s,apply_upsert_%s,
                     apply_delete_%s,apply_clear_%s,apply_furthest_%s}'::text[]) p(pattern)
     UNION ALL
     SELECT 'guard_' || (g.value ->> 'guard_id') FROM jsonb_array_elements(t.guards) g) f(name)
@@ -76,10 +76,13 @@ END $$;
 -- What captures the rows of a table, in place of what there is.
 CREATE FUNCTION psp.install_triggers(facts jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    complete CONSTANT jsonb := psp.with_references(facts);
 BEGIN
-    PERFORM psp.create_guards(facts, facts ->> 'relation'),
-            psp.create_capture_functions(facts),
-            psp.create_capture_triggers(facts);
+    PERFORM psp.create_guards(complete, complete ->> 'relation'),
+            psp.create_capture_functions(complete),
+            psp.create_capture_triggers(complete),
+            psp.create_reference_triggers(complete);
 END $$;
 
 -- Makes the capture of a table that has none, from what psp.define_table has returned: at adoption, before there is a guard.

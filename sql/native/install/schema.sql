@@ -7,6 +7,7 @@ CREATE UNLOGGED TABLE psp.commit_intent (
     xid     xid8 PRIMARY KEY,
     step    smallint NOT NULL DEFAULT 0,     -- 0: written; 1: COMMIT said, the hook waits for other deferred triggers
     decided boolean NOT NULL DEFAULT false,  -- being decided: nothing more may be written
+    ended   boolean NOT NULL DEFAULT false,  -- a key that others may refer to has ended: psp.note_ending (foreign_keys.sql) was called
     filler  boolean NOT NULL DEFAULT false   -- see psp.clean (functions.sql.j2)
 ) WITH (fillfactor = 50);
 

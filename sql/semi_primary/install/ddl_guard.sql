@@ -202,7 +202,7 @@ BEGIN
         CONTINUE WHEN d.is_temporary OR psp.is_made_again(d.schema_name::name, d.address_names, d.original);
         IF psp.is_of_psp(d.object_type, d.schema_name::name, d.object_name::name, d.address_names)
            OR (CASE WHEN psp.is_schema_change()
-                   THEN d.object_type = 'trigger' AND d.original AND d.address_names[3] ~ '^psp_'  -- and not with its table
+                   THEN d.object_type = 'trigger' AND d.original AND d.address_names[3] ~ '^(psp_|PSP_ended$)'  -- and not with its table
                    ELSE psp.is_guarded(d.object_type, d.schema_name::name, d.object_name::name, d.address_names) END) THEN
             PERFORM psp.refuse_ddl(d.object_identity, tg_tag);
         ELSIF d.object_type = 'index' AND d.original AND psp.is_schema_change() THEN

@@ -25,6 +25,7 @@ CREATE TABLE psp.tables (
     key_columns  jsonb NOT NULL,
     guards       jsonb NOT NULL DEFAULT '[]',
     foreign_keys jsonb NOT NULL DEFAULT '[]',
+    referenced   jsonb NOT NULL DEFAULT '[]',  -- by foreign keys: sql/native/install/foreign_keys.sql
     persistent   text,                 -- views mode: the table that holds what is committed, in the same schema
     UNIQUE (schema_name, table_name)
 );

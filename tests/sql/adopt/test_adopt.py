@@ -38,6 +38,7 @@ def release_pair(pair: Pair, drop_keys: bool = False) -> None:
 
 def test_release_gives_back(pair: Pair) -> None:
     pair.run(SCHEMA + "CREATE TABLE nokey (a int)")
+    pair.run("CREATE TABLE refers (id int PRIMARY KEY, up int REFERENCES refers)")
     before = pair.dump()
     pair.adopt(add_keys=True)
     assert "psp" in pair.dump("--schema-only")

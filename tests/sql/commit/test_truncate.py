@@ -198,7 +198,7 @@ def test_with_other_statements(connection: psycopg.Connection[Any]) -> None:
     connection.execute("CREATE VIEW v AS SELECT 1")
     connection.execute("TRUNCATE child")
     connection.execute("INSERT INTO child (parent) VALUES (1)")
-    assert captured(connection)[-1][:2] == ("child", "i")
+    assert ("child", "i") in [row[:2] for row in captured(connection)[-2:]]  # and the key to which it refers
     assert recorded(connection) == ["CREATE VIEW v AS SELECT 1", "TRUNCATE public.child"]
 
 

@@ -18,6 +18,7 @@ FIRST_FILES = (
     "advisory_locks.sql",
     "certified_reads.sql",
     "capture.sql",
+    "foreign_keys.sql",
     "create_capture.sql",
     "changed_tables.sql",
     "rows_of_changes.sql",

@@ -1,0 +1,224 @@
+-- The foreign keys between captured tables, in psp's numbers. What a row refers to is a number and a key. Where the foreign key refers
+-- to the primary key, they are the parent's number and the bytes of its row key; else the number of the unique index's guard
+-- and the bytes of its guard key. docs/decisions/36.
+--
+-- psp.tables has them as they were when the capture was made, with SQL about a row called r. complete: whether the row refers to one.
+--   foreign_keys  of the child: [{constraint, refers_to, columns, key, complete, may_change}]. columns: in the order of the index that it
+--                 refers to; may_change: an update may change them without naming them
+--   referenced    of the parent: [{number, columns, key, complete, lossy, may_change, is_coarse, links}]. lossy: columns whose different
+--                 values may have one key; is_coarse: rows refer to the coarse key, too; links: which relations refer to which,
+--                 partitions among them
+-- The coarse key, the empty record, stands for all keys of a number. Rows refer to it whose types have an equality that psp cannot
+-- turn into equal bytes.
+
+-- SQL of one value of the key. The parent's own rows and those that refer to them have the same.
+CREATE FUNCTION psp.referenced_value(member psp.index_column_facts, value text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    member.definition := value;
+    RETURN CASE WHEN member.normalise IN ('none', 'base') THEN value ELSE psp.guard_expression(member) END;
+END $$;
+
+CREATE FUNCTION psp.coarse_key() RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 'pg_catalog.record_send(ROW())'
+$$;
+
+-- The two columns of psp.tables as they would be now; of one table, or of all: null. (IS DISTINCT FROM NULL: a composite value of NULLs
+-- refers to a row, too.)
+CREATE FUNCTION psp.reference_facts(only_table integer) RETURNS TABLE (table_id integer, foreign_keys jsonb, referenced jsonb)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY WITH tables AS MATERIALIZED (
+        SELECT t.table_id, t.guards, to_regclass(format('%I.%I', t.schema_name, t.table_name))::oid AS relation FROM psp.tables t
+    ), constraints AS MATERIALIZED (
+        SELECT k.oid, k.conname, k.conparentid, k.conrelid, k.confrelid, coalesce(pg_partition_root(k.conindid), k.conindid)::oid AS index,
+               coalesce(pg_partition_root(k.conrelid), k.conrelid)::oid AS child
+          FROM pg_constraint k WHERE k.contype = 'f'
+    ), keys AS MATERIALIZED (
+        SELECT k.oid AS foreign_key, k.conname AS name, k.conparentid = 0 AS is_whole, c.table_id AS child, p.table_id AS parent, k.index,
+               n.number, format('%s %s', k.conrelid, k.confrelid) AS link
+          FROM constraints k JOIN pg_index i ON i.indexrelid = k.index JOIN pg_class x ON x.oid = k.index
+          JOIN tables c ON c.relation = k.child
+          JOIN tables p ON p.relation = i.indrelid
+         CROSS JOIN LATERAL (
+            SELECT CASE WHEN i.indisprimary THEN p.table_id
+                        ELSE (SELECT (g.value ->> 'guard_id')::integer FROM jsonb_array_elements(p.guards) g
+                               WHERE g.value ->> 'index' = x.relname) END) n(number)
+         WHERE n.number IS NOT NULL AND (only_table IS NULL OR only_table IN (c.table_id, p.table_id))
+    ), wholes AS MATERIALIZED (
+        SELECT k.foreign_key, k.name, k.child, k.parent, k.number, bool_and(f.value IS NOT NULL) AS is_told,
+               jsonb_build_object(
+                   'columns', jsonb_agg(f.name ORDER BY f.place),
+                   'key', CASE WHEN bool_and(f.value IS NOT NULL)
+                               THEN format('pg_catalog.record_send(ROW(%s))',
+                                           string_agg(psp.referenced_value(i, format(f.value, v.value)), ', ' ORDER BY f.place))
+                               ELSE psp.coarse_key() END,
+                   'complete', string_agg(format('(%s) IS DISTINCT FROM NULL', format(coalesce(f.value, '%1$s'), v.value)), ' AND '
+                                          ORDER BY f.place),
+                   'may_change', bool_or(f.may_change)) AS of_child,
+               jsonb_build_object(
+                   'columns', jsonb_agg(f.parent_name ORDER BY f.place),
+                   'key', format('pg_catalog.record_send(ROW(%s))',
+                                 string_agg(psp.referenced_value(i, format(f.parent_value, v.parent_value)), ', ' ORDER BY f.place)),
+                   'complete', string_agg(format('%s IS DISTINCT FROM NULL', v.parent_value), ' AND ' ORDER BY f.place),
+                   'lossy', coalesce(jsonb_agg(f.parent_name ORDER BY f.place) FILTER (WHERE f.is_lossy), '[]'),
+                   'may_change', bool_or(f.parent_may_change)) AS of_parent
+          FROM keys k JOIN psp.foreign_key_column_facts f USING (foreign_key)
+          JOIN psp.index_column_facts i ON i.index = k.index AND i.place = f.place
+         CROSS JOIN LATERAL (SELECT format('r.%I', f.name), format('r.%I', f.parent_name)) v(value, parent_value)
+         WHERE k.is_whole
+         GROUP BY 1, 2, 3, 4, 5
+    )
+    SELECT t.table_id,
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('constraint', w.name, 'refers_to', w.number) || w.of_child ORDER BY w.name), '[]')
+              FROM wholes w WHERE w.child = t.table_id),
+           (SELECT coalesce(jsonb_agg(r.facts ORDER BY r.number), '[]')
+              FROM (SELECT w.number, jsonb_build_object(
+                                         'number', w.number, 'is_coarse', NOT bool_and(w.is_told),
+                                         'links', (SELECT jsonb_agg(DISTINCT k.link) FROM keys k WHERE k.number = w.number))
+                                     || min(w.of_parent::text)::jsonb AS facts  -- the same in all
+                      FROM wholes w WHERE w.parent = t.table_id GROUP BY w.number) r)
+      FROM tables t WHERE only_table IS NULL OR t.table_id = only_table;
+END $$;
+
+-- Writes them down, and adds them to the facts of the table.
+CREATE FUNCTION psp.with_references(facts jsonb) RETURNS jsonb
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE psp.tables t SET foreign_keys = r.foreign_keys, referenced = r.referenced
+      FROM psp.reference_facts((facts ->> 'table_id')::integer) r WHERE t.table_id = r.table_id
+    RETURNING facts || jsonb_build_object('foreign_keys', t.foreign_keys, 'referenced', t.referenced)
+$$;
+
+-- ---- SQL of the capture -------------------------------------------------------------------------------------------------------
+
+-- Whether an update gives these columns other values. *<> compares bytes: some types have no equality.
+CREATE FUNCTION psp.are_changed(columns jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('ROW(%s)::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(%s)::pg_catalog.record',
+                  psp.name_list(columns, 'OLD.'), psp.name_list(columns, 'NEW.'))
+$$;
+
+-- SELECT of the key to which each row refers by one foreign key (op 's').
+CREATE FUNCTION psp.select_shares(foreign_key jsonb, source text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN psp.fill($template$
+    SELECT psp_scope.x, {refers_to}, 's', pg_catalog.record_send(ROW({key})) FROM {source} r WHERE {complete}$template$,
+                    foreign_key || jsonb_build_object('source', source));
+END $$;
+
+-- Those of new rows, in the statement that captures the rows: a statement of its own for each costs a tenth more of all that an INSERT costs.
+CREATE FUNCTION psp.and_shares(facts jsonb, source text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT coalesce(string_agg(E'\n    UNION ALL' || psp.select_shares(k.value, source), '' ORDER BY k.ordinality), '')
+              FROM jsonb_array_elements(facts -> 'foreign_keys') WITH ORDINALITY k);
+END $$;
+
+-- Those of a row that was updated, where it refers to another key.
+CREATE FUNCTION psp.capture_new_shares(facts jsonb) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT string_agg(format(E'\n    IF %s THEN\n    INSERT INTO psp.write_set%s;\n    END IF;', psp.are_changed(k.value -> 'columns'),
+                                     psp.select_shares(k.value, '(SELECT NEW.*)')), '' ORDER BY k.ordinality)
+              FROM jsonb_array_elements(facts -> 'foreign_keys') WITH ORDINALITY k);
+END $$;
+
+-- The keys that a row had and has no more (op 'k'), and what could be seen when the first one ended (psp.note_ending).
+CREATE FUNCTION psp.capture_endings(facts jsonb) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    template CONSTANT text := $template$
+    IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR {lossy_change}
+       (SELECT {key} FROM (SELECT OLD.*) r) OPERATOR(pg_catalog.<>) (SELECT {key} FROM (SELECT NEW.*) r) THEN
+        INSERT INTO psp.write_set
+        SELECT psp_scope.x, {number}, 'k', pg_catalog.record_send(ROW(psp_k.psp_key))
+          FROM (SELECT OLD.*) r CROSS JOIN LATERAL (VALUES ({key}){coarse}) psp_k(psp_key) WHERE {complete};
+        IF FOUND THEN
+            PERFORM psp.note_ending(psp_scope.x, {number});
+        END IF;
+    END IF;$template$;
+BEGIN
+    RETURN (SELECT string_agg(psp.fill(template, r.value || jsonb_build_object(
+                       'lossy_change', CASE WHEN r.value -> 'lossy' <> '[]' THEN psp.are_changed(r.value -> 'lossy') || ' OR' ELSE '' END,
+                       'coarse', CASE WHEN (r.value ->> 'is_coarse')::boolean THEN format(', (%s)', psp.coarse_key()) ELSE '' END)),
+                       '' ORDER BY r.ordinality)
+              FROM jsonb_array_elements(facts -> 'referenced') WITH ORDINALITY r);
+END $$;
+
+-- What can be seen before PostgreSQL looks for rows that refer to the key (op 'w'), once in a transaction. Rows of other servers that are
+-- applied later are not among those. Their transactions are certified against the ended key by this snapshot, not by that of COMMIT,
+-- which may have them.
+CREATE FUNCTION psp.note_ending(x xid8, number integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE psp.commit_intent i SET ended = true WHERE i.xid = x AND NOT i.ended;
+    IF FOUND THEN
+        INSERT INTO psp.write_set (xid, table_id, op, payload)
+        SELECT x, number, 'w', convert_to(format('%s %s', s.watermark, coalesce(nullif(array_to_string(s.seen, ','), ''), '-')), 'UTF8')
+          FROM psp.snapshot() s;
+    END IF;
+END $$;
+
+-- The columns after OF in a trigger on updates; empty: it sees all updates.
+CREATE FUNCTION psp.of_columns(keys jsonb, key_may_change boolean) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN NOT key_may_change AND NOT bool_or((k.value ->> 'may_change')::boolean)
+                THEN ' OF ' || string_agg(DISTINCT quote_ident(c.name), ', ') ELSE '' END
+      FROM jsonb_array_elements(keys) k CROSS JOIN LATERAL jsonb_array_elements_text(k.value -> 'columns') c(name)
+$$;
+
+-- The capture functions and triggers that only children and parents have. PSP_ended is called before PostgreSQL's own triggers, since these
+-- are called in the order of their names.
+CREATE FUNCTION psp.create_reference_triggers(facts jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    may_change CONSTANT boolean := facts ->> 'key_may_change';
+    template   CONSTANT text := 'CREATE OR REPLACE TRIGGER {name} AFTER {events} ON {table} FOR EACH ROW EXECUTE FUNCTION {function}()';
+    needed     record;
+    function   text;
+BEGIN
+    FOR needed IN
+        SELECT 'share' AS suffix, 'psp_capture_share' AS name, 'UPDATE' AS events, facts -> 'foreign_keys' AS keys,
+               psp.capture_new_shares(facts) AS statements
+        UNION ALL
+        SELECT 'ended', '"PSP_ended"', 'DELETE OR UPDATE', facts -> 'referenced', psp.capture_endings(facts)
+    LOOP
+        function := format('psp.capture_%s_%s', facts ->> 'table_id', needed.suffix);
+        IF needed.keys <> '[]' THEN
+            PERFORM psp.take_from_all(ARRAY[psp.create_capture_function(facts, needed.suffix, needed.statements)], 'psp_functions'::regrole);
+            EXECUTE psp.fill(template, jsonb_build_object(
+                'name', needed.name, 'events', needed.events || psp.of_columns(needed.keys, may_change), 'table', facts -> 'relation',
+                'function', function));
+        ELSIF to_regproc(function) IS NOT NULL THEN
+            EXECUTE format('DROP FUNCTION %s() CASCADE', function);  -- and the trigger
+        END IF;
+    END LOOP;
+END $$;
+
+-- ---- after a schema change --------------------------------------------------------------------------------------------------
+
+-- Tables whose foreign keys, or those that refer to them, are not what was noted: they are captured as these are now. Returns their numbers. By now all
+-- tables have theirs.
+CREATE FUNCTION psp.follow_references() RETURNS integer[]
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found   record;
+    numbers integer[] := '{}';
+BEGIN
+    FOR found IN
+        SELECT t.table_id, to_regclass(format('%I.%I', t.schema_name, t.table_name)) AS target,
+               (SELECT coalesce(jsonb_object_agg(g.value ->> 'index', g.value -> 'guard_id'), '{}')
+                  FROM jsonb_array_elements(t.guards) g) AS guard_ids
+          FROM psp.tables t JOIN psp.reference_facts(NULL) r USING (table_id)
+         WHERE (t.foreign_keys, t.referenced) IS DISTINCT FROM (r.foreign_keys, r.referenced)
+         ORDER BY t.table_id
+    LOOP
+        PERFORM psp.renew_capture(found.target, found.table_id, found.guard_ids);
+        numbers := numbers || found.table_id;
+    END LOOP;
+    RETURN numbers;
+END $$;
