@@ -65,6 +65,11 @@ test-migration: daemons venv  ## a migration under TPC-C at three distant SPs, w
 	@tools/check_writable.sh $(RESULTS)
 	@SEEDS=$(or $(SEEDS),1) RESULTS=$(abspath $(RESULTS)) $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/migration/test_migration.py $(ARGS)
 
+# SEEDS as above.
+test-references: daemons venv  ## children and parents in a storm at three distant SPs, with SIGKILL: no orphan (SEEDS=1-3)
+	@tools/check_writable.sh $(RESULTS)
+	@SEEDS=$(or $(SEEDS),1) RESULTS=$(abspath $(RESULTS)) $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/references/test_references.py $(ARGS)
+
 # Of the simulation a quarter of the seeds: sanitizers look for mistakes in memory and threads, not in the protocol.
 SANITIZED_SEEDS = 250
 sanitize: venv  ## unit tests under the address and undefined behaviour sanitizers
@@ -98,4 +103,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install uninstall demo test fuzz fuzz-mutations test-migration sanitize tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install uninstall demo test fuzz fuzz-mutations test-migration test-references sanitize tsan asan-cluster tsan-cluster lint tidy format clean

@@ -1,0 +1,1 @@
+"""Foreign keys between distant semi-primaries, under a storm and faults."""
