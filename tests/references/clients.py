@@ -1,6 +1,6 @@
-"""Clients at every SP, until they are stopped: some insert and move children, others end parents and make them again.
+"""Clients at every SP, until they are stopped: some insert and move children, others end parents.
 
-Each transaction also writes a row of its own into the journal, so that what its client was told can be judged.
+Each transaction also writes a row of its own into the journal: what its client was told can be judged.
 """
 
 import threading
