@@ -1,4 +1,4 @@
-"""Children for few parents at three distant SPs, parents that end and come back, and SIGKILL: no orphan anywhere.
+"""Children for few parents at three distant SPs, parents that end and come back, and SIGKILL: no orphan.
 
 `make test-references SEEDS=7` runs it. No part of `make test`.
 """
