@@ -16,5 +16,11 @@ LANGUAGE sql AS $$ SELECT psp.refuse_in_views_mode('psp.certify_read') $$;
 CREATE FUNCTION psp.certify_read(relation regclass, VARIADIC key anyarray) RETURNS void
 LANGUAGE sql AS $$ SELECT psp.refuse_in_views_mode('psp.certify_read') $$;
 
+CREATE FUNCTION psp.certify_read_referrers(child regclass, foreign_key name, VARIADIC key text[]) RETURNS void
+LANGUAGE sql AS $$ SELECT psp.refuse_in_views_mode('psp.certify_read_referrers') $$;
+
+CREATE FUNCTION psp.certify_read_referrers(child regclass, foreign_key name, VARIADIC key anyarray) RETURNS void
+LANGUAGE sql AS $$ SELECT psp.refuse_in_views_mode('psp.certify_read_referrers') $$;
+
 CREATE FUNCTION psp.certify_read_table(relation regclass) RETURNS void
 LANGUAGE sql AS $$ SELECT psp.refuse_in_views_mode('psp.certify_read_table') $$;

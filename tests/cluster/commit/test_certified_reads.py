@@ -24,10 +24,13 @@ from tests.threads import running
 SCHEMA = """
 CREATE TABLE doctor (name text PRIMARY KEY, on_call boolean NOT NULL);
 CREATE TABLE note (id int PRIMARY KEY, v int);
+CREATE TABLE shift (id int PRIMARY KEY, v int,
+                    doctor text CONSTRAINT of_doctor REFERENCES doctor ON DELETE CASCADE);
 """
 ON_CALL: LiteralString = "SELECT count(*) FROM doctor WHERE on_call"
 OFF_CALL: LiteralString = "UPDATE doctor SET on_call = false WHERE name = %s"
 ROWS: LiteralString = "SELECT psp.certify_read('doctor', name) FROM doctor WHERE on_call"
+SHIFTS: LiteralString = "SELECT psp.certify_read_referrers('shift', 'of_doctor', 'ann')"
 TABLE: LiteralString = "SELECT psp.certify_read_table('doctor')"
 NOTHING: LiteralString = "SELECT 1"
 APPLY_WAITS: LiteralString = (
@@ -119,11 +122,46 @@ def test_a_new_row_of_a_table_that_was_read(pair: LocalCluster) -> None:
             reader.commit()
 
 
+CHANGES: list[tuple[str, LiteralString, bool]] = [
+    ("a new one", "INSERT INTO shift VALUES (3, 0, 'ann')", True),
+    ("one that comes from another key", "UPDATE shift SET doctor = 'ann' WHERE id = 2", True),
+    ("a change of one", "UPDATE shift SET v = 1 WHERE id = 1", True),
+    ("one that goes", "DELETE FROM shift WHERE id = 1", True),
+    ("one that goes to another key", "UPDATE shift SET doctor = 'bob' WHERE id = 1", True),
+    ("one of another key", "INSERT INTO shift VALUES (3, 0, 'bob')", False),
+    ("a change of what they refer to", "UPDATE doctor SET on_call = false WHERE name = 'ann'", False),
+]
+
+
+@pytest.mark.parametrize(("change", "conflicts"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
+def test_all_rows_that_refer_to_a_key(pair: LocalCluster, change: LiteralString, conflicts: bool) -> None:
+    north, south = pair.sps
+    execute(north, "INSERT INTO shift VALUES (1, 0, 'ann'), (2, 0, 'bob')")
+    verify.wait_drained(pair)
+    with connect(north) as reader:
+        snapshot(reader, SHIFTS, "INSERT INTO note VALUES (1, 1)")
+        execute(south, change)
+        if conflicts:
+            with raises(SERIALIZATION_FAILURE):
+                reader.commit()
+        else:
+            reader.commit()
+
+
+def test_the_first_row_that_refers_to_a_key(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north) as reader:
+        snapshot(reader, SHIFTS, "INSERT INTO note VALUES (1, 1)")
+        execute(south, "INSERT INTO shift VALUES (1, 0, 'ann')")
+        with raises(SERIALIZATION_FAILURE):
+            reader.commit()
+
+
 def test_readers_do_not_disturb_each_other(pair: LocalCluster) -> None:
     north, south = pair.sps
     with connect(north) as first, connect(south) as second:
-        snapshot(first, ROWS, TABLE, "INSERT INTO note VALUES (3, 3)")
-        snapshot(second, ROWS, TABLE, "INSERT INTO note VALUES (4, 4)")
+        snapshot(first, ROWS, TABLE, SHIFTS, "INSERT INTO note VALUES (3, 3)")
+        snapshot(second, ROWS, TABLE, SHIFTS, "INSERT INTO note VALUES (4, 4)")
         first.commit()
         second.commit()
 

@@ -11,7 +11,7 @@ from psp.sql_files import constant
 from tests.sql.databases import APPLICATION, Pair, adopted_pair
 from tests.sql.write_sets import fields
 
-STRANGER = "stranger"
+STRANGER = "unrelated"
 SCHEMA = f"""
 CREATE ROLE {STRANGER} LOGIN;
 GRANT ALL ON SCHEMA public TO {APPLICATION}; SET ROLE {APPLICATION};
@@ -33,6 +33,10 @@ CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
 CREATE UNLOGGED TABLE aside (id int PRIMARY KEY);
 CREATE VIEW seen AS SELECT * FROM doctor;
+CREATE TABLE child (id int PRIMARY KEY, doctor int CONSTRAINT of_doctor REFERENCES doctor,
+                    a bigint, b text, c numeric(9, 3), s size CONSTRAINT of_size REFERENCES sizes,
+                    f real CONSTRAINT of_float REFERENCES floats,
+                    CONSTRAINT of_several FOREIGN KEY (c, a, b) REFERENCES several (c, a, b));
 CREATE CAST (text AS size) WITH INOUT AS IMPLICIT;
 """
 SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
@@ -100,7 +104,7 @@ def test_the_key_has_the_bytes_that_the_row_has(
     connection.execute(f"SELECT psp.certify_read('{table}', {key})".encode())
     connection.execute(f"INSERT INTO {table} VALUES ({row})".encode())
     connection.execute(f"DELETE FROM {table}".encode())
-    read, _, deleted = captured(connection)
+    read, deleted = [row for row in captured(connection) if row[1] in "rd"]
     assert read == (number(connection, table), "r", deleted[2])
     assert deleted[1] == "d"
 
@@ -120,6 +124,65 @@ def test_a_table_and_a_partition(connection: psycopg.Connection[Any]) -> None:
     assert rows[1][:2] == (number(connection, "parted"), "r")
 
 
+REFERRERS = [
+    ("of_doctor", "7", "doctor", "7"),
+    ("of_doctor", "7", "doctor", "'7'"),
+    ("of_several", "1, 'x', 1.5", "a, b, c", "'1.50', '1', 'x'"),
+    ("of_size", "'large'", "s", "'large'"),
+    ("of_size", "'large'", "s", "'large'::size"),
+    ("of_float", "0.5", "f", "0.5::float8"),
+]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "row", "columns", "key"), REFERRERS, ids=[f"{r[0]}-{r[3]}" for r in REFERRERS]
+)
+def test_rows_that_refer_to_a_key(
+    connection: psycopg.Connection[Any], constraint: str, row: str, columns: str, key: str
+) -> None:
+    """The key is the one that the row shares, and the row is there by its own key."""
+    parent = {"doctor": "doctor", "a, b, c": "several", "s": "sizes", "f": "floats"}[columns]
+    connection.execute(f"INSERT INTO {parent} VALUES ({row})".encode())
+    connection.execute(f"INSERT INTO child (id, {columns}) VALUES (3, {row})".encode())
+    connection.execute("INSERT INTO child (id) VALUES (4)")
+    connection.execute(f"SELECT psp.certify_read_referrers('child', '{constraint}', {key})".encode())
+    connection.execute("DELETE FROM child WHERE id = 3")
+    rows = captured(connection)
+    (shared,) = [r for r in rows if r[1] == "s"]
+    assert [r for r in rows if r[1] == "f"] == [(shared[0], "f", shared[2])]
+    (deleted,) = [r for r in rows if r[1] == "d"]
+    assert [r for r in rows if r[1] == "r"] == [(deleted[0], "r", deleted[2])]
+
+
+def test_a_role_that_may_change_the_schema(app: Pair) -> None:
+    """The function that reads the rows is made for a moment, which is no change of the schema."""
+    with app.connect() as connection:
+        connection.execute(
+            f"{SNAPSHOT}; GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}; "
+            f"SET ROLE {APPLICATION}".encode()
+        )
+        connection.execute("SELECT psp.certify_read_referrers('child', 'of_doctor', 5)")
+        assert [op for _, op, _ in captured(connection)] == ["f"]
+        connection.rollback()
+
+
+def test_a_key_that_no_row_refers_to(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SELECT psp.certify_read_referrers('child', 'of_doctor', 99)")
+    assert [(table, op) for table, op, _ in captured(connection)] == [(number(connection, "doctor"), "f")]
+
+
+def test_rows_that_a_policy_hides_count(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("INSERT INTO doctor VALUES (5, true); INSERT INTO child (id, doctor) VALUES (6, 5)")
+    connection.execute(
+        "RESET SESSION AUTHORIZATION; ALTER TABLE child ENABLE ROW LEVEL SECURITY; "
+        f"GRANT SELECT ON child TO {STRANGER}; SET ROLE {STRANGER}".encode()
+    )
+    assert connection.execute("SELECT count(*) FROM child").fetchone() == (0,)
+    connection.execute("SELECT psp.certify_read_referrers('child', 'of_doctor', 5)")
+    connection.execute("RESET ROLE")
+    assert [op for _, op, _ in captured(connection)].count("r") == 1
+
+
 def test_many_rows_in_one_statement(connection: psycopg.Connection[Any]) -> None:
     connection.execute("SELECT psp.certify_read('doctor', n) FROM generate_series(1, 100) n")
     assert len(captured(connection)) == 100
@@ -136,6 +199,10 @@ REFUSED = [
     ("unlogged", "0A000", "psp.certify_read('aside', 1)", "not captured"),
     ("view", "0A000", "psp.certify_read('seen', 1)", "not captured"),
     ("catalog", "0A000", "psp.certify_read_table('pg_class')", "not captured"),
+    ("no-constraint", "42704", "psp.certify_read_referrers('child', 'child_pkey', 1)", "no foreign key"),
+    ("constraint-columns", "22023", "psp.certify_read_referrers('child', 'of_doctor', 1, 2)", "not 2"),
+    ("constraint-null", "22004", "psp.certify_read_referrers('child', 'of_doctor', NULL::int)", "null"),
+    ("constraint-code", "22P02", "psp.certify_read_referrers('child', 'of_doctor', ')x')", "invalid input"),
     ("lock", "22004", "psp.advisory_xact_lock(NULL)", "null"),
 ]
 
@@ -147,7 +214,9 @@ def test_refused(connection: psycopg.Connection[Any], sqlstate: str, call: str, 
     assert caught.value.sqlstate == sqlstate and words in str(caught.value)
 
 
-CALLS = ["certify_read('doctor', 1)", "certify_read('doctor', '1')", "certify_read_table('doctor')"]
+CALLS = ["certify_read('doctor', 1)", "certify_read('doctor', '1')", "certify_read_table('doctor')",
+         "certify_read_referrers('child', 'of_doctor', 1)",
+         "certify_read_referrers('child', 'of_doctor', '1')"]  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -218,6 +218,7 @@ SUPERUSERS_FUNCTIONS = {
     "tables_to_hold",  # asks the guard's functions
     "capture_old_keys", "capture_tables", "note_empty_partitions", "on_truncate",  # functions for owners
     "truncation_waits",  # of TRUNCATE
+    "capture_referrers",  # makes a function for the owner of a table
     "is_in_foreign_transaction",  # postgres_fdw may be in a schema that psp's roles cannot use
 }  # fmt: skip
 

@@ -114,7 +114,14 @@ def test_the_triggers_functions_are_for_the_views_alone(granted: Pair, function:
 
 @pytest.mark.parametrize(
     "call",
-    ["advisory_xact_lock(1)", "certify_read('t', 1)", "certify_read('t', '1')", "certify_read_table('t')"],
+    [
+        "certify_read_referrers('t', 'f', '1')",
+        "certify_read_referrers('t', 'f', 1)",
+        "advisory_xact_lock(1)",
+        "certify_read('t', 1)",
+        "certify_read('t', '1')",
+        "certify_read_table('t')",
+    ],
 )
 def test_what_only_native_mode_has(granted: Pair, call: str) -> None:
     with (
