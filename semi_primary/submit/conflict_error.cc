@@ -27,7 +27,7 @@ std::string Capitalised(std::string text) {
 std::string NameOf(const KeyNames& names, std::string_view key) {
   if (names.schema_name.empty()) return "a row";
   if (!names.index_name.empty())
-    return "unique value of index \"" + names.index_name + "\" of table " + QuotedTable(names);
+    return "a value of index \"" + names.index_name + "\" of table " + QuotedTable(names);
   if (key == kCoarseKey) return "a key of table " + QuotedTable(names);
   return "key " + DescribeKey(names, key) + " of table " + QuotedTable(names);
 }

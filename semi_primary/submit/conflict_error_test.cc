@@ -40,13 +40,13 @@ TEST(ConflictErrorTest, NamesTableKeyAndWinner) {
 
 TEST(ConflictErrorTest, NamesTheIndexOfAGuard) {
   EXPECT_EQ(Detail(kIndex, std::nullopt, "x"),
-            "Unique value of index \"t_email\" of table \"public\".\"t\" was taken by semi-primary \"tokyo\" "
+            "A value of index \"t_email\" of table \"public\".\"t\" was taken by semi-primary \"tokyo\" "
             "(global_t 9).");
 }
 
 TEST(ConflictErrorTest, SaysWhenTheWinnerIsForgotten) {
   EXPECT_EQ(Detail(kIndex, std::nullopt, "x", ""),
-            "Unique value of index \"t_email\" of table \"public\".\"t\" was taken, or may have been: the "
+            "A value of index \"t_email\" of table \"public\".\"t\" was taken, or may have been: the "
             "transaction's snapshot is older than the primary remembers deleted keys (deleted_retention_s).");
 }
 
