@@ -193,7 +193,9 @@ BEGIN
      WHERE t.xid = pg_current_xact_id()
        AND NOT EXISTS (SELECT FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
                         WHERE u.relation = t.relation AND NOT c.relispartition);
-    numbers := ARRAY(SELECT unnest(numbers) UNION SELECT unnest(psp.follow_references()) ORDER BY 1);
+    IF numbers <> '{}' THEN  -- a foreign key does not change without its table
+        numbers := ARRAY(SELECT unnest(numbers) UNION SELECT unnest(psp.follow_references()) ORDER BY 1);
+    END IF;
     IF here THEN
         PERFORM psp.announce_table(n.table_id, CASE WHEN EXISTS (SELECT FROM psp.tables t WHERE t.table_id = n.table_id)
                                                     THEN '00' ELSE '01' END)
