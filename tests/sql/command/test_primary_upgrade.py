@@ -43,6 +43,7 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
     primary.upgrade_primary(pair.dsn)
     pair.run(
         "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions;"
+        "ALTER TABLE psp.tx_log DROP COLUMN lost_use;"
         "UPDATE psp.cluster SET schema_version = 6;"
         "INSERT INTO psp.data (table_id, key, global_t, sp_id, image)"
         " SELECT 0, record_send(ROW(change, statement_n)), 10 * change, 1, 'x'::bytea"
