@@ -32,6 +32,7 @@ Core::Options ToCoreOptions(const PrimarySettings& settings) {
   options.write_set_bytes_max = Size(settings.write_set_bytes_max);
   options.inflight_bytes_max = Size(settings.inflight_bytes_max);
   options.hold_timeout_max_us = settings.hold_timeout_max_ms * 1000;
+  options.reservations.reservation_max_us = settings.reservation_max_ms * 1000;
   options.scheduler = {Size(settings.batch_transactions_max), Size(settings.batch_bytes_max)};
   options.streams = {Size(settings.replicate_bytes_max), Size(settings.stream_bytes_max),
                      Size(settings.recent_bytes_max)};
@@ -129,7 +130,7 @@ void Server::TakeBatchResults() {
     const Scheduler::Finished finished = core_.Finish(result);
     // The next batch first: PostgreSQL works while the messages are written.
     DispatchBatches();
-    core_.AnnounceDecisions(finished);
+    core_.AnnounceDecisions(finished, MonotonicUs());
     CarryOutActions();
   }
 }

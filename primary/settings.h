@@ -21,6 +21,7 @@ struct PrimarySettings {
   std::int64_t write_set_bytes_max = 0;
   std::int64_t inflight_bytes_max = 0;
   std::int64_t hold_timeout_max_ms = 0;
+  std::int64_t reservation_max_ms = 0;
   std::int64_t heartbeat_interval_ms = 0;
   std::int64_t heartbeat_timeout_ms = 0;
   std::int64_t replicate_bytes_max = 0;

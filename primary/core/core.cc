@@ -6,6 +6,8 @@
 namespace psp::primary {
 namespace {
 
+constexpr std::int64_t kReportLossesUs = 60'000'000;
+
 std::vector<RegisteredSp> ToConnections(const std::vector<RegistryRow>& registry) {
   std::vector<RegisteredSp> all;
   all.reserve(registry.size());
@@ -33,6 +35,7 @@ Core::Core(const Options& options, Start start)
                     std::move(start.epochs), std::move(start.kept)}),
       intake_(options.write_set_bytes_max, std::move(start.tables)),
       scheduler_(options.scheduler, start.closed_t),
+      reservations_(options.reservations),
       streams_(options.streams, start.epoch, start.closed_t),
       schedule_(
           {options.housekeeping_interval_us, options.log_truncation_interval_us, options.sweep_interval_us}) {
@@ -84,7 +87,43 @@ void Core::SendHoldReply(const HeldTables& hold, bool ended) {
   SendTo(hold.sp_id, &message);
 }
 
-void Core::AnnounceDecisions(const Scheduler::Finished& finished) {
+// A hold that was granted meanwhile must not meet them.
+void Core::GoOnWithReservations() {
+  for (CertifyRequest& request : reservations_.TakeReleased()) {
+    if (!holds_.Park(&request)) CertifyParked(std::move(request));
+  }
+}
+
+void Core::CountLosses(const Scheduler::Finished& finished, std::int64_t now_us) {
+  for (const Scheduler::Committed& one : finished.committed) {
+    reservations_.OnCommitted(*one.request, now_us);
+  }
+  for (const Scheduler::Decided& decided : finished.decided) {
+    const auto& conflict = decided.verdict.conflict;
+    if (!decided.asked_to_certify || !conflict || conflict->use) continue;
+    if (conflict->winner_sp_id != decided.sp_id) reservations_.OnLost(decided.sp_id, conflict->key, now_us);
+  }
+  GoOnWithReservations();
+}
+
+void Core::ReportLosses(std::int64_t now_us) {
+  const Reservations::Counters& now = reservations_.counters();
+  if (now_us < report_losses_at_us_ || now.losses == reported_losses_.losses) return;
+  const auto text = [](const char* what, std::uint64_t after, std::uint64_t before) {
+    return what + std::to_string(after - before);
+  };
+  AddNote(Note::Level::kInfo,
+          text("since the last such line: keys lost to another semi-primary: ", now.losses,
+               reported_losses_.losses) +
+              text(", reserved for a loser: ", now.reservations, reported_losses_.reservations) +
+              text(", of these written by it: ", now.used, reported_losses_.used) +
+              "; reserved now: " + std::to_string(reservations_.reserved()));
+  reported_losses_ = now;
+  report_losses_at_us_ = now_us + kReportLossesUs;
+}
+
+void Core::AnnounceDecisions(const Scheduler::Finished& finished, std::int64_t now_us) {
+  CountLosses(finished, now_us);
   for (const Scheduler::Decided& decided : finished.decided) SendDecision(decided);
   Publish(finished.committed);
 }
@@ -176,6 +215,7 @@ void Core::EndConnection(SpId sp_id) {
   EndStream(sp_id);
   holds_.EndAllOf(sp_id);
   GoOnWithHolds();
+  reservations_.Forget(sp_id);
 }
 
 void Core::OnHouseReport(HouseReport report, std::int64_t now_us) {
@@ -194,7 +234,7 @@ void Core::OnHouseReport(HouseReport report, std::int64_t now_us) {
   for (CertifyRequest& request : waiting_requests_.TakeAnswered(report.number)) {
     waiting_bytes_ -= request.bytes();
     intake_.RefuseUnknown(&request);
-    Admit(std::move(request));
+    Admit(std::move(request), now_us);
   }
 }
 
@@ -237,6 +277,9 @@ void Core::OnTime(std::int64_t now_us) {
     SendHoldReply(*expired, true);
     GoOnWithHolds();
   }
+  reservations_.OnTime(now_us);
+  GoOnWithReservations();
+  ReportLosses(now_us);
   if (const auto due = schedule_.TakeDue(now_us)) AskHousekeeper(due->truncate_log, due->sweep);
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/note.h"
+#include "primary/certify/reservations.h"
 #include "primary/certify/scheduler.h"
 #include "primary/certify/table_holds.h"
 #include "primary/connections/connections.h"
@@ -45,6 +46,7 @@ class Core {
     std::size_t write_set_bytes_max = 64 << 20;
     std::size_t inflight_bytes_max = 256 << 20;  // of all write-sets that are not decided
     Scheduler::Limits scheduler;
+    Reservations::Options reservations;
     Streams::Limits streams;
   };
   // Where the database stands when the daemon begins.
@@ -86,7 +88,7 @@ class Core {
   // next batch can start in between: PostgreSQL works while the messages are written.
   std::optional<Batch> NextBatch() { return scheduler_.NextBatch(); }
   Scheduler::Finished Finish(const BatchResult& result);
-  void AnnounceDecisions(const Scheduler::Finished& finished);
+  void AnnounceDecisions(const Scheduler::Finished& finished, std::int64_t now_us);
 
   // Results of log_reads and copy_reads; exactly one for each.
   void OnLogChunk(const LogChunk& chunk) { AddStreamActions(streams_.OnLogChunk(chunk)); }
@@ -101,8 +103,8 @@ class Core {
 
   // From now on nothing new is certified. Transactions in flight are decided and answered.
   void Stop() { stopping_ = true; }
-  bool idle() const { return scheduler_.idle(); }
-  std::size_t undecided() const { return scheduler_.transactions(); }
+  bool idle() const { return scheduler_.idle() && reservations_.parked() == 0; }
+  std::size_t undecided() const { return scheduler_.transactions() + reservations_.parked(); }
 
   GlobalT closed_t() const { return streams_.closed_t(); }
 
@@ -115,7 +117,7 @@ class Core {
   // One message each (core_messages.cc).
   void OnHello(const std::string& route, const proto::Hello& hello, bool registry_is_fresh,
                std::int64_t now_us);
-  void OnCertify(SpId sp_id, proto::Certify* message);
+  void OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us);
   void OnAck(SpId sp_id, GlobalT watermark);
   void OnStreamRequest(SpId sp_id, const proto::StreamRequest& request);
   void OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request);
@@ -125,12 +127,17 @@ class Core {
   void EndStream(SpId sp_id);
   void EndConnection(SpId sp_id);
   void BeginJoins(std::uint64_t report_number);
-  void Admit(CertifyRequest request);
+  void Admit(CertifyRequest request, std::int64_t now_us);
   void Certify(CertifyRequest request);
   void CertifyParked(CertifyRequest request);
   // After what may have changed it: who need not wait any more goes on, and a hold is granted.
   void GoOnWithHolds();
-  std::size_t undecided_bytes() const { return scheduler_.bytes() + waiting_bytes_ + holds_.bytes(); }
+  void GoOnWithReservations();
+  void CountLosses(const Scheduler::Finished& finished, std::int64_t now_us);
+  void ReportLosses(std::int64_t now_us);
+  std::size_t undecided_bytes() const {
+    return scheduler_.bytes() + waiting_bytes_ + holds_.bytes() + reservations_.bytes();
+  }
   void SendHoldReply(const HeldTables& hold, bool ended);
   void SendDecision(const Scheduler::Decided& decided);
   void Publish(const std::vector<Scheduler::Committed>& committed);
@@ -151,6 +158,9 @@ class Core {
   Intake intake_;
   Scheduler scheduler_;
   TableHolds holds_;
+  Reservations reservations_;
+  Reservations::Counters reported_losses_;
+  std::int64_t report_losses_at_us_ = 0;
   Streams streams_;
   Acknowledgements acknowledgements_;
   HouseworkSchedule schedule_;

@@ -27,7 +27,7 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
   }
   switch (message->body_case()) {
     case proto::ToPrimary::kCertify:
-      return OnCertify(*sp_id, message->mutable_certify());
+      return OnCertify(*sp_id, message->mutable_certify(), now_us);
     case proto::ToPrimary::kAck:
       return OnAck(*sp_id, message->ack().watermark());
     case proto::ToPrimary::kHeartbeat:
@@ -42,7 +42,8 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
       holds_.End(*sp_id, message->end_hold().transaction());
       return GoOnWithHolds();
     case proto::ToPrimary::kLostKey:
-      return;
+      return reservations_.OnLost(*sp_id, {message->lost_key().table_id(), message->lost_key().key()},
+                                  now_us);
     case proto::ToPrimary::kGoodbye:
       return Forget(*sp_id, "says goodbye");
     case proto::ToPrimary::kHello:
@@ -94,7 +95,7 @@ proto::ToSemiPrimary Core::Welcome(bool say_hello) const {
   return message;
 }
 
-void Core::OnCertify(SpId sp_id, proto::Certify* message) {
+void Core::OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us) {
   if (stopping_) return;  // the SP asks the next daemon
   CertifyRequest request;
   if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request)) {
@@ -112,7 +113,7 @@ void Core::OnCertify(SpId sp_id, proto::Certify* message) {
     waiting_requests_.Add(AskHousekeeper(false, false), std::move(request));
     return;
   }
-  Admit(std::move(request));
+  Admit(std::move(request), now_us);
 }
 
 void Core::OnAck(SpId sp_id, GlobalT watermark) {
@@ -145,6 +146,7 @@ void Core::OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request) {
   const auto tx_id = TxId::FromBytes(request.tx_id());
   if (!tx_id || stopping_) return;
   if (auto parked = holds_.TakeParked(*tx_id)) CertifyParked(std::move(*parked));
+  if (auto parked = reservations_.TakeParked(*tx_id)) CertifyParked(std::move(*parked));
   scheduler_.RequestOutcome(*tx_id, sp_id);
 }
 
@@ -155,6 +157,7 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
   SendTo(sp_id, &message);
   const auto copied_rows =
       heartbeat.has_copied_rows() ? std::optional<std::int64_t>(heartbeat.copied_rows()) : std::nullopt;
+  reservations_.SetRoundTrip(sp_id, heartbeat.rtt_us());
   AddStreamActions(streams_.OnApplied(sp_id, heartbeat.applied()));
   AddStreamActions(streams_.OnCopied(sp_id, copied_rows));
 }
@@ -170,10 +173,10 @@ void Core::OnHold(SpId sp_id, const proto::Hold& message) {
   GoOnWithHolds();
 }
 
-void Core::Admit(CertifyRequest request) {
-  // Who waits for a hold must not take all memory from those that need not.
+void Core::Admit(CertifyRequest request, std::int64_t now_us) {
+  // Who waits for another semi-primary must not take all memory from those that need not.
   const bool may_wait = undecided_bytes() + request.bytes() <= options_.inflight_bytes_max / 2;
-  if (may_wait && holds_.Park(&request)) return;
+  if (may_wait && (holds_.Park(&request) || reservations_.Park(&request, now_us))) return;
   Certify(std::move(request));
 }
 

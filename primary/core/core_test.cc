@@ -10,8 +10,12 @@
 namespace psp::primary {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 constexpr Epoch kEpoch = 7;
@@ -94,8 +98,21 @@ class PrimaryCoreTest : public testing::Test {
       for (const BatchItem& item : batch->items) {
         result.verdicts.push_back({item.global_t, std::nullopt, item.abort_reason});
       }
-      core_.AnnounceDecisions(core_.Finish(result));
+      core_.AnnounceDecisions(core_.Finish(result), now_us_);
     }
+  }
+  // It was decided that the transaction has lost against one of the winner's.
+  void Lose(const std::string& route, char id, const std::string& key, SpId winner = 2) {
+    Certify(route, id, key);
+    const auto batch = core_.NextBatch();
+    core_.AnnounceDecisions(
+        core_.Finish({batch->batch_id, {{0, Conflict{{1, key}, 9, winner, std::nullopt}, ""}}}), now_us_);
+  }
+  void LostKey(const std::string& route, const std::string& key) {
+    proto::ToPrimary message;
+    message.mutable_lost_key()->set_table_id(1);
+    message.mutable_lost_key()->set_key(key);
+    Hear(route, message);
   }
   static Core::Options Options() {
     Core::Options options;
@@ -243,7 +260,7 @@ TEST_F(PrimaryCoreTest, WhatWaitsBehindASchemaChangeIsCheckedAgain) {
   const auto change = core_.NextBatch();
   ASSERT_TRUE(change.has_value());
   ASSERT_THAT(change->items, SizeIs(1));
-  core_.AnnounceDecisions(core_.Finish({change->batch_id, {{11, std::nullopt, ""}}}));
+  core_.AnnounceDecisions(core_.Finish({change->batch_id, {{11, std::nullopt, ""}}}), now_us_);
   Decide();
   const auto actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(3));
@@ -262,7 +279,7 @@ TEST_F(PrimaryCoreTest, AHoldIsGrantedWhenNoRowIsInFlightAndEndsWithTheChange) {
   Certify("y", 'b', "waits", 2);
   Certify("y", 'c', "of another table", 1);
   EXPECT_THAT(Now().sends, IsEmpty());
-  core_.AnnounceDecisions(core_.Finish({in_flight->batch_id, {{11, std::nullopt, ""}}}));
+  core_.AnnounceDecisions(core_.Finish({in_flight->batch_id, {{11, std::nullopt, ""}}}), now_us_);
   const auto granted = Now();
   ASSERT_THAT(granted.sends, SizeIs(2));
   EXPECT_EQ(Parsed(granted.sends[0]).hold_reply().hold_id(), 1U);
@@ -311,6 +328,87 @@ TEST_F(PrimaryCoreTest, AnOutcomeThatIsAskedForLetsItsTransactionGoOn) {
   ASSERT_THAT(Kinds(actions),
               ElementsAre(proto::ToSemiPrimary::kDecision, proto::ToSemiPrimary::kOutcomeReply));
   EXPECT_EQ(Parsed(actions.sends[0]).decision().global_t(), 11);
+}
+
+TEST_F(PrimaryCoreTest, AKeyIsReservedForWhoHasLostItTwice) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  Lose("x", '1', "k");
+  Certify("y", 'a', "k");
+  Decide();
+  LostKey("x", "k");  // it has not asked this time
+  Now();
+  Certify("y", 'b', "k");
+  EXPECT_FALSE(core_.NextBatch().has_value());
+  EXPECT_FALSE(core_.idle());
+  Certify("x", 'c', "k");
+  Decide();
+  const auto actions = Now();
+  ASSERT_THAT(actions.sends, SizeIs(2));
+  EXPECT_EQ(Parsed(actions.sends[0]).decision().tx_id()[0], 'c');
+  EXPECT_EQ(Parsed(actions.sends[1]).decision().tx_id()[0], 'b');
+  EXPECT_TRUE(core_.idle());
+}
+
+TEST_F(PrimaryCoreTest, LossesAgainstOnesOwnDoNotCount) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  Lose("x", '1', "k", 1);
+  Lose("x", '2', "k", 1);
+  Certify("y", 'b', "k");
+  EXPECT_TRUE(core_.NextBatch().has_value());
+}
+
+TEST_F(PrimaryCoreTest, AReservationEndsWithItsTime) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  LostKey("x", "k");
+  LostKey("x", "k");
+  Certify("y", 'b', "k");
+  core_.OnTime(now_us_ += 999'999);
+  EXPECT_FALSE(core_.NextBatch().has_value());
+  core_.OnTime(now_us_ += 1);
+  EXPECT_TRUE(core_.NextBatch().has_value());
+}
+
+TEST_F(PrimaryCoreTest, AReservationEndsWithTheConnection) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  LostKey("x", "k");
+  LostKey("x", "k");
+  Certify("y", 'b', "k");
+  Hello("x", 1, "a", 10);
+  core_.OnTime(now_us_);
+  EXPECT_TRUE(core_.NextBatch().has_value());
+}
+
+TEST_F(PrimaryCoreTest, AHoldThatWasGrantedMeanwhileMeetsNobodyWhoHasWaitedForAReservation) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  Hello("z", 3, "c", 10);
+  LostKey("x", "k");
+  LostKey("x", "k");
+  Certify("y", 'b', "k");
+  Hold("z", 1, {1});
+  core_.OnTime(now_us_ += 1'000'000);
+  EXPECT_FALSE(core_.NextBatch().has_value());
+  proto::ToPrimary question;
+  question.mutable_outcome_request()->set_tx_id(Id('b').ToBytes());
+  Hear("y", question);
+  EXPECT_TRUE(core_.NextBatch().has_value()) << "who asks lets it go on";
+}
+
+TEST_F(PrimaryCoreTest, LossesAreReported) {
+  Hello("x", 1, "a", 10);
+  core_.OnTime(now_us_);
+  EXPECT_THAT(Now().notes, Not(Contains(Field(&Note::text, HasSubstr("keys lost")))));
+  LostKey("x", "k");
+  LostKey("x", "k");
+  core_.OnTime(now_us_);
+  EXPECT_THAT(Now().notes,
+              Contains(Field(&Note::text,
+                             "since the last such line: keys lost to another semi-primary: 2, reserved for a "
+                             "loser: 1, of these written by it: 0; reserved now: 1")));
 }
 
 TEST_F(PrimaryCoreTest, WhoWaitsGoesOnWhenAHoldEndsWithoutAChange) {
@@ -415,7 +513,7 @@ TEST_F(PrimaryCoreTest, ARepeatedSchemaChangeGetsTheSameAnswer) {
   const auto batch = core_.NextBatch();
   ASSERT_TRUE(batch.has_value());
   EXPECT_EQ(batch->items[0].global_t, 0) << "nothing is written again";
-  core_.AnnounceDecisions(core_.Finish({batch->batch_id, {{11, std::nullopt, ""}}}));
+  core_.AnnounceDecisions(core_.Finish({batch->batch_id, {{11, std::nullopt, ""}}}), now_us_);
   const auto actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(2));
   EXPECT_EQ(Parsed(actions.sends[1]).decision().global_t(), 11);

@@ -83,6 +83,7 @@ class Client {
   void PutParent(std::int64_t id);
   bool EndParent(std::int64_t id);
   bool PutChild(std::int64_t id, std::int64_t parent);
+  bool IsOnCall(std::int64_t id);
   void ChangeDuty(std::int64_t id);
   void Use(proto::UseKind kind, const RowKey& key);
   std::shared_ptr<proto::KeyUses> MakeUses() const;

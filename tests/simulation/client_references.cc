@@ -94,11 +94,16 @@ bool Client::PutChild(std::int64_t id, std::int64_t parent) {
   return true;
 }
 
+bool Client::IsOnCall(std::int64_t id) {
+  const auto image = Visible(DoctorKey(id));
+  if (!image) sim_.Violation("SP ", node_.sp_id(), ": ", Text(DoctorKey(id)), " is not there");
+  return image && ValueOf(*image) == 1;
+}
+
 // A doctor goes off call only while another one is on call.
 void Client::ChangeDuty(std::int64_t id) {
   if (!open_->repeatable_read) return;
-  const bool is_on_call = ValueOf(Visible(DoctorKey(id)).value()) == 1;
-  if (!is_on_call) {
+  if (!IsOnCall(id)) {
     open_->writes[DoctorKey(id)] = Image(id, 1);
     return;
   }
@@ -106,7 +111,7 @@ void Client::ChangeDuty(std::int64_t id) {
   bool other_is_on_call = false;
   for (std::int64_t other = 0; other < kDoctorRows; ++other) {
     if (other == id) continue;
-    other_is_on_call = other_is_on_call || ValueOf(Visible(DoctorKey(other)).value()) == 1;
+    other_is_on_call = other_is_on_call || IsOnCall(other);
     if (!reads_table) Use(proto::USE_READ, DoctorKey(other));
   }
   if (reads_table) Use(proto::USE_TABLE_READ, {kDoctors, ""});

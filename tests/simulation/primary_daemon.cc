@@ -18,6 +18,9 @@ primary::Core::Options CoreOptions(const Scenario& scenario) {
   options.log_truncation_interval_us = 2 * scenario.housekeeping_interval_us;
   options.sweep_interval_us = 3 * scenario.housekeeping_interval_us;
   options.scheduler = {scenario.batch_transactions_max, 1 << 20};
+  if (scenario.mutation == Mutation::kReservationsNeverEnd) {
+    options.reservations.reservation_max_us = std::numeric_limits<std::int64_t>::max() / 2;
+  }
   options.streams = {scenario.message_bytes_max, scenario.outstanding_bytes_max, scenario.recent_bytes_max};
   return options;
 }
@@ -61,6 +64,9 @@ void PrimaryDaemon::OnMessage(const std::string& route, const std::string& bytes
   if (message.has_certify()) MakeMistakes(message.mutable_certify());
   if (scenario_.mutation == Mutation::kNobodyIsHeld && message.has_hold()) {
     message.mutable_hold()->clear_table_ids();
+  }
+  if (scenario_.mutation == Mutation::kReservationsNeverEnd && message.has_heartbeat()) {
+    message.mutable_heartbeat()->clear_rtt_us();
   }
   core_.OnMessage(route, &message, sim_.now_us());
   CarryOutActions();
@@ -160,7 +166,7 @@ void PrimaryDaemon::OnBatchResult(const primary::BatchResult& result) {
     changes_under_way_.erase(one.tx_id);
   }
   Dispatch();
-  core_.AnnounceDecisions(finished);
+  core_.AnnounceDecisions(finished, sim_.now_us());
   CarryOutActions();
 }
 

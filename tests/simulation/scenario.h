@@ -50,6 +50,7 @@ enum class Mutation {
   kWaitingAreNotCheckedAgain,  // … takes those that come while a schema change is decided for ones that found it
   kMissingRowsAreOverlooked,  // … takes every schema change for one that has seen everything
   kNobodyIsHeld,              // … grants every hold, and lets nobody wait
+  kReservationsNeverEnd,      // … reserves keys for as long as the loser is there
   kEmptiedRowsAreCopied,      // an SP that joins gets rows from before their table was emptied
   kSharedIsNotTold,           // an SP does not tell that a child refers to its parent
   kEndedIsNotTold,            // … that a parent is deleted

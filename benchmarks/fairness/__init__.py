@@ -1,0 +1,1 @@
+"""One row that far semi-primaries update without a pause: `make bench-fairness`."""
