@@ -32,7 +32,8 @@ inline Access LostBy(Access waiting, Access winner) {
   if ((winner & kWrites) != 0) return waiting;
   Access lost = 0;
   if ((winner & kShares) != 0) lost |= waiting & (kEnds | kReadsReferrers);
-  if ((winner & kEnds) != 0) lost |= waiting & (kShares | kEnds);
+  // Two may end the coarse key of their different rows (docs/decisions/36). Of one row they write it both.
+  if ((winner & kEnds) != 0) lost |= waiting & kShares;
   return lost;
 }
 
