@@ -194,7 +194,7 @@ BEGIN
        AND NOT EXISTS (SELECT FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
                         WHERE u.relation = t.relation AND NOT c.relispartition);
     IF numbers <> '{}' THEN  -- a foreign key does not change without its table
-        numbers := ARRAY(SELECT unnest(numbers) UNION SELECT unnest(psp.follow_references()) ORDER BY 1);
+        numbers := ARRAY(SELECT unnest(numbers || psp.follow_references()) UNION SELECT unnest(psp.ends_of_rewritten()) ORDER BY 1);
     END IF;
     IF here THEN
         PERFORM psp.announce_table(n.table_id, CASE WHEN EXISTS (SELECT FROM psp.tables t WHERE t.table_id = n.table_id)

@@ -222,3 +222,22 @@ BEGIN
     END LOOP;
     RETURN numbers;
 END $$;
+
+-- The tables at both ends of foreign keys of which the statement has written one again: its rows may have other keys now, or refer to others,
+-- which no trigger has captured. Both ends count as changed.
+CREATE FUNCTION psp.ends_of_rewritten() RETURNS integer[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(
+        WITH rewritten AS MATERIALIZED (
+            SELECT r.table_id FROM psp.touched_relations w JOIN psp.captured_relations r USING (relation)
+             WHERE w.xid = pg_current_xact_id() AND w.how = 'rewritten'
+        ), ends AS MATERIALIZED (
+            SELECT DISTINCT c.table_id AS child, p.table_id AS parent
+              FROM psp.tables c CROSS JOIN jsonb_array_elements(c.foreign_keys) k
+              JOIN (psp.tables p CROSS JOIN jsonb_array_elements(p.referenced) n) ON n.value -> 'number' = k.value -> 'refers_to'
+        )
+        SELECT e.parent FROM ends e JOIN rewritten r ON r.table_id = e.child
+        UNION
+        SELECT e.child FROM ends e JOIN rewritten r ON r.table_id = e.parent);
+END $$;

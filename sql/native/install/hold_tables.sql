@@ -19,7 +19,7 @@ BEGIN
 END $$;
 
 -- The captured tables that a text of `role` may change: tables that it names, those of unique indexes that it drops, and those that
--- rely on types or functions that it names; where something is dropped, also the other tables of their foreign keys. Only what belongs to
+-- rely on types or functions that it names; where something is dropped or gets another type, also the other tables of their foreign keys. Only what belongs to
 -- the role counts, and tables to which it may refer or give triggers: PostgreSQL has not looked at its rights yet. None under REPEATABLE
 -- READ: its snapshot lacks what arrives meanwhile.
 CREATE FUNCTION psp.tables_to_hold(statement text, role name) RETURNS integer[]
@@ -51,7 +51,7 @@ BEGIN
                     UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.proname, p.proowner FROM pg_proc p) o(class, oid, name, owner)
              WHERE o.oid >= 16384 AND pg_has_role(role, o.owner, 'USAGE') AND psp.is_named(o.name, statement, words));
     END IF;
-    IF statement ~* '\mdrop\M' THEN
+    IF statement ~* '\m(drop|type)\M' THEN
         named := named || ARRAY(SELECT unnest(ARRAY[f.conrelid, f.confrelid]) FROM pg_constraint f
                                  WHERE f.contype = 'f' AND (f.conrelid = ANY (named) OR f.confrelid = ANY (named)));
     END IF;
