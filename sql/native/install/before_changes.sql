@@ -37,7 +37,35 @@ BEGIN
                   WHERE e.typtype = 'e' AND pg_has_role(role, e.typowner, 'USAGE') AND psp.is_named(e.typname, statement, words));
 END $$;
 
--- A statement of `role` that may give the rows of a table other keys, by its words: the rows are captured as deleted, and after the
+-- How the rows of a table are captured before a statement that may give them other keys: as deleted ('d'), so that the other servers
+-- run it without rows and have those that it makes here. Rows of other tables may refer to them, and PostgreSQL checks that again while it
+-- runs: then the rows stay ('e'), and what the statement makes of them must be the same everywhere.
+CREATE FUNCTION psp.op_of_old_keys(target regclass, statement text) RETURNS "char"
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    child regclass;
+BEGIN
+    FOR child IN
+        SELECT DISTINCT f.conrelid::regclass FROM pg_constraint f JOIN pg_index i ON i.indrelid = target AND i.indisprimary
+         WHERE f.contype = 'f' AND f.conparentid = 0 AND f.confrelid = target AND f.conrelid <> target AND f.confkey && i.indkey::smallint[]
+    LOOP
+        EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', child);
+        CONTINUE WHEN NOT psp.has_rows(child);
+        IF statement ~* '\mprimary\M' THEN
+            RETURN 'd';  -- no foreign key outlives the key that it refers to
+        ELSIF statement ~* '\musing\M' THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'feature_not_supported',
+                MESSAGE = format('psp: a statement with USING cannot change the key of table %s, to which rows of %s refer', target, child),
+                DETAIL = 'Other servers run it before they get the rows that it makes.',
+                HINT = 'In one transaction drop the foreign key, run the statement, and add the foreign key again.';
+        END IF;
+        RETURN 'e';
+    END LOOP;
+    RETURN 'd';
+END $$;
+
+-- A statement of `role` that may give the rows of a table other keys, by its words: the rows are captured before, and after the
 -- statement as they are then. From here on nobody may write others. (ALTER TYPE itself locks no table.)
 CREATE FUNCTION psp.capture_old_keys(statement text, role name) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
@@ -62,7 +90,7 @@ BEGIN
         EXECUTE format('LOCK TABLE %s IN %s MODE', facts ->> 'relation',
                        CASE WHEN (facts ->> 'relation')::regclass = ANY (named) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
         CONTINUE WHEN NOT psp.has_rows((facts ->> 'relation')::regclass);
-        PERFORM psp.capture_keys((facts ->> 'relation')::regclass, facts, 'd');
+        PERFORM psp.capture_keys((facts ->> 'relation')::regclass, facts, psp.op_of_old_keys((facts ->> 'relation')::regclass, statement));
         INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), (facts ->> 'table_id')::integer) ON CONFLICT DO NOTHING;
     END LOOP;
 END $$;

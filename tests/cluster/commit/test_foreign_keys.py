@@ -12,7 +12,14 @@ from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.cluster.verify import verify, wait_drained
 
 from tests.cluster.schema_changes.statements import allow_ddl, ddl
-from tests.cluster.support import SERIALIZATION_FAILURE, as_admin, connect, execute, wait_for_row
+from tests.cluster.support import (
+    SERIALIZATION_FAILURE,
+    as_admin,
+    connect,
+    execute,
+    raises,
+    wait_for_row,
+)
 
 SCHEMA = b"""
 CREATE TABLE parent (id int PRIMARY KEY, code text UNIQUE, v int DEFAULT 0);
@@ -182,6 +189,27 @@ def test_a_foreign_key_that_is_added_to_tables_in_use(zones: LocalCluster, sps: 
         child.execute("INSERT INTO later (parent) VALUES (1)")
         parent.execute("DELETE FROM parent WHERE id = 1")
         assert lost(child) is None and lost(parent) is not None
+
+
+def test_a_key_to_which_rows_refer_gets_another_type(zones: LocalCluster, sps: list[SpNode]) -> None:
+    """The other servers run the statement among the rows: PostgreSQL checks the foreign keys again."""
+    execute(sps[0], "INSERT INTO gets (parent) VALUES (2)")
+    ddl(sps[0], "ALTER TABLE given ALTER id TYPE bigint")
+    wait_drained(zones)
+    assert verify(zones).consistent
+    with raises("0A000") as errors:
+        ddl(sps[0], "ALTER TABLE given ALTER id TYPE int USING id + 10")
+    assert "drop the foreign key" in (errors[0].diag.message_hint or "")
+    with connect(sps[0]) as changer:
+        changer.execute("ALTER TABLE gets DROP CONSTRAINT gets_parent_fkey")
+        changer.execute("UPDATE gets SET parent = parent + 10")
+        changer.execute("ALTER TABLE given ALTER id TYPE int USING id + 10")
+        changer.execute("ALTER TABLE gets ADD FOREIGN KEY (parent) REFERENCES given")
+        changer.commit()
+    wait_drained(zones)
+    assert verify(zones).consistent
+    assert execute(sps[1], "SELECT id FROM given ORDER BY id") == [(11,), (12,)]
+    execute(sps[1], "UPDATE gets SET parent = NULL")
 
 
 REWRITTEN = [
