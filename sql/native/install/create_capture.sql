@@ -36,7 +36,7 @@ END $$;
 -- What psp's roles need: the owner's functions that they call, and the schemas in which the types, collations and hash functions
 -- of keys are.
 CREATE FUNCTION psp.grant_capture(table_id integer, target regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     given record;

@@ -226,7 +226,7 @@ END $$;
 -- The tables at both ends of foreign keys of which the statement has written one again: its rows may have other keys now, or refer to others,
 -- which no trigger has captured. Both ends count as changed.
 CREATE FUNCTION psp.ends_of_rewritten() RETURNS integer[]
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN ARRAY(
         WITH rewritten AS MATERIALIZED (
