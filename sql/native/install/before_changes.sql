@@ -39,9 +39,11 @@ END $$;
 
 -- How the rows of a table are captured before a statement that may give them other keys: as deleted ('d'), so that the other servers
 -- run it without rows and have those that it makes here. Rows of other tables may refer to them, and PostgreSQL checks that again while it
--- runs: then the rows stay ('e'), and what the statement makes of them must be the same everywhere.
-CREATE FUNCTION psp.op_of_old_keys(target regclass, statement text) RETURNS "char"
+-- runs: then the rows stay ('e'), and what the statement makes of them must be the same everywhere. (Of a key with 'e' nothing counts that was
+-- captured before, so a row that the transaction has inserted would be missing there.)
+CREATE FUNCTION psp.op_of_old_keys(target regclass, table_id integer, statement text) RETURNS "char"
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+#variable_conflict use_column
 DECLARE
     child regclass;
 BEGIN
@@ -59,6 +61,11 @@ BEGIN
                 MESSAGE = format('psp: a statement with USING cannot change the key of table %s, to which rows of %s refer', target, child),
                 DETAIL = 'Other servers run it before they get the rows that it makes.',
                 HINT = 'In one transaction drop the foreign key, run the statement, and add the foreign key again.';
+        ELSIF EXISTS (SELECT FROM psp.write_set w WHERE w.xid = pg_current_xact_id() AND w.table_id = op_of_old_keys.table_id) THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'feature_not_supported',
+                MESSAGE = format('psp: a transaction that has written rows of table %s cannot change its key, to which rows of %s refer', target, child),
+                HINT = 'Change the key in a transaction of its own.';
         END IF;
         RETURN 'e';
     END LOOP;
@@ -90,7 +97,8 @@ BEGIN
         EXECUTE format('LOCK TABLE %s IN %s MODE', facts ->> 'relation',
                        CASE WHEN (facts ->> 'relation')::regclass = ANY (named) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
         CONTINUE WHEN NOT psp.has_rows((facts ->> 'relation')::regclass);
-        PERFORM psp.capture_keys((facts ->> 'relation')::regclass, facts, psp.op_of_old_keys((facts ->> 'relation')::regclass, statement));
+        PERFORM psp.capture_keys((facts ->> 'relation')::regclass, facts,
+                                 psp.op_of_old_keys((facts ->> 'relation')::regclass, (facts ->> 'table_id')::integer, statement));
         INSERT INTO psp.tables_to_capture VALUES (pg_current_xact_id(), (facts ->> 'table_id')::integer) ON CONFLICT DO NOTHING;
     END LOOP;
 END $$;

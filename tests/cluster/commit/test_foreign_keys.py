@@ -200,6 +200,11 @@ def test_a_key_to_which_rows_refer_gets_another_type(zones: LocalCluster, sps: l
     with raises("0A000") as errors:
         ddl(sps[0], "ALTER TABLE given ALTER id TYPE int USING id + 10")
     assert "drop the foreign key" in (errors[0].diag.message_hint or "")
+    with connect(sps[0]) as changer, raises("0A000") as errors:
+        changer.execute("INSERT INTO given VALUES (3, 'code 3')")
+        changer.execute("INSERT INTO gets (parent) VALUES (3)")
+        changer.execute("ALTER TABLE given ALTER id TYPE int")
+    assert "of its own" in (errors[0].diag.message_hint or "")
     with connect(sps[0]) as changer:
         changer.execute("ALTER TABLE gets DROP CONSTRAINT gets_parent_fkey")
         changer.execute("UPDATE gets SET parent = parent + 10")
