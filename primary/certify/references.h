@@ -13,9 +13,9 @@
 #include <deque>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "common/conflict.h"
+#include "primary/certify/newest_commits.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -33,25 +33,19 @@ class References {
   std::optional<Conflict> Lost(const CertifyRequest& request) const;
 
  private:
-  struct User {
-    GlobalT global_t = 0;
-    SpId sp_id = 0;
-  };
-
   // The uses of one kind.
   class Uses {
    public:
     Uses(GlobalT start_t, std::size_t remembered_max)
         : remembered_max_(remembered_max), forgotten_t_(start_t) {}
 
-    // `watermark`: of the user. Its semi-primary had applied all up to there, so each snapshot that has this use has its uses up to there, too.
-    void Note(std::uint64_t key, const User& user, GlobalT watermark);
+    void Note(std::uint64_t key, const Commit& user, GlobalT watermark);
     // The newest user that the snapshot lacks; sp_id is 0 where it may be forgotten.
-    std::optional<User> Missing(std::uint64_t key, const SnapshotView& snapshot) const;
+    std::optional<Commit> Missing(std::uint64_t key, const SnapshotView& snapshot) const;
 
    private:
     struct Noted {
-      GlobalT global_t = 0;
+      Commit user;
       std::uint64_t key = 0;
     };
 
@@ -59,8 +53,7 @@ class References {
 
     const std::size_t remembered_max_;
     GlobalT forgotten_t_;
-    // Of each semi-primary the newest, and those that it had not applied by then.
-    std::unordered_map<std::uint64_t, std::vector<User>> users_;
+    std::unordered_map<std::uint64_t, NewestCommits> users_;
     std::deque<Noted> noted_;  // in order
   };
 

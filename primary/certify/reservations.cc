@@ -104,8 +104,8 @@ void Reservations::OnTime(std::int64_t now_us) {
     const auto key = keys_.find(reserved);
     if (now_us >= key->second.until_us) End(key, now_us);
   }
-  const bool is_over = !parked_.empty() && now_us - parked_.front().since_us >= options_.reservation_max_us;
-  if (has_ended_ || is_over) Release(now_us);
+  const auto oldest_us = parked_.oldest_us();
+  if (has_ended_ || (oldest_us && now_us - *oldest_us >= options_.reservation_max_us)) Release(now_us);
   if (now_us < forget_at_us_) return;
   forget_at_us_ = now_us + kRememberUs / 10;
   std::erase_if(keys_, [now_us](const auto& one) {
@@ -127,37 +127,18 @@ bool Reservations::MustWait(const CertifyRequest& request) const {
 bool Reservations::Park(CertifyRequest* request, std::int64_t now_us) {
   const bool is_rows = request->refusal.reason.empty() && request->rows.kind() == proto::ENTRY_ROWS;
   if (reserved_.empty() || !is_rows || !MustWait(*request)) return false;
-  const auto same = [&](const Parked& one) { return one.request.tx_id == request->tx_id; };
-  if (std::ranges::any_of(parked_, same)) return true;
+  if (parked_.Has(request->tx_id)) return true;
   if (parked_.size() >= options_.parked_max) return false;
-  bytes_ += request->bytes();
-  parked_.push_back({std::move(*request), now_us});
+  parked_.Add(std::move(*request), now_us);
   return true;
-}
-
-std::optional<CertifyRequest> Reservations::TakeParked(const TxId& tx_id) {
-  const auto parked =
-      std::ranges::find_if(parked_, [&](const Parked& one) { return one.request.tx_id == tx_id; });
-  if (parked == parked_.end()) return std::nullopt;
-  std::optional<CertifyRequest> taken = std::move(parked->request);
-  parked_.erase(parked);
-  bytes_ -= taken->bytes();
-  return taken;
 }
 
 // A reservation that has begun meanwhile lets them wait further, but not for longer than one may last.
 void Reservations::Release(std::int64_t now_us) {
   has_ended_ = false;
-  for (Parked& one : std::exchange(parked_, {})) {
-    if (now_us - one.since_us < options_.reservation_max_us && MustWait(one.request)) {
-      parked_.push_back(std::move(one));
-    } else {
-      bytes_ -= one.request.bytes();
-      released_.push_back(std::move(one.request));
-    }
-  }
+  parked_.ReleaseIf([&](const ParkedRequests::Parked& one) {
+    return now_us - one.since_us >= options_.reservation_max_us || !MustWait(one.request);
+  });
 }
-
-std::vector<CertifyRequest> Reservations::TakeReleased() { return std::exchange(released_, {}); }
 
 }  // namespace psp::primary

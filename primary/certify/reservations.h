@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "primary/certify/parked_requests.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -52,13 +53,13 @@ class Reservations {
   // Whether the request has to wait. If so, it is taken; dropped if it waits already.
   bool Park(CertifyRequest* request, std::int64_t now_us);
   // One that waits, which then needs not wait any more.
-  std::optional<CertifyRequest> TakeParked(const TxId& tx_id);
+  std::optional<CertifyRequest> TakeParked(const TxId& tx_id) { return parked_.Take(tx_id); }
   // Requests that need not wait any more, in the order in which they came.
-  std::vector<CertifyRequest> TakeReleased();
+  std::vector<CertifyRequest> TakeReleased() { return parked_.TakeReleased(); }
 
   std::size_t parked() const { return parked_.size(); }
   // Of the write-sets that wait.
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return parked_.bytes(); }
   std::size_t reserved() const { return reserved_.size(); }
   const Counters& counters() const { return counters_; }
 
@@ -78,10 +79,6 @@ class Reservations {
     std::int64_t turn_us = 0;       // turns_us of the last one that had its turn, before it
     std::int64_t lost_us = 0;       // by anybody, the last time
   };
-  struct Parked {
-    CertifyRequest request;
-    std::int64_t since_us = 0;
-  };
   using Keys = std::unordered_map<RowKey, Key, RowKeyHash, RowKeyEqual>;
 
   std::int64_t TimeFor(SpId sp_id) const;
@@ -97,9 +94,7 @@ class Reservations {
   std::vector<RowKey> reserved_;
   bool has_ended_ = false;  // one of these, since Release
   std::int64_t forget_at_us_ = 0;
-  std::vector<Parked> parked_;  // in the order in which they came
-  std::size_t bytes_ = 0;       // of these
-  std::vector<CertifyRequest> released_;
+  ParkedRequests parked_;
   Counters counters_;
 };
 

@@ -1,7 +1,6 @@
 #include "primary/certify/table_holds.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace psp::primary {
@@ -44,10 +43,7 @@ void TableHolds::Release() {
   active_.reset();
   since_us_.reset();
   granted_ = false;
-  std::move(parked_.begin(), parked_.end(), std::back_inserter(released_));
-  parked_.clear();
-  parked_ids_.clear();
-  bytes_ = 0;
+  parked_.ReleaseAll();
   if (waiting_.empty()) return;
   active_ = std::move(waiting_.front());
   waiting_.pop_front();
@@ -63,21 +59,8 @@ bool TableHolds::Concerns(const CertifyRequest& request) const {
 
 bool TableHolds::Park(CertifyRequest* request) {
   if (!Concerns(*request)) return false;
-  if (!parked_ids_.insert(request->tx_id).second) return true;
-  bytes_ += request->bytes();
-  parked_.push_back(std::move(*request));
+  parked_.Add(std::move(*request), 0);
   return true;
 }
-
-std::optional<CertifyRequest> TableHolds::TakeParked(const TxId& tx_id) {
-  if (parked_ids_.erase(tx_id) == 0) return std::nullopt;
-  const auto parked = std::ranges::find(parked_, tx_id, &CertifyRequest::tx_id);
-  std::optional<CertifyRequest> taken = std::move(*parked);
-  parked_.erase(parked);
-  bytes_ -= taken->bytes();
-  return taken;
-}
-
-std::vector<CertifyRequest> TableHolds::TakeReleased() { return std::exchange(released_, {}); }
 
 }  // namespace psp::primary

@@ -14,9 +14,9 @@
 #include <deque>
 #include <optional>
 #include <set>
-#include <unordered_set>
 #include <vector>
 
+#include "primary/certify/parked_requests.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -43,12 +43,12 @@ class TableHolds {
   // Whether the request has to wait. If so, it is taken; dropped if it waits already.
   bool Park(CertifyRequest* request);
   // One that waits, which then needs not wait any more.
-  std::optional<CertifyRequest> TakeParked(const TxId& tx_id);
+  std::optional<CertifyRequest> TakeParked(const TxId& tx_id) { return parked_.Take(tx_id); }
   // Requests that need not wait any more, in the order in which they came.
-  std::vector<CertifyRequest> TakeReleased();
+  std::vector<CertifyRequest> TakeReleased() { return parked_.TakeReleased(); }
 
   // Of the write-sets that wait.
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return parked_.bytes(); }
 
   // The hold that is in force and was not granted yet: rows of its tables may still be in flight.
   const HeldTables* ungranted() const { return active_ && !granted_ ? &*active_ : nullptr; }
@@ -62,10 +62,7 @@ class TableHolds {
   bool granted_ = false;
   std::optional<std::int64_t> since_us_;  // of the active one, when TakeExpired has seen it first
   std::deque<HeldTables> waiting_;
-  std::vector<CertifyRequest> parked_;  // in the order in which they came
-  std::unordered_set<TxId> parked_ids_;
-  std::size_t bytes_ = 0;  // of these
-  std::vector<CertifyRequest> released_;
+  ParkedRequests parked_;
 };
 
 }  // namespace psp::primary

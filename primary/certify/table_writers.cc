@@ -1,6 +1,5 @@
 #include "primary/certify/table_writers.h"
 
-#include <algorithm>
 #include <string>
 
 namespace psp::primary {
@@ -10,22 +9,14 @@ void TableWriters::Note(const CertifyRequest& request, GlobalT global_t) {
   for (const proto::Row& row : request.rows.rows()) {
     if (row.table_id() == noted) continue;
     noted = row.table_id();
-    std::set<GlobalT>& numbers = written_[row.table_id()][request.sp_id];
-    numbers.insert(global_t);
-    numbers.erase(numbers.begin(), numbers.upper_bound(request.watermark));
+    written_[row.table_id()].Note({request.sp_id, global_t}, request.watermark);
   }
 }
 
-std::optional<TableWriters::Writer> TableWriters::Lacking(std::uint32_t table_id,
-                                                          const SnapshotView& snapshot) const {
+std::optional<Commit> TableWriters::Lacking(std::uint32_t table_id, const SnapshotView& snapshot) const {
   const auto table = written_.find(table_id);
   if (table == written_.end()) return std::nullopt;
-  for (const auto& [sp_id, numbers] : table->second) {
-    const auto lacking = std::find_if(numbers.upper_bound(snapshot.watermark), numbers.end(),
-                                      [&](GlobalT global_t) { return !snapshot.Has(global_t); });
-    if (lacking != numbers.end()) return Writer{sp_id, *lacking};
-  }
-  return std::nullopt;
+  return table->second.Missing(snapshot);
 }
 
 Refusal TableWriters::Missing(const CertifyRequest& schema_change) const {

@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <unordered_map>
 
 #include "common/conflict.h"
 #include "common/ids.h"
+#include "primary/certify/newest_commits.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -31,16 +31,11 @@ class TableWriters {
   std::optional<Conflict> LostRead(const CertifyRequest& request) const;
 
  private:
-  struct Writer {
-    SpId sp_id = 0;
-    GlobalT global_t = 0;
-  };
-  // One who has written the table and is not in the snapshot.
-  std::optional<Writer> Lacking(std::uint32_t table_id, const SnapshotView& snapshot) const;
+  // The newest one that has written the table and is not in the snapshot.
+  std::optional<Commit> Lacking(std::uint32_t table_id, const SnapshotView& snapshot) const;
 
   const GlobalT start_t_;
-  // By table. Of each semi-primary the newest number, and all that it had not applied when it wrote the newest.
-  std::unordered_map<std::uint32_t, std::unordered_map<SpId, std::set<GlobalT>>> written_;
+  std::unordered_map<std::uint32_t, NewestCommits> written_;  // by table
 };
 
 }  // namespace psp::primary
