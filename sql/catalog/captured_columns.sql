@@ -1,10 +1,10 @@
 -- The captured tables of a semi-primary, and what their images are made of.
 -- names, forms: the columns in image order, and how their values get there: as they are (binary), by a cast to text, or by the
---   output function, since a cast of a user's type may be a user's function (psp.image_value)
+--   output function (psp.image_value)
 -- types: the OIDs of the types that an image has for them
 -- older: psp.older_images of the table
 SELECT t.table_id, t.schema_name, t.table_name, array_agg(f.name::text ORDER BY c.ordinality) AS names,
-       array_agg(CASE WHEN c.value ->> 'encoding' <> 'text' THEN 'binary' WHEN f.is_users THEN 'output' ELSE 'text' END
+       array_agg(CASE WHEN c.value ->> 'encoding' <> 'text' THEN 'binary' WHEN f.by_output THEN 'output' ELSE 'text' END
                  ORDER BY c.ordinality) AS forms,
        array_agg((CASE WHEN c.value ->> 'encoding' = 'text' THEN 'text'::regtype ELSE f.type END)::int8 ORDER BY c.ordinality) AS types,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('until_version', i.until_version, 'fields', i.fields)

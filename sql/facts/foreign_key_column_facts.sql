@@ -11,10 +11,9 @@ SELECT k.oid AS foreign_key, x.index, f.place, k.conrelid AS relation, c.attname
        c.attgenerated <> '' AS may_change, p.attgenerated <> '' AS parent_may_change, f.normalise IN ('hash', 'constant') AS is_lossy,
        CASE WHEN t.parent < 16384 THEN format('%%1$s::pg_catalog.%I', t.parent_name) ELSE '%1$s' END AS parent_value,
        CASE WHEN f.normalise = 'constant' THEN '%1$s'
-            -- A string is padded to the parent's length. Of a domain that does not tell it, equal values have unequal bytes.
+            -- A string is padded to the parent's length, if it has one.
             WHEN t.parent = 'bpchar'::regtype AND t.child IN ('text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)
-            THEN CASE WHEN t.modifier > 4 THEN format('%%1$s::pg_catalog.bpchar(%s)', t.modifier - 4)
-                      WHEN f.normalise <> 'base' THEN '%1$s::pg_catalog.bpchar' END
+            THEN '%1$s::pg_catalog.bpchar' || CASE WHEN t.modifier > 4 THEN format('(%s)', t.modifier - 4) ELSE '' END
             WHEN t.child = t.parent
             -- A user's type has no name that psp's functions may use, and needs none.
             THEN CASE WHEN t.parent < 16384 THEN format('%%1$s::pg_catalog.%I', t.parent_name) ELSE '%1$s' END

@@ -19,8 +19,8 @@ SELECT i.indexrelid AS index, k.n AS place, i.indkey[k.n - 1]::int AS number, m.
        CASE WHEN f.plain = 'numeric'::regtype THEN 'numeric'
             WHEN f.plain IN ('float4'::regtype, 'float8'::regtype) THEN 'float'
             WHEN m.equal_image AND (f.is_enum
-                                    -- char without a length, which does not pad
-                                    OR f.plain = 'bpchar'::regtype AND m.type_modifier = -1 AND m.type = f.plain) THEN 'text'
+                                    -- char without a length, which does not pad; also under a domain
+                                    OR CASE WHEN m.type = f.plain THEN m.type_name ELSE f.plain_type END = 'bpchar') THEN 'text'
             WHEN m.equal_image AND f.plain_encoding = 'binary' THEN CASE WHEN m.type = f.plain THEN 'none' ELSE 'base' END
             -- The hash of an enum is that of its OID, which another server does not share.
             WHEN m.hash_function IS NOT NULL AND NOT f.has_enum THEN 'hash'
@@ -33,7 +33,7 @@ SELECT i.indexrelid AS index, k.n AS place, i.indkey[k.n - 1]::int AS number, m.
   FROM pg_catalog.pg_index i
  CROSS JOIN LATERAL generate_series(1, i.indnkeyatts) k(n)
  CROSS JOIN LATERAL (
-    SELECT o.oid AS operator_class, v.type, format_type(v.type, v.modifier) AS type_name, v.modifier AS type_modifier,
+    SELECT o.oid AS operator_class, v.type, format_type(v.type, v.modifier) AS type_name,
            a.attgenerated <> '' AS generated, v.definition,
            coalesce(equal.proname = 'btequalimage'
                     OR (equal.proname = 'btvarstrequalimage' AND coalesce(l.collisdeterministic, true)), false) AS equal_image,

@@ -7,7 +7,8 @@
 --   checked_as  as which type a value's text is read where it is written; null if it is always accepted. Functions can make
 --               values that their own type does not read, such as circle(point(0, 0), -1). One that others would refuse must be
 --               refused here. Only built-in types: a cast of others may be a user's function
---   is_users    a user may have made casts of the type: its own, or that under a domain
+--   by_output   the text is what the output function gives, not a cast: a user may have made casts of the type (its own, or that under a
+--               domain), and that of char takes blanks off
 --   leaves      the scalar types that it is made of
 -- (OFFSET 0, here and in other facts: each row is looked up by an index. PostgreSQL would join with all types.)
 SELECT p.type, p.plain, format_type(p.plain, p.modifier) AS plain_type,
@@ -15,7 +16,7 @@ SELECT p.type, p.plain, format_type(p.plain, p.modifier) AS plain_type,
        CASE WHEN i.is_binary THEN 'binary' ELSE 'text' END AS plain_encoding,
        CASE WHEN p.plain < 16384 AND NOT i.has_users AND NOT i.is_read_as_text
             THEN 'pg_catalog.' || format_type(p.plain, -1) END AS checked_as,
-       p.plain >= 16384 AS is_users, i.has_enum, i.leaves
+       p.plain >= 16384 OR p.plain = 'bpchar'::regtype AS by_output, i.has_enum, i.leaves
   FROM plain_types p
  CROSS JOIN LATERAL (
     WITH RECURSIVE inside(type) AS (

@@ -45,7 +45,7 @@ END $$;
 --   relation        the name, quoted, with the schema
 --   search_path     under which the owner works with it
 --   relations       the table, and every partition of it, quoted
---   columns         [{name, type, encoding, checked_as, is_users}] in the order of the image; see type_facts
+--   columns         [{name, type, encoding, checked_as, by_output}] in the order of the image; see type_facts
 --   key_columns     [{name, type, normalise, look}] normalise: see index_column_facts; look: the type as which psp.look_N reads the
 --                   value's text, none: it has no such text
 --   guards          [{guard_id, index, columns, expressions, others, raw_columns, arguments, is_plain, predicate, nulls_not_distinct}]
@@ -73,7 +73,7 @@ BEGIN
         'columns', (
             SELECT jsonb_agg(jsonb_build_object(
                        'name', f.name, 'type', f.type_name, 'encoding', f.encoding, 'checked_as', f.checked_as,
-                       'is_users', f.is_users) ORDER BY f.number)
+                       'by_output', f.by_output) ORDER BY f.number)
               FROM psp.column_facts f WHERE f.relation = target AND NOT f.generated),
         'key_columns', (
             SELECT jsonb_agg(jsonb_build_object(
@@ -138,7 +138,7 @@ BEGIN
     END IF;
     INSERT INTO psp.tables (table_id, schema_name, table_name, columns, key_columns, guards)
     SELECT table_id, facts ->> 'schema_name', facts ->> 'table_name',
-           (SELECT jsonb_agg(c.value - '{checked_as,is_users}'::text[] ORDER BY c.ordinality)
+           (SELECT jsonb_agg(c.value - '{checked_as,by_output}'::text[] ORDER BY c.ordinality)
               FROM jsonb_array_elements(facts -> 'columns') WITH ORDINALITY c),
            (SELECT jsonb_agg(k.value - 'look' ORDER BY k.ordinality)
               FROM jsonb_array_elements(facts -> 'key_columns') WITH ORDINALITY k),
@@ -190,8 +190,8 @@ END $$;
 CREATE FUNCTION psp.image_value(col jsonb, value text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN CASE WHEN (col ->> 'is_users')::boolean THEN psp.output_text(value)
-                WHEN col ->> 'encoding' = 'binary' THEN value
+    RETURN CASE WHEN col ->> 'encoding' = 'binary' THEN value
+                WHEN (col ->> 'by_output')::boolean THEN psp.output_text(value)
                 WHEN col ->> 'checked_as' IS NOT NULL
                 THEN format('CASE WHEN %1$s::pg_catalog.text::%2$s IS NOT NULL THEN %1$s::pg_catalog.text END', value,
                             col ->> 'checked_as')

@@ -41,6 +41,11 @@ SAME_BYTES = [
     ("bpchar", "bpchar", "'a '", "'a'"),
     ("bpchar", "varchar", "'a'", "'a  '"),
     ("bpchar", "char(4)", "'a'", "'a'"),
+    ("unpadded", "text", "'a'", "'a  '"),
+    ("unpadded", "unpadded", "'a '", "'a'"),
+    ("bpchar", "unpadded", "'a'", "'a '"),
+    ("char(4)", "unpadded", "'a'", "'a'"),
+    ("unpadded", "char(4)", "'a '", "'a'"),
     ("mood", "mood", "'sad'", "'sad'"),
     ("positive", "int8", "7", "7"),
     ("int8", "positive", "7", "7"),
@@ -70,7 +75,6 @@ COARSE_PAIRS = [
     ("float8", "int4", "7", "7"),
     ("float4", "float8", "7", "7"),
     ("timestamp", "date", "'2026-01-01'", "'2026-01-01'"),
-    ("unpadded", "text", "'a'", "'a'"),
     ("name", "text", "'n'", "'n'"),
 ]
 TYPES = """

@@ -107,11 +107,12 @@ TYPES: dict[str, st.SearchStrategy[str]] = {
     "positive": st.integers(1, 2**31 - 1).map(str),
     "pairs": st.just('{"(1,a)","(2,)"}'),
     "moods": st.just("{sad,NULL}"),
+    "blanks": st.sampled_from(["", "a", "a  "]),
 }  # fmt: skip
 ARRAYS = {name for name in TYPES if name.endswith("[]")}
 AS_TEXT = ARRAYS | {
     "xml", "tsvector", "tsquery", "path", "polygon", "line", "circle", "jsonpath",
-    "mood", "pair", "positive", "pairs", "moods",
+    "mood", "pair", "positive", "pairs", "moods", "blanks",
 }  # fmt: skip
 
 KEYS = [
@@ -119,11 +120,13 @@ KEYS = [
     "character varying(20)", "name", '"char"', "bytea", "date", "time", "timestamp",
     "timestamp with time zone", "uuid", "mood", "positive", "macaddr", "oid", "pg_lsn", "bit(5)",
     "bit varying", "money", "inet", "time with time zone",
-]  # fmt: skip
+]
+BLANKS = ["bpchar", "blanks"]  # trailing ones do not count  # fmt: skip
 
 SETUP = """
 CREATE TYPE mood AS ENUM ('sad', 'it''s ok'); CREATE TYPE pair AS (a int, b text);
 CREATE DOMAIN positive AS int CHECK (value > 0); CREATE DOMAIN pairs AS pair[]; CREATE DOMAIN moods AS mood[];
+CREATE DOMAIN blanks AS bpchar;
 """
 
 
@@ -131,7 +134,7 @@ CREATE DOMAIN positive AS int CHECK (value > 0); CREATE DOMAIN pairs AS pair[]; 
 def app(server: PgServer) -> Pair:
     """A table with a column of each type, and for each type of a key a table of its own."""
     columns = ", ".join(f"{quote(name)} {name}" for name in TYPES)
-    tables = "".join(f"CREATE TABLE {quote('key ' + name)} (k {name} PRIMARY KEY);" for name in KEYS)
+    tables = "".join(f"CREATE TABLE {quote('key ' + name)} (k {name} PRIMARY KEY);" for name in [*KEYS, *BLANKS])
     return adopted_pair(server, f"{SETUP} CREATE TABLE everything (id int PRIMARY KEY, {columns}); {tables}")
 
 
@@ -143,6 +146,8 @@ def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
 
 
 def image_of(name: str) -> str:
+    if name == "blanks":
+        return "CASE WHEN blanks IS NOT NULL THEN concat(blanks) END"  # a cast would take them off
     return f"{quote(name)}::text" if name in AS_TEXT else quote(name)
 
 
@@ -240,6 +245,7 @@ EQUAL = [
     ("numeric", ["0", "-0.00"]),
     ("double precision", ["0", "-0"]),
     ("real", ["0", "-0"]),
+    *((name, ["a", "a "]) for name in BLANKS),
 ]
 
 
