@@ -120,7 +120,7 @@ KEYS = [
     "character varying(20)", "name", '"char"', "bytea", "date", "time", "timestamp",
     "timestamp with time zone", "uuid", "mood", "positive", "macaddr", "oid", "pg_lsn", "bit(5)",
     "bit varying", "money", "inet", "time with time zone",
-]
+]  # fmt: skip
 BLANKS = ["bpchar", "blanks"]  # trailing ones do not count  # fmt: skip
 
 SETUP = """
@@ -134,7 +134,8 @@ CREATE DOMAIN blanks AS bpchar;
 def app(server: PgServer) -> Pair:
     """A table with a column of each type, and for each type of a key a table of its own."""
     columns = ", ".join(f"{quote(name)} {name}" for name in TYPES)
-    tables = "".join(f"CREATE TABLE {quote('key ' + name)} (k {name} PRIMARY KEY);" for name in [*KEYS, *BLANKS])
+    keyed = [*KEYS, *BLANKS]
+    tables = "".join(f"CREATE TABLE {quote('key ' + name)} (k {name} PRIMARY KEY);" for name in keyed)
     return adopted_pair(server, f"{SETUP} CREATE TABLE everything (id int PRIMARY KEY, {columns}); {tables}")
 
 
