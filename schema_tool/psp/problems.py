@@ -12,6 +12,7 @@ from typing import Literal
 
 import psycopg
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from psp.output import PspError, console, error_console, fail, print_json, table
@@ -71,12 +72,17 @@ NAMES_SHOWN = 3
 """Of the objects that share a note."""
 
 
-def print_problems(problems: Iterable[Problem], to: Console = console) -> None:
+def problem_table(problems: Iterable[Problem]) -> Table:
     """A table of them; notes that say the same of several objects are one row."""
     shown = table(None, ("severity", "object", "problem", "hint"), [])
     for p in _grouped(problems):
         shown.add_row(Text(p.severity, _COLORS[p.severity]), Text(p.object), Text(p.problem), Text(p.hint))
-    to.print(shown)
+    return shown
+
+
+def print_problems(problems: Iterable[Problem], to: Console = console) -> None:
+    """As a table."""
+    to.print(problem_table(problems))
 
 
 @contextmanager

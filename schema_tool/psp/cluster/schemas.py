@@ -62,10 +62,10 @@ def read_schema(connection: psycopg.Connection[Any]) -> Schema:
     connection.execute("SET LOCAL quote_all_identifiers = off")
     with connection.cursor(row_factory=tuple_row) as cursor:
         rows = cursor.execute(read_sql("semi_primary/command/schema_state.sql")).fetchall()
-    return {(kind, name): _normalised(definition) for kind, name, definition in rows}
+    return {(kind, name): normalised(definition) for kind, name, definition in rows}
 
 
-def _normalised(definition: str) -> str:
+def normalised(definition: str) -> str:
     def elements_cast(found: re.Match[str]) -> str:
         elements = re.findall(_LITERAL, found[1])
         return "ARRAY[" + ", ".join(f"({element})::{found[2]}" for element in elements) + "]"

@@ -1,6 +1,6 @@
 """Whether all SPs and the primary hold the same rows, and all SPs have the same schema.
 
-Of the schema that is what psp keeps the same: schemas.py.
+Of the schema that is what psp keeps the same: schemas.py. What else differs is told, too: obstacles.py.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from psp.cluster import schemas
+from psp.cluster import obstacles, schemas
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster
 from psp.cluster.sums import Definitions, Sums, TableSum, primary_sums, read_sp
 from psp.output import PspError, console, print_json, table
+from psp.problems import Problem, problem_table
 from psp.waiting import WaitTimeout, wait_until
 
 _PUBLISHED_SQL = """
@@ -39,6 +40,8 @@ class Verification:
     drained: bool
     nodes: dict[str, dict[str, TableSum]]
     schema_differences: list[schemas.Difference]
+    obstacles: list[Problem]
+    """What may be local, and could stop a coming schema change."""
 
     @property
     def tables(self) -> list[str]:
@@ -65,6 +68,7 @@ class Verification:
             "drained": self.drained,
             "differing": self.differing(),
             "schema_differences": [difference.as_dict() for difference in self.schema_differences],
+            "obstacles": [problem.as_dict() for problem in self.obstacles],
             "nodes": nodes,
         }
 
@@ -89,8 +93,12 @@ def verify_servers(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: floa
     with _reaching(PRIMARY):
         sums = {PRIMARY: primary_sums(primary_dsn, definitions)}
     sums |= {name: sp.sums for name, sp in sps.items()}
+    servers = {name: sp.server for name, sp in sps.items()}
     return Verification(
-        drained, _by_name(sums, definitions), schemas.compare({name: sp.schema for name, sp in sps.items()})
+        drained,
+        _by_name(sums, definitions),
+        schemas.compare({name: server.schema or {} for name, server in servers.items()}),
+        obstacles.compare(servers),
     )
 
 
@@ -101,7 +109,7 @@ class _Sp:
     catalog_version: int
     definitions: Definitions
     sums: Sums
-    schema: schemas.Schema
+    server: obstacles.Server
 
 
 def _read_sp(dsn: str) -> _Sp:
@@ -109,7 +117,7 @@ def _read_sp(dsn: str) -> _Sp:
     with psycopg.connect(dsn, row_factory=scalar_row) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         version: Any = connection.execute("SELECT catalog_version FROM psp.identity").fetchone()
-        return _Sp(version, *read_sp(connection), schemas.read_schema(connection))
+        return _Sp(version, *read_sp(connection), obstacles.read_server(connection, True))
 
 
 def _definitions_of_today(sps: Iterable[_Sp]) -> Definitions:
@@ -211,7 +219,11 @@ def _render(result: Verification) -> Group:
     ]
     if result.schema_differences:
         parts.append(schemas.show(result.schema_differences))
-    return Group(*parts, _verdict(result))
+    parts.append(_verdict(result))
+    if result.obstacles:
+        parts.append(Text("Not the same everywhere, so that coming schema changes could stop at one server:"))
+        parts.append(problem_table(result.obstacles))
+    return Group(*parts)
 
 
 def _verdict(result: Verification) -> Text:

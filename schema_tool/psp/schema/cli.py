@@ -10,8 +10,9 @@ import typer
 from rich import progress as bars
 from rich.text import Text
 
+from psp.cluster.check import check_semi_primary, compare_with
 from psp.output import Json, PspError, console, error_console, print_json
-from psp.problems import Problem, errors_shown, has_errors, print_problems
+from psp.problems import Problem, errors_shown, has_errors, print_problems, sort
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
 from psp.schema.history import read_history, show
@@ -55,6 +56,10 @@ Slots = Annotated[
 @app.command("check")
 def check_command(
     dsn: Dsn,
+    sp_dsns: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SP_DSN]...", help="Other semi-primaries of its cluster, to compare with."),
+    ] = None,
     slots: Slots = None,
     add_keys: AddKeys = False,
     mode: CaptureMode = "native",
@@ -63,30 +68,40 @@ def check_command(
 ) -> None:
     """Lists everything that stands in the way of adoption, all at once. Changes nothing.
 
-    Errors make adoption impossible: the exit code is 1 if there is any. Warnings will behave otherwise than
-    before, notes are worth knowing. The options are those that adopt will be given.
+    Of a database that is under psp: what stands in the way of schema changes. Compared with other
+    semi-primaries, also before it joins them: roles, tablespaces, extensions and objects that differ.
+
+    Errors make adoption, or coming schema changes, impossible: the exit code is 1 if there is any. Warnings
+    will behave otherwise than before, notes are worth knowing. The options are those that adopt will get.
 
     [bold]Examples[/]
 
         psp schema check "host=db dbname=shop"
         psp schema check "host=db dbname=shop" --mode views --json
+        psp schema check "host=db dbname=shop" "host=db2 dbname=shop" "host=db3 dbname=shop"
     """
+    is_sp = False
     with errors_shown(), psycopg.connect(dsn) as connection:
         connection.read_only = True
         try:
             facts = read_facts(connection)
-            problems = (
-                check(
+            is_sp = facts.adopted
+            if not facts.superuser:
+                problems = [not_superuser(facts)]
+            elif is_sp:
+                problems = check_semi_primary(connection, facts)
+            else:
+                problems = check(
                     connection, read_database(connection), mode, slots or constant("SLOTS"),
                     add_keys=add_keys, drop_foreign_keys=drop_foreign_keys,
-                )
-                if facts.superuser
-                else [not_superuser(facts)]
-            )  # fmt: skip
+                )  # fmt: skip
+            if facts.superuser and sp_dsns:
+                problems = sort([*problems, *compare_with(connection, facts, sp_dsns)])
         except EncodingError as error:
             problems = [Problem("error", error.where, error.problem, error.hint or "")]
     if json:
-        print_json({"adoptable": not has_errors(problems), "problems": [p.as_dict() for p in problems]})
+        adoptable = not is_sp and not has_errors(problems)
+        print_json({"adoptable": adoptable, "problems": [p.as_dict() for p in problems]})
     else:
         print_problems(problems)
     if has_errors(problems):

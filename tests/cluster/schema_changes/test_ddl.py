@@ -347,6 +347,53 @@ def test_an_obstacle_stops_one_server_until_it_is_gone(pair: LocalCluster) -> No
     )
 
 
+def test_what_could_stop_a_change_is_told_before(pair: LocalCluster) -> None:
+    """Roles and objects of one server. A change that names the role stops the other one until it is there."""
+    north, south = pair.sps
+    execute(
+        as_admin(north),
+        "CREATE ROLE reader; CREATE ROLE changer; GRANT EXECUTE ON FUNCTION psp.ddl(text) TO changer; "
+        "CREATE FUNCTION public.of_one() RETURNS int LANGUAGE sql AS 'SELECT 1'; "
+        "CREATE EXTENSION pg_trgm SCHEMA public; GRANT other TO reader",
+    )
+    execute(as_admin(south), "CREATE ROLE here_only")
+
+    def told(*command: str) -> tuple[int, dict[str, dict[str, str]]]:
+        shown = CliRunner().invoke(app, [*command, "--json"])
+        found = json.loads(shown.stdout)
+        return shown.exit_code, {p["object"]: p for p in found.get("problems", found.get("obstacles"))}
+
+    code, found = told("schema", "check", south.admin_dsn, north.admin_dsn)
+    assert code == 1
+    assert found["role changer"]["severity"] == "error"
+    assert found["role reader"]["problem"] == "it is only at north"
+    assert "CREATE ROLE at south" in found["role reader"]["hint"]
+    assert found["role here_only"]["problem"] == "it is only at south"
+    assert found["extension pg_trgm"]["problem"].startswith("it is only at north")
+    assert found["function public.of_one()"]["problem"] == "it is only at north"
+    code, found = told("primary", "verify", pair.primary_dsn, north.admin_dsn, south.admin_dsn)
+    assert (code, found["role reader"]["problem"]) == (0, "it is only at north")
+
+    execute(north, "GRANT SELECT ON item TO reader")
+    status = wait_for_row(
+        as_admin(south), "SELECT last_error FROM psp.status WHERE last_error LIKE '%%reader%%'"
+    )
+    assert 'role "reader" does not exist' in status[0]
+    assert "GRANT SELECT ON item TO reader" in status[0]
+    code, found = told("schema", "check", south.admin_dsn)
+    assert code == 1
+    assert "GRANT SELECT ON item TO reader" in found["semi-primary south"]["problem"]
+    execute(
+        as_admin(south),
+        "CREATE ROLE reader; CREATE ROLE changer; GRANT other TO reader; DROP ROLE here_only",
+    )
+    wait_for_row(south, "SELECT 1 WHERE has_table_privilege('reader', 'item', 'SELECT')")
+    execute(as_admin(north), "DROP FUNCTION public.of_one(); DROP EXTENSION pg_trgm")
+    settle(pair)
+    _, found = told("schema", "check", south.admin_dsn, north.admin_dsn)
+    assert not {"role changer", "role reader", "role here_only", "extension pg_trgm"} & found.keys()
+
+
 def test_a_copy_that_begins_again_runs_no_statement_twice(pair: LocalCluster) -> None:
     north, south = pair.sps
     ddl(north, "CREATE VIEW copied AS SELECT 1")

@@ -263,9 +263,61 @@ def test_a_server_that_has_joined_has_the_same_schema(
     assert found["differing"] == []
 
 
-def test_what_is_local_is_no_difference(two_sps: tuple[Pair, Pair]) -> None:
+def test_what_is_local_is_no_difference_but_told(two_sps: tuple[Pair, Pair]) -> None:
+    assert json.loads(verified(two_sps, "--json").stdout)["obstacles"] == []
     two_sps[0].run(LOCAL)
-    assert json.loads(verified(two_sps, "--json").stdout)["schema_differences"] == []
+    found = json.loads(verified(two_sps, "--json").stdout)
+    assert found["schema_differences"] == []
+    assert sorted((o["object"], o["problem"]) for o in found["obstacles"]) == [
+        ("function public.f()", "it is only at one"),
+        ("function public.stamp()", "it is not the same everywhere"),
+        ("index public.a_e_idx", "it is only at one"),
+        ("local table public.scratch", "it is only at one"),
+        ("policy public.a: p", "it is only at one"),
+        ("rights on public.a", "it is not the same everywhere"),
+        ("statistics object public.st", "it is only at one"),
+        ("type public.unused", "it is not the same everywhere"),
+        ("view public.v", "it is only at one"),
+    ]
+    assert "view public.v " in verified(two_sps).stdout
+
+
+def test_a_database_that_is_to_join_is_compared_with_the_cluster(
+    server: PgServer, two_sps: tuple[Pair, Pair]
+) -> None:
+    """Its server, and what belongs to the database; not its objects, which it does not have yet."""
+    server.create_database("to_join")
+    two_sps[0].run("CREATE VIEW public.here AS SELECT 1")
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute("ALTER DATABASE to_join SET work_mem = '5MB'")
+        connection.execute(
+            "REVOKE CONNECT ON DATABASE to_join FROM PUBLIC; "
+            f"GRANT CREATE ON DATABASE to_join TO {APPLICATION}"
+        )
+    command = ["schema", "check", server.dsn("to_join"), two_sps[0].dsn, "host=/nowhere dbname=x", "--json"]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0
+    found = {p["object"]: p for p in json.loads(told.stdout)["problems"]}
+    assert found["settings of the database"]["problem"] == "it is only at this server"
+    rights = found["rights on the database"]["problem"]
+    assert "this server: PUBLIC: TEMPORARY" in rights
+    assert f"{APPLICATION}: CREATE" in rights
+    assert "extension dblink" in found
+    assert "view public.here" not in found
+    assert "it is not compared" in found["another semi-primary"]["problem"]
+
+
+def test_an_sp_that_lacks_a_schema_change_is_not_compared(two_sps: tuple[Pair, Pair]) -> None:
+    unguarded(two_sps[1], "ALTER TABLE a ADD x int")
+    command = ["schema", "check", two_sps[0].dsn, two_sps[1].dsn, "--json"]
+
+    def errors() -> set[str]:
+        told = json.loads(CliRunner().invoke(app, command).stdout)["problems"]
+        return {p["object"] for p in told if p["severity"] == "error"}
+
+    assert errors() == {"column public.a.x"}
+    unguarded(two_sps[1], "UPDATE psp.identity SET catalog_version = 2")
+    assert errors() == set()
 
 
 DIFFERENT = [

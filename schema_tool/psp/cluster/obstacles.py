@@ -1,0 +1,139 @@
+"""What could stop a coming schema change at one SP: what the servers do not have alike, and no stream brings.
+
+Roles, tablespaces and extensions belong to a server. Objects are local where a role made them that may not
+call psp.ddl, or under SET psp.schema_changes = local.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from psp.cluster import schemas
+from psp.problems import Problem, Severity, sort
+from psp.schema.generate import TEXT_SETTINGS
+from psp.sql_files import read_sql
+
+Things = dict[tuple[str, str], str]
+"""(kind, name) -> definition."""
+
+_CHANGER = "changer"  # of roles that may call psp.ddl
+_EXTENSION = "extension"
+_LOCAL = "a schema change of that name stops somewhere: make it as a role that may call psp.ddl, or drop it"
+
+
+@dataclass(frozen=True)
+class Server:
+    """What one server has. `objects`: None if its database is not under psp."""
+
+    surroundings: Things
+    objects: Things | None
+    schema: schemas.Schema | None
+
+
+def read_server(connection: psycopg.Connection[Any], is_sp: bool) -> Server:
+    """In the connection's transaction, as a superuser."""
+    connection.execute(TEXT_SETTINGS.encode())
+    connection.execute("SET LOCAL quote_all_identifiers = off")
+    return Server(
+        _read(connection, "catalog/surroundings.sql"),
+        _read(connection, "semi_primary/command/local_objects.sql") if is_sp else None,
+        schemas.read_schema(connection) if is_sp else None,
+    )
+
+
+def _read(connection: psycopg.Connection[Any], file: str) -> Things:
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        return {
+            (kind, name): schemas.normalised(definition)
+            for kind, name, definition in cursor.execute(read_sql(file))
+        }
+
+
+def compare(servers: Mapping[str, Server]) -> list[Problem]:
+    """What is not the same at all of them, by the servers' names; errors first."""
+    found = list(_surroundings({name: server.surroundings for name, server in servers.items()}))
+    objects = {name: server.objects for name, server in servers.items() if server.objects is not None}
+    told = {problem.object for problem in differing_schemas(servers)}
+    return sort([*found, *(problem for problem in _objects(objects) if problem.object not in told)])
+
+
+def differing_schemas(servers: Mapping[str, Server]) -> list[Problem]:
+    """What psp keeps the same, and is not."""
+    known = {name: server.schema for name, server in servers.items() if server.schema is not None}
+    return [
+        Problem(
+            "error", f"{d.kind} {d.name}", _which(d.definitions), "psp primary verify tells how they differ"
+        )
+        for d in schemas.compare(known)
+    ]
+
+
+def _surroundings(servers: Mapping[str, Things]) -> Iterator[Problem]:
+    for difference in schemas.compare(servers):
+        kind, name = difference.kind, difference.name
+        where = _which(difference.definitions)
+        detailed = f"{where}: {_definitions(difference)}"
+        missing = _listed([server for server, found in difference.definitions.items() if found is None])
+        installed = any((_EXTENSION, name) in things for things in servers.values())
+        match kind:
+            case "role" if missing and any((_CHANGER, name) in things for things in servers.values()):
+                hint = f"CREATE ROLE at {missing}: a schema change of this role stops there"
+                yield Problem("error", f"role {name}", where, hint)
+            case "role" if missing:
+                hint = f"CREATE ROLE at {missing}: a schema change that names it stops there"
+                yield Problem("warning", f"role {name}", where, hint)
+            case "role":
+                hint = "GRANT or ALTER ROLE: a statement may be allowed at one server only"
+                yield Problem("warning", f"role {name}", detailed, hint)
+            case "tablespace":
+                hint = f"CREATE TABLESPACE at {missing}: a schema change that names it stops there"
+                yield Problem("warning", f"tablespace {name}", where, hint)
+            case "extension":
+                hint = "CREATE, ALTER or DROP EXTENSION at each server as a superuser"
+                yield Problem("warning", f"extension {name}", detailed, hint)
+            case "available extension":
+                severity: Severity = "warning" if installed else "note"
+                problem = f"it can be made, but not at {missing}"
+                yield Problem(severity, f"package of extension {name}", problem, "install it at all servers")
+            case "collation":
+                yield Problem("note", f"collation {name}", where, "use collations that all servers have")
+            case "version of" | "locale of":
+                hint = "use the same everywhere: a statement may work at one server only"
+                yield Problem("warning", f"{kind} {name}", detailed, hint)
+            case "rights on":
+                hint = "GRANT or REVOKE at each server: a statement may be allowed at one only"
+                yield Problem("warning", f"{kind} {name}", detailed, hint)
+            case "settings of":
+                hint = "ALTER DATABASE or ALTER ROLE at each server"
+                yield Problem("note", f"{kind} {name}", where, hint)
+
+
+def _objects(servers: Mapping[str, Things]) -> Iterator[Problem]:
+    for difference in schemas.compare(servers):
+        is_missing = None in difference.definitions.values()
+        if is_missing and difference.kind == "rights on":
+            continue  # told of the object
+        hint = _LOCAL if is_missing else "change it by a role that may call psp.ddl"
+        yield Problem("warning", f"{difference.kind} {difference.name}", _which(difference.definitions), hint)
+
+
+def _which(definitions: Mapping[str, str | None]) -> str:
+    """At which servers something is, or that it differs."""
+    missing = [name for name, found in definitions.items() if found is None]
+    if not missing:
+        return "it is not the same everywhere"
+    return f"it is only at {_listed([name for name in definitions if name not in missing])}"
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def _definitions(difference: schemas.Difference) -> str:
+    shown = zip(difference.definitions, difference.shown(), strict=True)
+    return "; ".join(f"{name}: {'-' if text is None else text or 'none of it'}" for name, text in shown)

@@ -1,0 +1,49 @@
+-- What a schema change may name or need that belongs to the server, or to the database as a whole, and so is no part of a schema that goes
+-- with the stream: psp schema check, psp primary verify, psp cluster verify compare it. In any database, also without psp.
+WITH here AS (
+    SELECT d.*, to_jsonb(d) AS facts FROM pg_database d WHERE d.datname = current_database()
+), roles AS (
+    SELECT r.*, EXISTS (SELECT FROM pg_shdepend s
+                         WHERE (s.refclassid, s.refobjid) = ('pg_authid'::regclass, r.oid) AND s.dbid = h.oid) AS is_named
+      FROM pg_roles r CROSS JOIN here h
+     WHERE r.rolname !~ '^pg_' AND r.rolname NOT IN ('psp_functions', 'psp_semi_primary', 'psp_primary')
+), shown_roles AS (  -- each server has its own superusers
+    SELECT * FROM roles WHERE is_named OR NOT rolsuper
+)
+SELECT 'role' AS kind, r.rolname::text AS name,
+       concat_ws(', ', CASE WHEN r.rolsuper THEN 'superuser' END, CASE WHEN r.rolcreaterole THEN 'createrole' END,
+                 CASE WHEN r.rolreplication THEN 'replication' END, CASE WHEN r.rolbypassrls THEN 'bypassrls' END,
+                 (SELECT 'member of ' || string_agg(g.rolname, ', ' ORDER BY g.rolname)
+                    FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid)) AS definition
+  FROM shown_roles r
+UNION ALL
+SELECT 'changer', r.rolname, '' FROM shown_roles r
+ WHERE NOT r.rolsuper AND has_function_privilege(r.oid, to_regprocedure('psp.ddl(text)'), 'EXECUTE')
+UNION ALL
+SELECT 'rights on', 'the database', string_agg(format('%s: %s', x.grantee, x.rights), '; ' ORDER BY x.grantee)
+  FROM (SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(a.grantee)::text END AS grantee,
+               string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type) AS rights
+          FROM here h CROSS JOIN LATERAL aclexplode(coalesce(h.datacl, acldefault('d', h.datdba))) a
+         WHERE a.grantee = 0 OR a.grantee IN (SELECT r.oid FROM shown_roles r)
+         GROUP BY a.grantee) x
+UNION ALL
+SELECT 'settings of', CASE WHEN r.oid IS NULL THEN 'the database' WHEN s.setdatabase = 0 THEN format('role %I', r.rolname)
+                           ELSE format('role %I in the database', r.rolname) END,
+       (SELECT string_agg(c, ', ' ORDER BY c) FROM unnest(s.setconfig) c)
+  FROM here h JOIN pg_db_role_setting s ON s.setdatabase IN (0, h.oid) LEFT JOIN shown_roles r ON r.oid = s.setrole
+ WHERE r.oid IS NOT NULL OR s.setrole = 0 AND s.setdatabase <> 0
+UNION ALL
+SELECT 'tablespace', t.spcname, '' FROM pg_tablespace t WHERE t.spcname NOT IN ('pg_default', 'pg_global')
+UNION ALL
+SELECT 'extension', e.extname, e.extversion FROM pg_extension e
+UNION ALL
+SELECT 'available extension', a.name, '' FROM pg_available_extensions a
+UNION ALL
+SELECT 'collation', format('pg_catalog.%I', c.collname), '' FROM pg_collation c
+ WHERE c.collnamespace = 'pg_catalog'::regnamespace AND c.collencoding IN (-1, pg_char_to_encoding('UTF8'))
+UNION ALL
+SELECT 'locale of', 'the database',
+       concat_ws(', ', 'provider ' || (h.facts ->> 'datlocprovider'), h.datcollate, h.datctype,
+                 coalesce(h.facts ->> 'datlocale', h.facts ->> 'daticulocale')) FROM here h
+UNION ALL
+SELECT 'version of', 'PostgreSQL', (current_setting('server_version_num')::integer / 10000)::text

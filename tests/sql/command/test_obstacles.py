@@ -1,0 +1,47 @@
+"""What servers do not have alike: what the schema check says of each kind of it."""
+
+import pytest
+from psp.cluster.obstacles import Server, Things, compare
+from psp.problems import Problem
+
+
+def compared(north: Things, south: Things) -> list[Problem]:
+    return compare({"north": Server(north, None, None), "south": Server(south, None, None)})
+
+
+def test_what_is_the_same_is_no_problem() -> None:
+    things = {("role", "r"): "member of s", ("changer", "r"): "", ("extension", "e"): "1.0"}
+    assert compared(things, things) == []
+
+
+TOLD: list[tuple[str, Things, Things, str, str]] = [
+    ("role", {("role", "r"): ""}, {}, "warning", "CREATE ROLE at south"),
+    ("changer", {("role", "r"): "", ("changer", "r"): ""}, {}, "error", "CREATE ROLE at south"),
+    ("member", {("role", "r"): "member of a"}, {("role", "r"): ""}, "warning",
+     "north: member of a; south: none"),
+    ("tablespace", {}, {("tablespace", "t"): ""}, "warning", "CREATE TABLESPACE at north"),
+    ("installed", {("extension", "e"): "1.0", ("available extension", "e"): ""},
+     {("available extension", "e"): ""}, "warning", "CREATE, ALTER or DROP EXTENSION"),
+    ("versions", {("extension", "e"): "1.0", ("available extension", "e"): ""},
+     {("extension", "e"): "1.1", ("available extension", "e"): ""}, "warning", "north: 1.0; south: 1.1"),
+    ("no-package", {("extension", "e"): "1.0", ("available extension", "e"): ""},
+     {("extension", "e"): "1.0"}, "warning", "not at south"),
+    ("available", {}, {("available extension", "e"): ""}, "note", "not at north"),
+    ("collation", {("collation", "pg_catalog.sv"): ""}, {}, "note", "only at north"),
+    ("locale", {("locale of", "the database"): "c, C"}, {("locale of", "the database"): "i, sv"}, "warning",
+     "north: c, C; south: i, sv"),
+    ("version", {("version of", "PostgreSQL"): "15"}, {("version of", "PostgreSQL"): "16"}, "warning",
+     "north: 15; south: 16"),
+    ("rights", {("rights on", "the database"): "a: CREATE"}, {("rights on", "the database"): "b: CREATE"},
+     "warning", "north: a: CREATE"),
+    ("settings", {("settings of", "role r"): "a=b"}, {}, "note", "only at north"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("north", "south", "severity", "text"), [told[1:] for told in TOLD], ids=[told[0] for told in TOLD]
+)
+def test_it_is_told_once(north: Things, south: Things, severity: str, text: str) -> None:
+    (problem,) = compared(north, south)
+    assert problem.severity == severity
+    assert text in f"{problem.problem} {problem.hint}"
