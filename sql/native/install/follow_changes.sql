@@ -113,11 +113,16 @@ END $$;
 CREATE CONSTRAINT TRIGGER psp_check_key_has_come AFTER INSERT ON psp.tables_without_key
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION psp.check_key_has_come();
 
--- Elsewhere the table has no rows until its key has come and the statement has ended: a foreign key to them would fail there.
+-- Elsewhere the table has no rows until its key has come and the statement has ended: a foreign key to them would fail there. One that
+-- was local may have references of tables that still are.
 CREATE FUNCTION psp.check_not_referenced(target regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF EXISTS (SELECT FROM psp.tables_without_key t WHERE (t.xid, t.relation) = (pg_current_xact_id(), target))
+    IF EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+                WHERE k.contype = 'f' AND k.confrelid = target AND c.relpersistence = 'u') THEN
+        PERFORM psp.refuse_change(target, 'has a foreign key of an unlogged table to it, which would be checked at one semi-primary only',
+                                  'Drop the foreign key first.');
+    ELSIF EXISTS (SELECT FROM psp.tables_without_key t WHERE (t.xid, t.relation) = (pg_current_xact_id(), target))
        AND EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = target AND k.conrelid <> target)
        AND psp.has_rows(target) THEN
         PERFORM psp.refuse_change(target, 'has rows and foreign keys to it, and has had no primary key in this transaction until now',

@@ -277,6 +277,22 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Tables that stay local may refer to one another, but not to rows that other servers delete.
+CREATE FUNCTION psp.check_local_references(relation oid, object text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+                WHERE k.conrelid = relation AND k.contype = 'f' AND c.relpersistence = 'u'
+                  AND (psp.is_captured(k.confrelid)
+                       OR EXISTS (SELECT FROM psp.unknown_relations u WHERE u.relation = k.confrelid))) THEN  -- a new one
+        PERFORM psp.refuse_ddl(
+            object, command,
+            'Its foreign key would be checked at this semi-primary only: rows of the captured table that '
+            'another one deletes would leave their references behind.',
+            'Leave out the foreign key, or make the table permanent.');
+    END IF;
+END $$;
+
 -- A relation that a command has touched: an ordinary one, a sequence, or the table of an index or a trigger.
 CREATE FUNCTION psp.check_touched(relation oid, object text, command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -290,13 +306,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind = 'S') THEN
         sequences := ARRAY[relation];
     ELSIF NOT psp.is_captured(relation) THEN
-        IF EXISTS (SELECT FROM pg_constraint k
-                    WHERE k.conrelid = relation AND k.contype = 'f' AND psp.is_captured(k.confrelid)) THEN
-            PERFORM psp.refuse_ddl(
-                object, command,
-                'Its foreign key would be checked at this semi-primary only: rows of the captured table that '
-                'another one deletes would leave their references behind.');
-        END IF;
+        PERFORM psp.check_local_references(relation, object, command);
         RETURN;
     ELSIF (SELECT version FROM psp.guarded_by) <> psp.major_version() THEN
         PERFORM psp.refuse_ddl(object, command,

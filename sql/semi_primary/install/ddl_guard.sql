@@ -44,7 +44,8 @@ BEGIN
     END IF;
     IF relation <> 0 AND psp.is_schema_change() THEN
         PERFORM psp.check_capture_is_on(relation, identity, command),
-                psp.check_local_index(object, identity, command);
+                psp.check_local_index(object, identity, command),
+                psp.check_local_references(relation, identity, command);
     ELSIF relation <> 0 THEN
         PERFORM psp.check_touched(relation, identity, command);
         IF command = 'CREATE INDEX' AND psp.is_captured(relation) THEN

@@ -243,6 +243,23 @@ REFUSED = [
         "ALTER TABLE empty DROP CONSTRAINT empty_pkey; ALTER TABLE empty SET UNLOGGED",
         "permanent",
     ),
+    ("unlogged-child", "CREATE UNLOGGED TABLE bad (id int REFERENCES t)", "leave their references behind"),
+    (
+        "unlogged-child-of-a-new-one",
+        "CREATE TABLE new (id int PRIMARY KEY); CREATE UNLOGGED TABLE bad (id int REFERENCES new)",
+        "leave their references behind",
+    ),
+    (
+        "unlogged-child-later",
+        "CREATE UNLOGGED TABLE bad (id int); ALTER TABLE bad ADD FOREIGN KEY (id) REFERENCES t",
+        "leave their references behind",
+    ),
+    (
+        "unlogged-child-of-one-that-was",
+        "CREATE UNLOGGED TABLE new (id int PRIMARY KEY); CREATE UNLOGGED TABLE bad (id int REFERENCES new);"
+        " ALTER TABLE new SET LOGGED",
+        "foreign key of an unlogged table",
+    ),
     ("force", "ALTER TABLE t FORCE ROW LEVEL SECURITY", "FORCE ROW LEVEL SECURITY"),
     (
         "hidden-key",
