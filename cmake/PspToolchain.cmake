@@ -14,6 +14,7 @@ set(PSP_SANITIZE "off" CACHE STRING "address (with undefined), thread or off")
 set_property(CACHE PSP_SANITIZE PROPERTY STRINGS address thread off)
 if(PSP_SANITIZE STREQUAL "address")
   set(psp_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)  # the sanitizers do not see that an empty optional is read
 elseif(PSP_SANITIZE STREQUAL "thread")
   set(psp_sanitizers -fsanitize=thread)
 elseif(NOT PSP_SANITIZE STREQUAL "off")

@@ -7,7 +7,7 @@ namespace psp::sp {
 void OwnHistory::OnApplyStarted(GlobalT watermark_before, GlobalT watermark, const Commits& own,
                                 bool joining) {
   if (has_started_ && !earlier_t_) unsure_ = true;
-  if (has_started_ && watermark < earlier_t_.value_or(0)) back_t_ = std::max(back_t_, *earlier_t_);
+  if (has_started_ && earlier_t_ && watermark < *earlier_t_) back_t_ = std::max(back_t_, *earlier_t_);
   has_started_ = true;
   if (watermark < watermark_before) back_t_ = std::max(back_t_, watermark_before);
   for (auto known = commits_.upper_bound(watermark); known != commits_.end(); ++known) {

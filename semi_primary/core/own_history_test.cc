@@ -78,6 +78,14 @@ TEST(OwnHistory, ACrashBeforeTheFirstWelcomeMayTakeIt) {
   EXPECT_FALSE(own.IsLacking(6));
 }
 
+TEST(OwnHistory, AJoinMayBeginAgainBeforeTheFirstWelcome) {
+  OwnHistory own(false);
+  own.OnApplyStarted(-1, -1, {}, true);
+  own.OnApplyStarted(-1, -1, {}, true);
+  own.OnWelcome(6);
+  EXPECT_EQ(own.back_t(), 6);
+}
+
 TEST(OwnHistory, ACopyReplacesEverything) {
   OwnHistory own(false);
   own.Add(5, Id(5));
