@@ -264,9 +264,9 @@ void Client::Commit() {
   submission.tx_id = open_->tx_id;
   submission.snapshot = open_->repeatable_read ? open_->begin->Snapshot() : database.state()->Snapshot();
   const auto write_set = MakeWriteSet();
+  submission.uses = MakeUses(*write_set);
   const bool is_bad = Spoil(open_->tx_id, scenario_.bad_input_percent, write_set.get());
   submission.write_set = write_set;
-  submission.uses = MakeUses();
   submission.write_set_bytes = submission.write_set->ByteSizeLong();
   Lost lacks_own;
   const std::size_t own_before = open_->repeatable_read ? open_->own_before : node_.reported.size();

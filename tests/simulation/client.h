@@ -86,7 +86,7 @@ class Client {
   bool IsOnCall(std::int64_t id);
   void ChangeDuty(std::int64_t id);
   void Use(proto::UseKind kind, const RowKey& key);
-  std::shared_ptr<proto::KeyUses> MakeUses() const;
+  std::shared_ptr<proto::KeyUses> MakeUses(const proto::WriteSet& write_set) const;
   static std::vector<RowKey> ChildrenOf(std::int64_t parent, const SpState& state);
   bool LockParent(const Operation& operation);
   Operation DrawChange(const Schema& schema);

@@ -1,11 +1,31 @@
 // A client's transactions that rely on keys which they do not write: foreign keys, and rules that snapshot isolation alone does not keep.
 #include <algorithm>
-#include <string>
+#include <optional>
 
 #include "tests/simulation/client.h"
 #include "tests/simulation/rows.h"
+#include "writeset/key_uses.h"
 
 namespace psp::simulation {
+namespace {
+
+// The uses that a mistake leaves out.
+std::optional<proto::UseKind> Untold(Mutation mutation) {
+  switch (mutation) {
+    case Mutation::kSharedIsNotTold:
+      return proto::USE_SHARED;
+    case Mutation::kEndedIsNotTold:
+      return proto::USE_ENDED;
+    case Mutation::kReferrersReadIsNotTold:
+      return proto::USE_REFERRERS_READ;
+    case Mutation::kTableReadIsNotTold:
+      return proto::USE_TABLE_READ;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
 
 Client::Operation Client::DrawReference() {
   const std::int64_t parent = sim_.Between(0, kParentRows - 1);
@@ -118,32 +138,15 @@ void Client::ChangeDuty(std::int64_t id) {
   if (other_is_on_call) open_->writes[DoctorKey(id)] = Image(id, 0);
 }
 
-// As writeset/key_uses.cc leaves some out, and as mistakes do.
-std::shared_ptr<proto::KeyUses> Client::MakeUses() const {
-  const auto is_left_out = [&](const proto::KeyUse& use) {
-    const auto written = open_->writes.find(RowKey{use.table_id(), use.key()});
-    const bool is_written = written != open_->writes.end();
-    switch (use.kind()) {
-      case proto::USE_READ:
-        return is_written;
-      case proto::USE_SHARED:
-        return scenario_.mutation == Mutation::kSharedIsNotTold;
-      case proto::USE_ENDED:
-        return scenario_.mutation == Mutation::kEndedIsNotTold || (is_written && written->second.has_value());
-      case proto::USE_REFERRERS_READ:
-        return scenario_.mutation == Mutation::kReferrersReadIsNotTold;
-      case proto::USE_TABLE_READ:
-        return scenario_.mutation == Mutation::kTableReadIsNotTold;
-      default:
-        return false;
-    }
-  };
-  auto uses = std::make_shared<proto::KeyUses>();
-  for (const proto::KeyUse& use : open_->uses.keys()) {
-    if (!is_left_out(use)) *uses->add_keys() = use;
-  }
-  if (open_->uses.has_ended_snapshot() && scenario_.mutation != Mutation::kEndedIsToldLate)
-    *uses->mutable_ended_snapshot() = open_->uses.ended_snapshot();
+// What the transaction tells of its uses, with mistakes.
+std::shared_ptr<proto::KeyUses> Client::MakeUses(const proto::WriteSet& write_set) const {
+  auto uses = std::make_shared<proto::KeyUses>(open_->uses);
+  DropNeedlessUses(write_set, uses.get());
+  const std::optional<proto::UseKind> untold = Untold(scenario_.mutation);
+  auto* keys = uses->mutable_keys();
+  const auto is_untold = [&](const proto::KeyUse& use) { return use.kind() == untold; };
+  keys->erase(std::remove_if(keys->begin(), keys->end(), is_untold), keys->end());
+  if (scenario_.mutation == Mutation::kEndedIsToldLate) uses->clear_ended_snapshot();
   return uses;
 }
 
