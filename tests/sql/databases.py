@@ -48,12 +48,18 @@ class Pair:
         return psycopg.connect(self.dsn, **more)
 
     @contextmanager
-    def application(self) -> Iterator[psycopg.Connection[Any]]:
-        """A transaction of the application's role, rolled back at the end. `written` can look into it."""
-        with psycopg.connect(self.dsn) as connection:
-            connection.execute(f"SET SESSION AUTHORIZATION {APPLICATION}".encode())
+    def rolled_back(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection whose open transaction is rolled back at the end."""
+        with self.connect() as connection:
             yield connection
             connection.rollback()
+
+    @contextmanager
+    def application(self) -> Iterator[psycopg.Connection[Any]]:
+        """A transaction of the application's role, rolled back at the end. `written` can look into it."""
+        with self.rolled_back() as connection:
+            connection.execute(f"SET SESSION AUTHORIZATION {APPLICATION}".encode())
+            yield connection
 
     def connect_as_application(self, **more: Any) -> psycopg.Connection[Any]:
         return psycopg.connect(self.dsn, user=APPLICATION, **more)
@@ -91,6 +97,13 @@ def adopted_pair(server: PgServer, *scripts: str) -> Pair:
     for script in scripts:
         pair.run(script)
     pair.adopt()
+    return pair
+
+
+def changing_pair(server: PgServer, *scripts: str) -> Pair:
+    """An adopted one whose schema the application's role may change."""
+    pair = adopted_pair(server, *scripts)
+    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
     return pair
 
 

@@ -19,7 +19,7 @@ from psp.schema.join import prepare_join
 from psp.servers.pgserver import PgServer
 from typer.testing import CliRunner
 
-from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
+from tests.sql.databases import APPLICATION, Pair, adopted_pair, changing_pair, one
 
 FIRST_T = 100  # the number of the first schema change
 
@@ -74,9 +74,7 @@ def test_an_image_that_does_not_fit_stays_as_it_is(server: PgServer, cut: int) -
 
 @pytest.fixture
 def app_pair(server: PgServer) -> Pair:
-    pair = adopted_pair(server, ROWS)
-    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
-    return pair
+    return changing_pair(server, ROWS)
 
 
 @pytest.fixture
@@ -134,9 +132,8 @@ class Cluster:
 
 @pytest.fixture
 def cluster(app_pair: Pair, primary: psycopg.Connection[Any]) -> Iterator[Cluster]:
-    with app_pair.connect() as sp:
+    with app_pair.rolled_back() as sp:
         yield Cluster(app_pair, sp, primary)
-        sp.rollback()
 
 
 def test_rows_of_every_definition_are_compared(cluster: Cluster) -> None:

@@ -44,10 +44,9 @@ def app(server: PgServer) -> Pair:
 @pytest.fixture
 def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
     """With settings that would change what the made functions say, if psp did not fix them."""
-    with app.connect() as connection:
+    with app.rolled_back() as connection:
         connection.execute(HOSTILE.encode())
         yield connection
-        connection.rollback()
 
 
 @contextmanager

@@ -122,9 +122,8 @@ def own_equality(pair: Pair) -> Iterator[psycopg.Connection[Any]]:
            CREATE TABLE t (id int PRIMARY KEY, v int, EXCLUDE USING hash (v odd.ints WITH OPERATOR(odd.=)))"""
     )
     pair.adopt()
-    with pair.connect() as connection:
+    with pair.rolled_back() as connection:
         yield connection
-        connection.rollback()
 
 
 def test_an_operator_called_equal_that_is_not_the_types_equality(

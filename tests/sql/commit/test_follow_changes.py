@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
+from tests.sql.databases import APPLICATION, Pair, changing_pair, one
 from tests.sql.refusals import refused
 
 SCHEMA = f"""
@@ -33,16 +33,13 @@ INSERT INTO t VALUES (1, 1, 'a', 1);
 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
-    pair = adopted_pair(server, SCHEMA)
-    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
-    return pair
+    return changing_pair(server, SCHEMA)
 
 
 @pytest.fixture
 def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
-    with app.connect() as connection:
+    with app.rolled_back() as connection:
         yield connection
-        connection.rollback()
 
 
 def ddl(connection: psycopg.Connection[Any], *statements: str) -> None:

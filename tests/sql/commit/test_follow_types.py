@@ -10,7 +10,7 @@ import pytest
 from psp.servers.pgserver import PgServer
 
 from tests.sql.commit.test_follow_changes import captured_in, changes, ddl, table_ids
-from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
+from tests.sql.databases import APPLICATION, Pair, changing_pair, one
 
 SCHEMA = f"""
 GRANT ALL ON SCHEMA public TO {APPLICATION};
@@ -81,16 +81,13 @@ INSERT INTO by_call VALUES (1, 1); INSERT INTO by_part VALUES (1, 1);
 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
-    pair = adopted_pair(server, SCHEMA)
-    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
-    return pair
+    return changing_pair(server, SCHEMA)
 
 
 @pytest.fixture
 def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
-    with app.connect() as connection:
+    with app.rolled_back() as connection:
         yield connection
-        connection.rollback()
 
 
 def names(connection: psycopg.Connection[Any], numbers: set[int]) -> set[str]:

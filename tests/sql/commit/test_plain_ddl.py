@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
+from tests.sql.databases import APPLICATION, Pair, changing_pair, one
 from tests.sql.refusals import refused
 
 SCHEMA = f"""
@@ -35,8 +35,7 @@ GRANT ALL ON SCHEMA public TO bystander;
 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
-    pair = adopted_pair(server, SCHEMA)
-    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
+    pair = changing_pair(server, SCHEMA)
     pair.run(f"GRANT CREATE ON DATABASE {pair.name} TO {APPLICATION}")
     return pair
 
@@ -44,11 +43,10 @@ def app(server: PgServer) -> Pair:
 @pytest.fixture
 def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
     """As the role that may change the schema."""
-    with app.connect() as connection:
+    with app.rolled_back() as connection:
         connection.execute(f"SET ROLE {APPLICATION}".encode())
         connection.commit()
         yield connection
-        connection.rollback()
 
 
 def recorded(connection: psycopg.Connection[Any]) -> list[str]:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
+from tests.sql.databases import APPLICATION, Pair, changing_pair, one
 from tests.sql.refusals import refused
 
 SCHEMA = f"""
@@ -40,20 +40,17 @@ GRANT TRUNCATE ON ALL TABLES IN SCHEMA public TO cleaner;
 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
-    pair = adopted_pair(server, SCHEMA)
-    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
-    return pair
+    return changing_pair(server, SCHEMA)
 
 
 @pytest.fixture
 def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
     """As the role that may change the schema. (No rollback undoes setval.)"""
-    with app.connect() as connection:
+    with app.rolled_back() as connection:
         connection.execute("SELECT setval('child_id_seq', 64001)")
         connection.execute(f"SET ROLE {APPLICATION}".encode())
         connection.commit()
         yield connection
-        connection.rollback()
 
 
 def recorded(connection: psycopg.Connection[Any]) -> list[str]:

@@ -141,9 +141,8 @@ def app(server: PgServer) -> Pair:
 
 @pytest.fixture(scope="module")
 def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
-    with app.connect() as connection:
+    with app.rolled_back() as connection:
         yield connection
-        connection.rollback()
 
 
 def image_of(name: str) -> str:

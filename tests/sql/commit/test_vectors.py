@@ -36,10 +36,9 @@ def views(server: PgServer) -> Pair:
 
 @pytest.fixture
 def plain(native: Pair) -> Iterator[psycopg.Connection[Any]]:
-    with native.connect() as connection:
+    with native.rolled_back() as connection:
         connection.execute(TEXT_SETTINGS.encode())
         yield connection
-        connection.rollback()
 
 
 def captured(connection: psycopg.Connection[Any]) -> list[dict[str, Any]]:

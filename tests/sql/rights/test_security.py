@@ -289,7 +289,7 @@ def is_superuser(connection: psycopg.Connection[Any], role: str) -> bool:
 def inside(app: Pair) -> Iterator[tuple[psycopg.Connection[Any], list[str]]]:
     """A superuser's session that is rolled back, and which roles `climb` has run as in it."""
     roles: list[str] = []
-    with app.connect() as connection:
+    with app.rolled_back() as connection:
         connection.execute("DROP EVENT TRIGGER psp_on_ddl_start")
         connection.execute("DROP EVENT TRIGGER psp_on_ddl")
         connection.execute("DROP EVENT TRIGGER psp_on_drop")
@@ -297,7 +297,6 @@ def inside(app: Pair) -> Iterator[tuple[psycopg.Connection[Any], list[str]]]:
         connection.execute(CLIMB.encode())
         connection.add_notice_handler(lambda notice: roles.append(str(notice.message_primary)))
         yield connection, roles
-        connection.rollback()
 
 
 def test_code_inside_capture_is_no_superuser(

@@ -85,10 +85,9 @@ def analyze(pair: Pair) -> None:
 @pytest.fixture
 def session(views: Pair) -> Iterator[psycopg.Connection[Any]]:
     """One in which a transaction has begun."""
-    with views.connect() as connection:
+    with views.rolled_back() as connection:
         begin(connection)
         yield connection
-        connection.rollback()
 
 
 def plan(connection: psycopg.Connection[Any], name: str, how: str) -> str:

@@ -82,10 +82,8 @@ def twins(server: PgServer) -> tuple[Pair, Pair]:
 def connections(
     twins: tuple[Pair, Pair],
 ) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Connection[Any]]]:
-    with twins[0].connect() as plain, twins[1].connect() as views:
+    with twins[0].rolled_back() as plain, twins[1].rolled_back() as views:
         yield plain, views
-        plain.rollback()
-        views.rollback()
 
 
 def reset(twins: tuple[Pair, Pair]) -> None:
