@@ -23,6 +23,8 @@ SERIALIZATION_FAILURE = "40001"
 CONNECTION_FAILURE = "08006"
 OUTCOME_UNKNOWN = "08007"
 WAIT_S = 60
+APPLY_WORKER = "psp apply worker"  # names of the daemon's sessions
+LOCAL_WORKER = "psp local worker"  # and a number
 SCHEMA = Path(__file__).parent / "schema.sql"
 """The tables of the cluster that most tests share."""
 
@@ -76,6 +78,17 @@ def wait_for_row(sp: SpNode, statement: LiteralString, parameters: Any = None) -
     """Waits until a query at an SP finds a row."""
     rows = wait_until(f"{statement} at {sp.name}", lambda: execute(sp, statement, parameters), WAIT_S)
     return rows[0]
+
+
+def waiting(sp: SpNode, application: str, kind: str | None = None) -> int:
+    """How many sessions at an SP whose names begin so wait for a lock, of this kind if one is given."""
+    rows = execute(
+        as_admin(sp),
+        "SELECT count(*) FROM pg_stat_activity WHERE starts_with(application_name, %s) "
+        "AND wait_event_type = 'Lock' AND wait_event = coalesce(%s, wait_event)",
+        (application, kind),
+    )
+    return int(rows[0][0])
 
 
 def retry(work: Callable[[], object], errors: tuple[str, ...] = (SERIALIZATION_FAILURE,)) -> int:

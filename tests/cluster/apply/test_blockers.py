@@ -10,6 +10,7 @@ from psp.cluster.local import LocalCluster, SpNode
 from psp.waiting import wait_until
 
 from tests.cluster.support import (
+    APPLY_WORKER,
     OUTCOME_UNKNOWN,
     SERIALIZATION_FAILURE,
     WAIT_S,
@@ -18,11 +19,11 @@ from tests.cluster.support import (
     paused,
     raises,
     wait_for_row,
+    waiting,
 )
 
 SESSION_ENDED = "57P01"
 ASKS_FOR_RETRY = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
-WORKER = "psp apply worker"
 
 
 def make_accounts(cluster: LocalCluster, *ids: int) -> None:
@@ -35,13 +36,11 @@ def make_accounts(cluster: LocalCluster, *ids: int) -> None:
 
 def wait_for_lock(sp: SpNode, application: str, sessions: int = 1) -> None:
     """Waits until that many sessions of that name wait for a lock."""
-    statement = "SELECT FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
-    with psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
-        wait_until(
-            f"{sessions} times {application} to wait for a lock",
-            lambda: len(admin.execute(statement, (application,)).fetchall()) == sessions,
-            WAIT_S,
-        )
+    wait_until(
+        f"{sessions} times {application} to wait for a lock",
+        lambda: waiting(sp, application) == sessions,
+        WAIT_S,
+    )
 
 
 class Chained(threading.Thread):
@@ -157,7 +156,7 @@ def test_who_waits_for_a_commit_is_not_ended(cluster: LocalCluster) -> None:
         committer.execute("UPDATE account SET balance = 1 WHERE id = 64")
         chained = Chained(blocked, holds=65, wants=64)
         execute(other, "UPDATE account SET balance = 2 WHERE id = 65")
-        wait_for_lock(blocked, WORKER)
+        wait_for_lock(blocked, APPLY_WORKER)
         with paused(cluster, PRIMARY):
             chained.start()
             with raises(OUTCOME_UNKNOWN) as caught:  # after commit_timeout_ms
@@ -182,7 +181,7 @@ def test_deadlocks_do_not_starve_the_apply_worker(cluster: LocalCluster) -> None
         # Time for the clients between the one row and the other.
         remote.execute("INSERT INTO counter SELECT 'between ' || n FROM generate_series(1, 5000) n")
         remote.execute("UPDATE counter SET value = 2 WHERE name = 'last'")
-    wait_for_lock(blocked, WORKER)
+    wait_for_lock(blocked, APPLY_WORKER)
     with LastThenFirst(blocked, clients=4):
         gate.close()
         wait_for_row(blocked, "SELECT 1 FROM counter WHERE name = 'between 1'")

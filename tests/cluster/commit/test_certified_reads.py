@@ -1,6 +1,7 @@
 """Two transactions at two SPs that rely on what they only read, or on an advisory lock."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import LiteralString
 
 import psycopg
@@ -10,14 +11,15 @@ from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
 
 from tests.cluster.support import (
+    APPLY_WORKER,
     SERIALIZATION_FAILURE,
     WAIT_S,
     adopted_pair,
-    as_admin,
     connect,
     execute,
     raises,
     wait_for_row,
+    waiting,
 )
 from tests.threads import running
 
@@ -33,9 +35,6 @@ ROWS: LiteralString = "SELECT psp.certify_read('doctor', name) FROM doctor WHERE
 SHIFTS: LiteralString = "SELECT psp.certify_read_referrers('shift', 'of_doctor', 'ann')"
 TABLE: LiteralString = "SELECT psp.certify_read_table('doctor')"
 NOTHING: LiteralString = "SELECT 1"
-APPLY_WAITS: LiteralString = (
-    "SELECT 1 FROM pg_stat_activity WHERE application_name = 'psp apply worker' AND wait_event = 'advisory'"
-)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +61,18 @@ def snapshot(connection: psycopg.Connection[tuple[object, ...]], *statements: Li
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     for statement in statements:
         connection.execute(statement)
+
+
+def check_reader(
+    pair: LocalCluster, certify: LiteralString, change: LiteralString, conflicts: bool = True
+) -> None:
+    """A transaction at north reads, and south changes something: it loses if that is what it has read."""
+    north, south = pair.sps
+    with connect(north) as reader:
+        snapshot(reader, certify, "INSERT INTO note VALUES (1, 1)")
+        execute(south, change)
+        with raises(SERIALIZATION_FAILURE) if conflicts else nullcontext():
+            reader.commit()
 
 
 @pytest.mark.parametrize(
@@ -100,26 +111,17 @@ def test_a_transaction_that_only_reads_is_certified_when_it_says_so(pair: LocalC
 
 
 def test_a_row_that_is_not_there(pair: LocalCluster) -> None:
-    north, south = pair.sps
-    with connect(north) as reader:
-        snapshot(reader, "SELECT psp.certify_read('doctor', 'cleo')", "INSERT INTO note VALUES (1, 1)")
-        execute(south, "INSERT INTO doctor VALUES ('cleo', true)")
-        with raises(SERIALIZATION_FAILURE):
-            reader.commit()
+    check_reader(
+        pair, "SELECT psp.certify_read('doctor', 'cleo')", "INSERT INTO doctor VALUES ('cleo', true)"
+    )
     verify.wait_drained(pair)
-    with connect(north) as reader:
-        snapshot(reader, "SELECT psp.certify_read('doctor', 'dan')", "INSERT INTO note VALUES (1, 1)")
-        execute(south, "INSERT INTO doctor VALUES ('eve', true)")
-        reader.commit()
+    check_reader(
+        pair, "SELECT psp.certify_read('doctor', 'dan')", "INSERT INTO doctor VALUES ('eve', true)", False
+    )
 
 
 def test_a_new_row_of_a_table_that_was_read(pair: LocalCluster) -> None:
-    north, south = pair.sps
-    with connect(north) as reader:
-        snapshot(reader, TABLE, "INSERT INTO note VALUES (2, 2)")
-        execute(south, "INSERT INTO doctor VALUES ('cleo', true)")
-        with raises(SERIALIZATION_FAILURE):
-            reader.commit()
+    check_reader(pair, TABLE, "INSERT INTO doctor VALUES ('cleo', true)")
 
 
 CHANGES: list[tuple[str, LiteralString, bool]] = [
@@ -135,26 +137,13 @@ CHANGES: list[tuple[str, LiteralString, bool]] = [
 
 @pytest.mark.parametrize(("change", "conflicts"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
 def test_all_rows_that_refer_to_a_key(pair: LocalCluster, change: LiteralString, conflicts: bool) -> None:
-    north, south = pair.sps
-    execute(north, "INSERT INTO shift VALUES (1, 0, 'ann'), (2, 0, 'bob')")
+    execute(pair.sps[0], "INSERT INTO shift VALUES (1, 0, 'ann'), (2, 0, 'bob')")
     verify.wait_drained(pair)
-    with connect(north) as reader:
-        snapshot(reader, SHIFTS, "INSERT INTO note VALUES (1, 1)")
-        execute(south, change)
-        if conflicts:
-            with raises(SERIALIZATION_FAILURE):
-                reader.commit()
-        else:
-            reader.commit()
+    check_reader(pair, SHIFTS, change, conflicts)
 
 
 def test_the_first_row_that_refers_to_a_key(pair: LocalCluster) -> None:
-    north, south = pair.sps
-    with connect(north) as reader:
-        snapshot(reader, SHIFTS, "INSERT INTO note VALUES (1, 1)")
-        execute(south, "INSERT INTO shift VALUES (1, 0, 'ann')")
-        with raises(SERIALIZATION_FAILURE):
-            reader.commit()
+    check_reader(pair, SHIFTS, "INSERT INTO shift VALUES (1, 0, 'ann')")
 
 
 def test_readers_do_not_disturb_each_other(pair: LocalCluster) -> None:
@@ -197,7 +186,7 @@ def test_rows_written_under_a_lock_wait_for_a_local_holder(pair: LocalCluster) -
         with connect(south) as other:
             other.execute("SELECT psp.advisory_xact_lock(10)")
             other.execute("INSERT INTO note VALUES (1, 1)")
-        wait_until("the rows to wait", lambda: execute(as_admin(north), APPLY_WAITS), WAIT_S)
+        wait_until("the rows to wait", lambda: waiting(north, APPLY_WORKER, "advisory"), WAIT_S)
         holder.execute("INSERT INTO note SELECT 2, count(*) FROM note")
         with raises(SERIALIZATION_FAILURE, "57P01", "57014"):
             holder.commit()

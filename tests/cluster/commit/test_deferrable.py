@@ -9,7 +9,7 @@ from psp.cluster import verify
 from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
 
-from tests.cluster.support import WAIT_S, adopted_pair, as_admin, connect, execute
+from tests.cluster.support import APPLY_WORKER, WAIT_S, adopted_pair, connect, execute, waiting
 from tests.threads import running
 
 SCHEMA = """
@@ -27,9 +27,6 @@ CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON late DEFERRABLE INITIALLY DEFERR
 WAITS_FOR_TEST: LiteralString = (
     "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND NOT granted"
 )
-APPLY_WAITS: LiteralString = """
-    SELECT 1 FROM pg_stat_activity WHERE application_name = 'psp apply worker' AND wait_event_type = 'Lock'
-"""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +75,7 @@ def test_one_of_two_takes_the_value(
             outcomes.append(error.sqlstate)
 
     def has_come_or_waits() -> bool:
-        return bool(execute(north, found) or execute(as_admin(north), APPLY_WAITS))
+        return bool(execute(north, found) or waiting(north, APPLY_WORKER))
 
     with connect(north, autocommit=True) as holder:
         holder.execute("SELECT pg_advisory_lock(1)")

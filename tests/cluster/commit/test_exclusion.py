@@ -11,15 +11,16 @@ from psp.waiting import wait_until
 from tests.cluster.commit.test_conflicts import assert_one_winner, race
 from tests.cluster.schema_changes.statements import allow_ddl, ddl
 from tests.cluster.support import (
+    APPLY_WORKER,
     SERIALIZATION_FAILURE,
     WAIT_S,
     adopted_pair,
-    as_admin,
     connect,
     execute,
     paused,
     raises,
     wait_for_row,
+    waiting,
 )
 
 SCHEMA = """
@@ -32,9 +33,6 @@ CREATE TABLE period (id int PRIMARY KEY, during int4range, EXCLUDE USING gist (d
 CREATE TABLE plain (id int PRIMARY KEY, during int4range);
 """
 BOOK: LiteralString = "INSERT INTO booking (room, during, who) VALUES (%s, tstzrange(%s, %s), %s)"
-APPLY_WAITS: LiteralString = (
-    "SELECT 1 FROM pg_stat_activity WHERE application_name = 'psp apply worker' AND wait_event_type = 'Lock'"
-)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +148,7 @@ def test_another_servers_row_waits_for_a_local_one_that_is_deferred(
         execute(south, "INSERT INTO swap VALUES (101, 50, '[4,9)')")
         wait_until(
             "the other server's row to wait",
-            lambda: execute(as_admin(north), APPLY_WAITS),
+            lambda: waiting(north, APPLY_WORKER),
             WAIT_S,
         )
         with raises(SERIALIZATION_FAILURE, "57P01", "57014"):

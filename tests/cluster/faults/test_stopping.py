@@ -8,7 +8,15 @@ from psp.cluster import verify
 from psp.cluster.local import Zone
 from psp.waiting import wait_until
 
-from tests.cluster.support import SCHEMA, WAIT_S, MakeCluster, execute, wait_streaming
+from tests.cluster.support import (
+    APPLY_WORKER,
+    SCHEMA,
+    WAIT_S,
+    MakeCluster,
+    execute,
+    wait_streaming,
+    waiting,
+)
 
 STOP_S = 6
 
@@ -18,19 +26,11 @@ def test_while_an_own_commit_is_not_yet_proven(make_cluster: MakeCluster) -> Non
     one = cluster.sp("one")
     wait_streaming(cluster)
     committer = threading.Thread(target=execute, args=(one, "INSERT INTO document (note) VALUES ('kept')"))
-    with (
-        psycopg.connect(one.admin_dsn) as holder,
-        psycopg.connect(one.admin_dsn, autocommit=True) as watch,
-    ):
+    with psycopg.connect(one.admin_dsn) as holder:
         # The backend is decided and cannot write its proof; the apply worker waits for the backend.
         holder.execute("LOCK TABLE psp.applied IN SHARE MODE")
         committer.start()
-        wait_until(
-            "the apply worker to wait",
-            lambda: watch.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-                                  "AND wait_event = 'advisory'").fetchone() == (1,),
-            WAIT_S,
-        )  # fmt: skip
+        wait_until("the apply worker to wait", lambda: waiting(one, APPLY_WORKER, "advisory"), WAIT_S)
         begun_s = time.monotonic()
         cluster.stop("one", "daemon")
         assert time.monotonic() - begun_s < STOP_S

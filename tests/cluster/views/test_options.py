@@ -21,7 +21,17 @@ from psp.servers import processes
 from psp.waiting import wait_until
 from psp_client._messages import Kind, Status, read_reply, request
 
-from tests.cluster.support import as_admin, connect, execute, paused, wait_for_row, wait_streaming
+from tests.cluster.support import (
+    APPLY_WORKER,
+    LOCAL_WORKER,
+    as_admin,
+    connect,
+    execute,
+    paused,
+    wait_for_row,
+    wait_streaming,
+    waiting,
+)
 from tests.cluster.wire import ask, ask_until_final, commits, socket, stock, written
 
 Options = dict[str, object]
@@ -99,16 +109,6 @@ def locked(sp: SpNode, *items: int) -> Iterator[psycopg.Connection[tuple[object,
         connection.rollback()
 
 
-def waiting(sp: SpNode, who: str) -> int:
-    """How many of the daemon's sessions wait for a lock."""
-    rows = execute(
-        as_admin(sp),
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s AND wait_event_type = 'Lock'",
-        (who + "%",),
-    )
-    return int(str(rows[0][0]))
-
-
 def is_known_to_primary(cluster: LocalCluster, tx_id: UUID) -> bool:
     with psycopg.connect(cluster.primary_dsn) as connection:
         return bool(connection.execute("SELECT FROM psp.tx_log WHERE tx_id = %s", (tx_id,)).fetchall())
@@ -125,7 +125,7 @@ def test_local_certification(daemon: Daemon) -> None:
     tx_id = written(daemon.sp, item)
     with locked(daemon.sp, item):
         sell_at_south(daemon.cluster, item)
-        wait_until("the winner to arrive", lambda: waiting(daemon.sp, "psp apply worker"), 60)
+        wait_until("the winner to arrive", lambda: waiting(daemon.sp, APPLY_WORKER), 60)
         reply = ask(daemon.sp, Kind.COMMIT, tx_id)
     assert (reply.status, reply.sqlstate) == (Status.ABORTED, "40001")
     assert is_known_to_primary(daemon.cluster, tx_id) is not daemon.options["local_certification"]
@@ -137,7 +137,7 @@ def test_wait_for_apply(daemon: Daemon) -> None:
     tx_id = written(daemon.sp, item)
     with socket(daemon.sp) as client, locked(daemon.sp, item) as lock:
         client.send(request(1, Kind.COMMIT, tx_id))
-        wait_until("the worker to apply", lambda: waiting(daemon.sp, "psp local worker"), 60)
+        wait_until("the worker to apply", lambda: waiting(daemon.sp, LOCAL_WORKER), 60)
         if daemon.options["wait_for_apply"]:
             assert is_known_to_primary(daemon.cluster, tx_id)
             assert client.poll(0) == 0
@@ -161,7 +161,7 @@ def test_lworkers(daemon: Daemon) -> None:
         with locked(daemon.sp, *items):
             for number, tx_id in enumerate(transactions):
                 client.send(request(number, Kind.COMMIT, tx_id))
-            wait_until(f"{workers} workers", lambda: waiting(daemon.sp, "psp local worker") == workers, 60)
+            wait_until(f"{workers} workers", lambda: waiting(daemon.sp, LOCAL_WORKER) == workers, 60)
         wait_until("all of them", lambda: all(stock(daemon.sp, item) == 99 for item in items), 60)
     rows = execute(
         as_admin(daemon.sp),
