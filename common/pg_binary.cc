@@ -1,6 +1,5 @@
 #include "common/pg_binary.h"
 
-#include <bit>
 #include <cstring>
 
 #include "common/hex.h"

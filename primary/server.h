@@ -3,9 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 #include <zmq.hpp>
 
 #include "common/log.h"

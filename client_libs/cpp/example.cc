@@ -3,7 +3,6 @@
 #include <exception>
 #include <iostream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "client_libs/cpp/psp_client.h"

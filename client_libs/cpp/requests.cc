@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <pqxx/pqxx>
-#include <string_view>
 #include <thread>
 #include <utility>
 

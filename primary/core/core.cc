@@ -1,6 +1,5 @@
 #include "primary/core/core.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace psp::primary {

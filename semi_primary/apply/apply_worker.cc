@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <ctime>
-#include <type_traits>
 #include <variant>
 
 #include "common/clock.h"

@@ -1,6 +1,5 @@
 #include "semi_primary/apply/blocker_watch.h"
 
-#include <utility>
 #include <vector>
 
 #include "common/clock.h"

@@ -1,6 +1,5 @@
 #include "semi_primary/core/core.h"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 

@@ -1,5 +1,4 @@
 // The messages to the primary, and what its answers cause: one function for each message.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

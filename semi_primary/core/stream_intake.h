@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "common/ids.h"
 #include "semi_primary/apply/stream_position.h"

@@ -1,7 +1,5 @@
 #include "semi_primary/hold/table_hold.h"
 
-#include <algorithm>
-
 namespace psp::sp {
 namespace {
 

@@ -8,7 +8,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <variant>
 
 #include "common/ids.h"
 #include "common/result.h"

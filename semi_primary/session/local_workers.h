@@ -4,9 +4,7 @@
 // may be done twice. Jobs begin in the order in which they came.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

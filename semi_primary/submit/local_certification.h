@@ -18,9 +18,7 @@
 #pragma once
 
 #include <deque>
-#include <memory>
 #include <optional>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "common/epochs.h"

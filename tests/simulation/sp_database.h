@@ -2,7 +2,6 @@
 // asynchronous commit. A crash falls back to some state between the last flush and the last commit.
 #pragma once
 
-#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>

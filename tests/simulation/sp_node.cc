@@ -1,7 +1,6 @@
 #include "tests/simulation/sp_node.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace psp::simulation {
 
