@@ -87,6 +87,8 @@ PgResult<Done> JobRunner::Execute(const Job& job, std::stop_token stop) {
   spdlog::info("job {}.{} begins: {}", job.change, job.statement_n, job.statement);
   const std::stop_callback at_stop(stop, [&] { EndSession(session.backend_pid(), session.backend_start()); });
   return session.Autocommit([&job](pqxx::nontransaction& tx) {
+    const pqxx::row wanted = tx.exec_params1("SELECT psp.is_wanted_job($1, $2)", job.change, job.statement_n);
+    if (!wanted[0].as<bool>()) return;
     tx.exec_params(std::string(sql::kTakeJobSettings), job.settings);
     tx.exec0("SET ROLE " + tx.quote_name(job.role));
     if (!job.leftover.empty()) tx.exec0("DROP INDEX CONCURRENTLY " + job.leftover);

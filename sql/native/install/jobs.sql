@@ -14,11 +14,20 @@ BEGIN
         'CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)? (NAME) ON .*'), 'i'))[1]);
 END $$;
 
+-- A text that makes an index, with the name that PostgreSQL has given to it if it has none.
+CREATE FUNCTION psp.with_name_of_index(statement text, name text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    parts CONSTANT text[] := regexp_match(psp.bare_statement(statement), psp.statement_pattern('(CREATE INDEX CONCURRENTLY )(ON .*)'), 'i');
+BEGIN
+    RETURN coalesce(parts[1] || name || ' ' || parts[2], statement);
+END $$;
+
 -- Whether an ordinary statement becomes a job when it has run here.
 CREATE FUNCTION psp.becomes_job(tag text, message text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN tag IN ('CREATE INDEX', 'DROP INDEX') AND psp.can_be_job(message);
+    RETURN tag IN ('CREATE INDEX', 'DROP INDEX') AND psp.can_be_job(psp.with_name_of_index(message, 'named'));
 END $$;
 
 -- Whether a text can be a job: a single statement of these kinds. What is inside it (a function of an index) cannot change the role.
@@ -73,6 +82,69 @@ BEGIN
            CASE WHEN is_done OR i.joining AND psp.bare_statement(job.statement) !~* '^(create|drop)\M' THEN 'done' ELSE 'waiting' END,
            psp.table_of_job(job.statement, job.settings)
       FROM psp.identity i;
+END $$;
+
+-- ---- an index that a job makes is dropped by an ordinary statement -----------------------------------------------------------------
+
+-- The jobs that make indexes of tables that there are.
+CREATE VIEW psp.jobs_of_indexes AS
+SELECT j.change, j.statement_n, j.state, j.relation, t.relnamespace AS schema, x.name, format('%I.%I', t.relnamespace::regnamespace, x.name) AS label
+  FROM psp.jobs j JOIN psp.schema_history h USING (change, statement_n) JOIN pg_class t ON t.oid = j.relation
+ CROSS JOIN LATERAL psp.index_of_job(h.statement) x(name)
+ WHERE x.name IS NOT NULL;
+
+CREATE FUNCTION psp.is_made_by_job(schema name, name name) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.jobs_of_indexes j JOIN pg_namespace n ON n.oid = j.schema
+                    WHERE (n.nspname, j.name) = (is_made_by_job.schema, is_made_by_job.name));
+END $$;
+
+-- Whether a schema change may drop this index although other servers need not have it yet: an ordinary DROP INDEX, here or where it
+-- arrives. psp.ddl does not know which indexes its text drops.
+CREATE FUNCTION psp.may_drop_index_of_job(schema name, name name, command text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN command = 'DROP INDEX' AND (current_setting('session_replication_role') = 'replica' OR (psp.running_ddl()).depth IS NOT DISTINCT FROM 1)
+           AND psp.is_made_by_job(schema, name);
+END $$;
+
+-- DROP INDEX IF EXISTS would leave the index to the job, which makes it afterwards, and to the other servers.
+CREATE FUNCTION psp.check_jobs_have_run(statement text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    words CONSTANT text[] := psp.words_of(statement);
+    label text := (SELECT min(j.label) FROM psp.jobs_of_indexes j WHERE j.state <> 'done' AND psp.is_named(j.name, statement, words));
+BEGIN
+    IF label IS NOT NULL THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_in_use', MESSAGE = format('psp: the job that makes index %s here has not ended', label),
+            HINT = 'psp.schema_jobs tells its state. DROP INDEX CONCURRENTLY is a job that comes after it.';
+    END IF;
+END $$;
+
+-- Where a schema change arrives that drops these indexes: no job makes them any more. One that runs is ended; a session that begins it in
+-- this moment waits for the rows that are locked here, and sees then that it is not wanted (psp.is_wanted_job).
+CREATE FUNCTION psp.end_jobs_of(indexes jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    job psp.jobs;
+BEGIN
+    FOR job IN
+        SELECT j.* FROM psp.jobs j
+         WHERE j.state <> 'done' AND (j.change, j.statement_n) IN (SELECT o.change, o.statement_n FROM psp.jobs_of_indexes o WHERE indexes ? o.label)
+           FOR UPDATE
+    LOOP
+        IF job.state = 'running' THEN
+            PERFORM pg_stat_clear_snapshot();
+            IF NOT psp.end_older_jobs() THEN
+                RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('psp: job %s.%s does not end', job.change, job.statement_n);
+            END IF;
+            PERFORM psp.take_back_job_roles();
+        END IF;
+        UPDATE psp.jobs j SET state = 'done', last_error = 'the index has been dropped', changed_at = clock_timestamp()
+         WHERE (j.change, j.statement_n) = (job.change, job.statement_n);
+    END LOOP;
 END $$;
 
 -- ---- by the daemon -----------------------------------------------------------------------------------------------------------------
@@ -144,7 +216,10 @@ BEGIN
     END LOOP;
     PERFORM psp.take_back_job_roles();
     UPDATE psp.jobs j SET state = 'running', attempts = j.attempts + 1, changed_at = clock_timestamp()
-     WHERE (j.change, j.statement_n) = (next.change, next.statement_n);
+     WHERE (j.change, j.statement_n) = (next.change, next.statement_n) AND j.state IN ('waiting', 'running');
+    IF NOT FOUND THEN  -- psp.end_jobs_of has ended it meanwhile
+        RETURN;
+    END IF;
     EXECUTE format('GRANT %I TO psp_semi_primary', next.role);
     change := next.change;
     statement_n := next.statement_n;
@@ -155,7 +230,16 @@ BEGIN
     leftover := made::regclass;
 END $$;
 
--- state: 'done', 'failed', or 'waiting' for another attempt. A superuser may call it for a job that is of no use any more.
+-- In the session that is to run it: whether it is still to be run.
+CREATE FUNCTION psp.is_wanted_job(change integer, statement_n integer) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM psp.jobs j WHERE (j.change, j.statement_n, j.state) = (is_wanted_job.change, is_wanted_job.statement_n, 'running') FOR UPDATE;
+    RETURN FOUND;
+END $$;
+
+-- state: 'done', 'failed', or 'waiting' for another attempt. A superuser may call it for a job that is of no use any more. One that is
+-- done stays so.
 CREATE FUNCTION psp.end_job(change integer, statement_n integer, state text, error text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -163,7 +247,7 @@ BEGIN
     UPDATE psp.jobs j
        SET state = end_job.state, last_error = error, changed_at = clock_timestamp(),
            try_at = clock_timestamp() + least(j.attempts * interval '5 s', interval '10 min')
-     WHERE (j.change, j.statement_n) = (end_job.change, end_job.statement_n);
+     WHERE (j.change, j.statement_n) = (end_job.change, end_job.statement_n) AND j.state <> 'done';
 END $$;
 
 -- After the cause of a failure is gone: once more. For superusers.

@@ -18,7 +18,8 @@ CREATE TYPE psp.running_ddl AS (
     is_temporary boolean,
     captured     bigint,   -- psp.captured_rows() before the statement
     has_ended    boolean,  -- and waits to become a row of psp.schema_history
-    statements   text      -- what the daemon has told of the message
+    statements   text,     -- what the daemon has told of the message
+    indexes      text[]    -- whose names the text does not tell: which a nameless one makes, or DROP INDEX has dropped, if jobs make them
 );
 
 -- That of this message.
@@ -185,8 +186,9 @@ BEGIN
     END IF;
 END $$;
 
--- The text of the statement that has ended and waits to become a row, and how much was captured before it.
-CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean) RETURNS record
+-- The text of the statement that has ended and waits to become a row, and how much was captured before it. dropped: indexes that jobs
+-- make, and that other servers need not have yet.
+CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean, OUT dropped text[]) RETURNS record
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     running CONSTANT psp.running_ddl := psp.running_ddl();
@@ -197,7 +199,11 @@ BEGIN
         captured := running.captured;
         PERFORM psp.check_plain_statement(running.tag, text);
         IF is_job THEN
+            text := psp.with_name_of_index(text, running.indexes[1]);
             PERFORM psp.check_job(text);
+        ELSIF running.indexes IS NOT NULL THEN
+            dropped := running.indexes;
+            text := concat_ws(' ', 'DROP INDEX IF EXISTS', array_to_string(dropped, ', '), substring(text FROM '(?i)\mcascade\M'));
         END IF;
     ELSE
         PERFORM psp.refuse_statement('needs a text', 'Give it the statement.');
@@ -234,11 +240,14 @@ BEGIN
         RETURN;
     END IF;
     running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + 1, 0, tg_tag, running.goes, running.is_job, false, false, 0, false,
-                running.statements);
+                running.statements, NULL);
     IF running.goes AND psp.may_hold(tg_tag) THEN
         text := psp.text_if_known(running);
         running.statements := (psp.running_ddl()).statements;
         IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
+            IF tg_tag = 'DROP INDEX' THEN
+                PERFORM psp.check_jobs_have_run(text);
+            END IF;
             PERFORM psp.hold_tables(text, psp.role_of_statement()), psp.note_empty_partitions(text, psp.role_of_statement());
         END IF;
     END IF;
@@ -302,6 +311,10 @@ BEGIN
                   FROM pg_event_trigger_dropped_objects() d WHERE d.original) o;
         running := psp.note_objects(tg_tag, context, dropped.permanent, dropped.temporary);
         IF running.depth > 0 THEN
+            IF tg_tag = 'DROP INDEX' AND running.goes THEN
+                SELECT CASE WHEN bool_or(psp.is_made_by_job(d.schema_name::name, d.object_name::name)) THEN array_agg(d.object_identity ORDER BY d.object_identity) END
+                  INTO running.indexes FROM pg_event_trigger_dropped_objects() d WHERE d.original;
+            END IF;
             PERFORM psp.note_running_ddl(running);
         END IF;
     END IF;
@@ -315,13 +328,17 @@ DECLARE
     context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
-    SELECT coalesce(bool_or(o.temporary), false) AS temporary, coalesce(bool_or(NOT o.temporary), tg_tag = 'DROP OWNED') AS permanent
-      INTO changed
-      FROM (SELECT CASE c.schema_name WHEN 'pg_temp' THEN true ELSE psp.is_of_temporary_table(c.classid, c.objid) END AS temporary
+    SELECT coalesce(bool_or(o.temporary), false) AS temporary, coalesce(bool_or(NOT o.temporary), tg_tag = 'DROP OWNED') AS permanent,
+           array_agg(o.name) AS names INTO changed
+      FROM (SELECT CASE c.schema_name WHEN 'pg_temp' THEN true ELSE psp.is_of_temporary_table(c.classid, c.objid) END AS temporary,
+                   (SELECT quote_ident(r.relname) FROM pg_class r WHERE r.oid = c.objid) AS name
               FROM pg_event_trigger_ddl_commands() c WHERE NOT c.in_extension) o;
     running := psp.note_objects(tg_tag, context, changed.permanent, changed.temporary);
     IF running.depth > 0 THEN
         running.depth := running.depth - 1;
+        IF running.is_job AND running.tag = 'CREATE INDEX' THEN
+            running.indexes := changed.names;
+        END IF;
         running.has_ended := running.depth = 0 AND (running.goes OR running.is_job) AND running.is_permanent;
         PERFORM psp.note_running_ddl(running);
     END IF;

@@ -81,7 +81,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM psp.local_indexes l WHERE l.index = check_local_index.index) THEN
         PERFORM psp.refuse_ddl(object, command, 'The index was made at this semi-primary only.',
-                               'SET psp.schema_changes = local; or DROP INDEX CONCURRENTLY.');
+                               'SET psp.schema_changes = local; or DROP INDEX.');
     END IF;
 END $$;
 

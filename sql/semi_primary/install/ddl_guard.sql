@@ -207,7 +207,9 @@ BEGIN
                    ELSE psp.is_guarded(d.object_type, d.schema_name::name, d.object_name::name, d.address_names) END) THEN
             PERFORM psp.refuse_ddl(d.object_identity, tg_tag);
         ELSIF d.object_type = 'index' AND d.original AND psp.is_schema_change() THEN
-            PERFORM psp.check_local_index(d.objid, d.object_identity, tg_tag);
+            IF NOT psp.may_drop_index_of_job(d.schema_name::name, d.object_name::name, tg_tag) THEN
+                PERFORM psp.check_local_index(d.objid, d.object_identity, tg_tag);
+            END IF;
         ELSIF psp.is_schema_change() THEN
             IF d.object_type = 'table' AND psp.was_filled_partition(d.objid, d.schema_name::name, d.object_name::name) THEN
                 PERFORM psp.refuse_ddl(d.object_identity, tg_tag, 'It is a partition that has rows, or that the statement does not name.',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 from psp.cluster import growth
@@ -46,6 +46,10 @@ def is_valid(sp: SpNode, index: str) -> bool:
     return rows == [(True,)]
 
 
+def column_of(sp: SpNode, index: str) -> list[Any]:
+    return execute(sp, "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass", [index])
+
+
 def autocommit(sp: SpNode, statement: str) -> None:
     with connect(sp, autocommit=True) as connection:
         connection.execute(statement.encode())
@@ -69,6 +73,72 @@ def test_an_index_that_is_made_concurrently_comes_everywhere_and_goes(pair: Loca
     autocommit(south, drop)
     wait_for_job(north, drop, "done")
     assert not exists(north, "item_name")
+
+
+def test_an_index_without_a_name_gets_the_same_one_everywhere(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    autocommit(north, "-- new\nCREATE INDEX CONCURRENTLY ON item (id, name);")
+    wait_for_job(south, "CREATE INDEX CONCURRENTLY item_id_name_idx ON item (id, name)", "done")
+    assert is_valid(north, "item_id_name_idx")
+    assert is_valid(south, "item_id_name_idx")
+    execute(south, "DROP INDEX item_id_name_idx")
+    wait_for_row(north, "SELECT 1 WHERE to_regclass('item_id_name_idx') IS NULL")
+
+
+def test_its_index_is_dropped_and_made_again_among_other_statements(pair: LocalCluster) -> None:
+    """As Django does after AddIndexConcurrently."""
+    north, south = pair.sps
+    autocommit(north, "CREATE INDEX CONCURRENTLY item_again ON item (name)")
+    wait_for_job(south, "CREATE INDEX CONCURRENTLY item_again ON item (name)", "done")
+    execute(north, "CREATE INDEX item_id_v ON item (id, v)")
+    wait_for_row(south, "SELECT 1 FROM pg_class WHERE relname = 'item_id_v'")
+    with raises("0A000"):
+        ddl(south, "DROP INDEX item_again")
+    with connect(south) as connection:
+        connection.execute("UPDATE item SET name = 'x' WHERE id = 1")
+        connection.execute('DROP INDEX IF EXISTS "item_again", item_id_v CASCADE')
+        connection.execute("CREATE INDEX item_again ON item (v)")
+    wait_for_row(north, "SELECT 1 WHERE to_regclass('item_id_v') IS NULL")
+    assert column_of(north, "item_again") == [("v",)]
+    history = execute(
+        as_admin(north), "SELECT statement FROM psp.schema_history ORDER BY change, statement_n"
+    )
+    assert history[-2:] == [
+        ("DROP INDEX IF EXISTS public.item_again, public.item_id_v CASCADE",),
+        ("CREATE INDEX item_again ON item (v)",),
+    ]
+    execute(north, "DROP INDEX item_again")
+
+
+def test_an_index_is_dropped_before_the_job_has_made_it(pair: LocalCluster) -> None:
+    """The job is ended where it runs, or has still to begin. There the statement would be refused."""
+    north, south = pair.sps
+    first = "CREATE INDEX CONCURRENTLY item_first ON item (id, v)"
+    second = "CREATE INDEX CONCURRENTLY item_second ON item (v, id)"
+    with closing(connect(south)) as writer:
+        writer.execute("INSERT INTO item VALUES (1001, 'x', 1)")
+        autocommit(north, first)
+        autocommit(north, second)
+        wait_for_job(south, first, "running")
+        wait_for_row(south, "SELECT 1 FROM pg_class WHERE relname = 'item_first'")
+        wait_for_job(south, second, "waiting")
+        with raises("55006"):
+            execute(south, "DROP INDEX IF EXISTS item_second")
+        execute(north, "DROP INDEX item_second")
+        assert wait_for_job(south, second, "done")[0] == "the index has been dropped"
+        execute(north, "DROP INDEX item_first")
+        assert wait_for_job(south, first, "done")[0] == "the index has been dropped"
+    wait_for_row(south, "SELECT 1 WHERE to_regclass('item_first') IS NULL")
+    execute(north, "CREATE INDEX item_second ON item (name)")
+    wait_for_row(south, "SELECT 1 FROM pg_class WHERE relname = 'item_second'")
+    assert column_of(south, "item_second") == [("name",)]
+    execute(south, "DROP INDEX item_second")
+    assert execute(as_admin(south), "SELECT 1 FROM psp.schema_jobs WHERE state <> 'done'") == []
+    roles: LiteralString = """
+        SELECT r.rolname FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid
+         WHERE m.member = 'psp_semi_primary'::regrole AND r.rolname !~ '^pg_'
+    """
+    assert execute(as_admin(south), roles) == []
 
 
 def test_a_job_by_its_function(pair: LocalCluster) -> None:

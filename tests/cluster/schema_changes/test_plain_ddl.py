@@ -275,7 +275,9 @@ def test_a_migration_tools_transaction(pair: LocalCluster) -> None:
 
 def test_an_index_that_was_made_here_only_is_dropped_here_only(pair: LocalCluster) -> None:
     north, south = pair.sps
-    execute(north, "CREATE INDEX CONCURRENTLY only_north ON item (name)")
+    with connect(north, autocommit=True) as connection:
+        connection.execute("SET psp.schema_changes = local")
+        connection.execute("CREATE INDEX CONCURRENTLY only_north ON item (name)")
     with raises("0A000"):
         execute(north, "DROP INDEX only_north")
     with raises("0A000"):
