@@ -44,6 +44,7 @@ struct CapturedTable {
   std::vector<ArrayType> columns;  // in image order
   std::vector<ArrayType> key;      // in key order
   bool always_replace = false;     // delete and insert, never ON CONFLICT
+  bool makes_way = false;          // rows whose unique values change can be told from others
   bool versioned = false;          // views mode: the last array, here too, is the rows' global_t
   // By the version up to which images were written so, those of the next smaller one excepted.
   std::map<std::uint32_t, OlderImage> older_images{};

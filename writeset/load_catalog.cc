@@ -43,6 +43,7 @@ CapturedTable TableOf(const pqxx::row& row) {
   table.columns = ArrayTypes(row["column_array_oids"], row["column_oids"]);
   table.key = ArrayTypes(row["key_array_oids"], row["key_oids"]);
   table.always_replace = row["always_replace"].as<bool>();
+  table.makes_way = row["makes_way"].as<bool>();
   table.versioned = row["versioned"].as<bool>();
   return table;
 }

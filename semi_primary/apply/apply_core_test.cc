@@ -40,6 +40,7 @@ std::string Name(const ApplyStatement& statement) {
     std::string operator()(const ClearTable&) { return "clear"; }
     std::string operator()(const BeginCopy&) { return "W=-1"; }
     std::string operator()(const DeleteRows&) { return "delete"; }
+    std::string operator()(const MakeWay&) { return "make way"; }
     std::string operator()(const WriteRows& rows) { return rows.are_new ? "insert" : "upsert"; }
     std::string operator()(const ResolveOwn&) { return "resolve"; }
     std::string operator()(const ResetSession&) { return "reset"; }

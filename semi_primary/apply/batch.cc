@@ -179,7 +179,9 @@ Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& ca
     if (entry.rows.empty()) continue;
     TableChange& change = changes.emplace_back();
     change.table = entry.table;
-    change.replace = replace_all || entry.has_guards || entry.table->always_replace;
+    const bool makes_way = entry.table->makes_way;
+    change.replace = replace_all || entry.table->always_replace || (entry.has_guards && !makes_way);
+    change.make_way = entry.has_guards && !change.replace;
     Arrays keys(entry.table->key, entry.table->versioned);
     Arrays values(entry.table->columns, entry.table->versioned);
     for (const auto& [row, global_t] : entry.rows) {

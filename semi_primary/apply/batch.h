@@ -1,7 +1,7 @@
 // The rows of several transactions as one binary record of arrays, one for each column, of each table. Pure.
 //
-// The last writer of a key wins inside the batch. A table whose rows are accompanied by guards is replaced:
-// its rows are deleted first and then inserted, because rows may swap unique values (docs/decisions/20). Guards that
+// The last writer of a key wins inside the batch. Where guards accompany a table's rows, these may swap unique values: those whose
+// unique values change make way first, or the table is replaced (all its rows are deleted first and then inserted; docs/decisions/20). Guards that
 // are advisory locks belong to no table: they are told apart (AdvisoryLocksOf). Tables come in the order in which the
 // transactions wrote to them. An image that was written under an older catalog becomes one of today
 // (Row.catalog_version, CapturedTable::older_images).
@@ -28,6 +28,7 @@ struct WrittenRows {
 struct TableChange {
   const CapturedTable* table = nullptr;
   bool replace = false;       // delete_keys hold the keys of the new rows too
+  bool make_way = false;      // before the rows are written
   std::string delete_keys;    // a record of arrays; empty: nothing to delete
   std::string upsert_values;  // the same; empty: nothing to write
 };

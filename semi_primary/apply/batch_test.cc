@@ -97,6 +97,19 @@ TEST_F(BatchTest, GuardsMakeATableReplaced) {
   EXPECT_EQ(changes[0].delete_keys, Arrays({Array({"a"})}, {kText}));
 }
 
+TEST_F(BatchTest, RowsWhoseUniqueValuesChangeMakeWayWhereTheyCanBeTold) {
+  catalog_.tables.at(1).makes_way = true;
+  Upsert(&first_, 1, "a", {"a", "1"});
+  Delete(&first_, "b");
+  EXPECT_FALSE(Build()[0].make_way);
+  Guard(&second_);
+  const auto changes = Build();
+  EXPECT_TRUE(changes[0].make_way);
+  EXPECT_FALSE(changes[0].replace);
+  EXPECT_EQ(changes[0].delete_keys, Arrays({Array({"b"})}, {kText}));
+  EXPECT_FALSE(Build(true)[0].make_way);
+}
+
 TEST_F(BatchTest, SomeTablesAreAlwaysReplacedAndAllWhenAsked) {
   Upsert(&first_, 1, "a", {"a", "1"});
   Upsert(&first_, 3, "a", {"a"});

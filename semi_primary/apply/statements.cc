@@ -25,6 +25,9 @@ class Columns {
   void operator()(const DeleteRows& rows) {
     Add(Function("apply_delete_", rows.table_id), {Parameter(std::string(rows.keys))});
   }
+  void operator()(const MakeWay& rows) {
+    Add(Function("apply_make_way_", rows.table_id), {Parameter(std::string(rows.rows))});
+  }
   void operator()(const WriteRows& rows) {
     Add(Function(rows.are_new ? "apply_insert_" : "apply_upsert_", rows.table_id),
         {Parameter(std::string(rows.rows))});
@@ -74,6 +77,7 @@ void AppendRows(const std::vector<TableChange>& changes, ApplyStatements* statem
     const std::uint32_t table_id = change.table->table_id;
     if (!change.delete_keys.empty()) statements->push_back(DeleteRows{table_id, change.delete_keys});
     if (change.upsert_values.empty()) continue;
+    if (change.make_way) statements->push_back(MakeWay{table_id, change.upsert_values});
     statements->push_back(WriteRows{table_id, change.upsert_values, change.replace});
   }
 }

@@ -33,6 +33,11 @@ struct DeleteRows {
   std::uint32_t table_id = 0;
   std::string_view keys;  // a record of arrays
 };
+// Those of these rows whose value of some unique index changes are deleted. They come back by WriteRows.
+struct MakeWay {
+  std::uint32_t table_id = 0;
+  std::string_view rows;  // a record of arrays
+};
 struct WriteRows {
   std::uint32_t table_id = 0;
   std::string_view rows;  // a record of arrays
@@ -53,7 +58,7 @@ struct EndBatch {
   bool joined = false;   // the copy and what it left out are complete
 };
 using ApplyStatement = std::variant<InsistOnLocks, TakeAdvisoryLocks, ClearTable, BeginCopy, DeleteRows,
-                                    WriteRows, ResolveOwn, ResetSession, EndBatch>;
+                                    MakeWay, WriteRows, ResolveOwn, ResetSession, EndBatch>;
 using ApplyStatements = std::vector<ApplyStatement>;
 
 // `changes` must outlive the statements.

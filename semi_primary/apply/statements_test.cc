@@ -27,13 +27,14 @@ TEST(SqlOf, TheTextIsTheSameForTheNextBatchOfTheSameTables) {
   EXPECT_EQ(text("a", 1), text("b", 2));
 }
 
-TEST(SqlOf, WhatTheCopyAndViewsModeNeed) {
+TEST(SqlOf, OtherStatements) {
   const TxId tx_id;
   EXPECT_EQ(SqlOf(ApplyStatements{InsistOnLocks{}, ClearTable{3}, ResetSession{}}).text,
             "SELECT pg_catalog.set_config('deadlock_timeout', '1min', true), psp.apply_clear_3(), "
             "psp.reset_apply_session()");
   EXPECT_EQ(SqlOf(ApplyStatements{TakeAdvisoryLocks{"keys"}}).text,
             "SELECT psp.wait_for_advisory_locks($1::pg_catalog.int8[])");
+  EXPECT_EQ(SqlOf(ApplyStatements{MakeWay{3, "rows"}}).text, "SELECT psp.apply_make_way_3($1)");
   const SqlCall call = SqlOf(ApplyStatements{ResolveOwn{tx_id, 5}});
   EXPECT_EQ(call.text, "SELECT psp.resolve($1::pg_catalog.uuid, $2::pg_catalog.int8)");
   EXPECT_EQ(call.parameters[0], tx_id.ToBytes());

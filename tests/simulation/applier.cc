@@ -43,6 +43,7 @@ class Transaction {
     BeforeTheEnd();
     for (const RowKey& key : UnpackKeys(rows.table_id, rows.keys)) next.rows.erase(key);
   }
+  void operator()(const sp::MakeWay& /*statement*/) {}  // they are written next
   void operator()(const sp::WriteRows& rows) {
     BeforeTheEnd();
     for (const auto& [key, image] : UnpackRows(rows.table_id, rows.rows)) {

@@ -9,7 +9,7 @@ SELECT t.table_id, f.name::name AS name, p.function
  CROSS JOIN LATERAL (
     SELECT format(p.pattern, t.table_id)
       FROM unnest('{capture_%s_insert,capture_%s_update,capture_%s_delete,capture_%s_rekey,capture_%s_share,capture_%s_ended,look_%s,apply_insert_%s,apply_upsert_%s,
-                    apply_delete_%s,apply_clear_%s,apply_furthest_%s}'::text[]) p(pattern)
+                    apply_make_way_%s,apply_delete_%s,apply_clear_%s,apply_furthest_%s}'::text[]) p(pattern)
     UNION ALL
     SELECT 'guard_' || (g.value ->> 'guard_id') FROM jsonb_array_elements(t.guards) g) f(name)
   LEFT JOIN LATERAL (
@@ -93,6 +93,7 @@ DECLARE
 BEGIN
     PERFORM psp.install_triggers(facts),
             psp.create_look(facts),
+            psp.create_apply_types(table_id),
             psp.create_apply_functions(table_id, facts ->> 'search_path'),
             psp.enable_unique_checks(ARRAY(SELECT r.value::regclass FROM jsonb_array_elements_text(facts -> 'relations') r), 'ALWAYS'),
             psp.grant_capture(table_id, (facts ->> 'relation')::regclass);
@@ -165,9 +166,13 @@ END $$;
 -- for the change, and the change for it.
 CREATE FUNCTION psp.renew_capture(target regclass, table_id integer, guard_ids jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    facts jsonb;
 BEGIN
     PERFORM psp.begin_own_commands();
-    PERFORM psp.install_triggers(psp.define_table(target, table_id, guard_ids));
+    facts := psp.define_table(target, table_id, guard_ids);
+    PERFORM psp.install_triggers(facts);
+    PERFORM psp.create_apply_functions(table_id, facts ->> 'search_path');
     PERFORM psp.grant_capture(table_id, target);
     PERFORM psp.note_table(table_id);
     PERFORM psp.end_own_commands();

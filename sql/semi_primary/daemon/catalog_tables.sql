@@ -16,7 +16,8 @@ SELECT t.table_id, t.schema_name, t.table_name, t.persistent IS NOT NULL AS vers
                 WHERE p.conrelid = c.oid AND p.contype = 'p' AND p.condeferrable)
        OR EXISTS (SELECT FROM pg_attribute a
                    WHERE a.attrelid = c.oid AND a.attidentity = 'a' AND NOT a.attisdropped
-                     AND NOT t.key_columns @> jsonb_build_array(jsonb_build_object('name', a.attname))) AS always_replace
+                     AND NOT t.key_columns @> jsonb_build_array(jsonb_build_object('name', a.attname))) AS always_replace,
+       to_regproc('psp.apply_make_way_' || t.table_id) IS NOT NULL AS makes_way
   FROM psp.tables t
   JOIN parts r ON r.relname = 'apply_rows_' || t.table_id
   JOIN parts k ON k.relname = 'apply_keys_' || t.table_id

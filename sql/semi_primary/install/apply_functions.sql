@@ -2,17 +2,34 @@
 -- index expressions, CHECKs, generated columns, domains. So the functions belong to the owner (owners.sql).
 -- docs/security.md tells what else the worker does against that code.
 
+-- SQL: whether lists of values are the same in bytes. Some types have no equality.
+CREATE FUNCTION psp.same_bytes(list text, other_list text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 'ROW(' || list || ')::pg_catalog.record OPERATOR(pg_catalog.*=) ROW(' || other_list || ')::pg_catalog.record'
+$$;
+
 -- What is to be done to each captured table, and as which role. The rows come as one record of arrays, one for each column,
 -- and so do the keys. (A function can have no more than 100 arguments.) Names and operators are qualified, so the search_path
 -- does not matter.
 -- Values that travel as text go through a type of psp's own (row_values): there PostgreSQL reads them by the input functions
 -- of their types, where a cast from text might be one that a user has made.
+-- Who refers to a row has locked it against the loss of its keys, which are what is in unique indexes (FOR KEY SHARE). PostgreSQL takes an
+-- update for one of keys if it names such a column, also with the value that it has. So a row whose keys stay is updated without naming them, also in a
+-- batch in which unique values change hands: only rows that give one up make way. Otherwise who refers to a row would be in the
+-- worker's way whenever the row is updated elsewhere, and be ended for it.
 -- Views mode: rows go into T_persistent with the global_t that wrote them (one more array, the last), a deleted one stays
 -- as a tombstone, and nothing older replaces anything newer.
 CREATE VIEW psp.apply_statements AS
 WITH tables AS NOT MATERIALIZED (
     SELECT t.*, t.persistent IS NOT NULL AS versioned, c.oid AS relation,
-           format('%I.%I', t.schema_name, c.relname) AS qualified
+           format('%I.%I', t.schema_name, c.relname) AS qualified,
+           -- whether rows tell what they have in unique indexes and in guards: nothing is generated, and no index has the whole row
+           t.persistent IS NULL AND NOT EXISTS (
+               SELECT FROM psp.index_facts i
+                WHERE i.relation = c.oid
+                  AND (i.whole_row OR EXISTS (SELECT FROM pg_attribute g
+                                               WHERE g.attrelid = c.oid AND g.attnum = ANY (i.referenced) AND g.attgenerated <> '')))
+               AS tells_values
       FROM psp.tables t
       JOIN pg_namespace n ON n.nspname = t.schema_name
       JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = coalesce(t.persistent, t.table_name)
@@ -20,7 +37,13 @@ WITH tables AS NOT MATERIALIZED (
     SELECT t.table_id, c.ordinality AS n, a.attname AS name, a.attidentity = 'a' AS always,
            c.value ->> 'encoding' = 'text' AS is_text,
            CASE WHEN c.value ->> 'encoding' = 'text' THEN 'text'::regtype::oid ELSE b.plain END AS element,
-           format_type(a.atttypid, a.atttypmod) AS type_name
+           format_type(a.atttypid, a.atttypmod) AS type_name,
+           format(CASE WHEN c.value ->> 'encoding' = 'text' THEN '(psp_u.psp_values).c%s' ELSE 'psp_u.c%s' END, c.ordinality) AS given,
+           EXISTS (SELECT FROM pg_index i
+                    WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
+                      AND a.attnum IN (SELECT unnest(i.indkey[:i.indnkeyatts - 1]))) AS is_unique,
+           EXISTS (SELECT FROM psp.index_facts i
+                    WHERE i.relation = a.attrelid AND i.guarded AND a.attnum = ANY (i.referenced)) AS is_guarded
       FROM tables t, jsonb_array_elements(t.columns) WITH ORDINALITY c
       JOIN pg_attribute a ON a.attname = c.value ->> 'name' AND NOT a.attisdropped
       JOIN psp.plain_types b ON b.type = a.atttypid
@@ -38,12 +61,19 @@ WITH tables AS NOT MATERIALIZED (
            string_agg(format('c%s %s', n, format_type(e.typarray, -1)), ', ' ORDER BY n) AS row_arrays,
            string_agg(format('c%s %s', n, type_name), ', ' ORDER BY n) FILTER (WHERE is_text) AS row_values,
            string_agg(format('%I', name), ', ' ORDER BY n) AS names,
-           string_agg(format(CASE WHEN is_text THEN '(psp_u.psp_values).c%s' ELSE 'psp_u.c%s' END, n), ', ' ORDER BY n)
-               AS selected,
+           string_agg(given, ', ' ORDER BY n) AS selected,
            string_agg(format('pg_catalog.unnest(psp_rows.c%s)', n), ', ' ORDER BY n) AS unnested,
            string_agg('c' || n, ', ' ORDER BY n) AS aliases,
            string_agg('psp_r.c' || n, ', ' ORDER BY n) FILTER (WHERE is_text) AS texts,
-           string_agg(format('%I = EXCLUDED.%I', name, name), ', ' ORDER BY n) FILTER (WHERE NOT always) AS assignments
+           string_agg(format('%I = EXCLUDED.%I', name, name), ', ' ORDER BY n) FILTER (WHERE NOT always) AS assignments,
+           string_agg(format('%I = EXCLUDED.%I', name, name), ', ' ORDER BY n) FILTER (WHERE NOT always AND NOT is_unique) AS others,
+           string_agg(format('%I = %s', name, given), ', ' ORDER BY n) FILTER (WHERE NOT always) AS given_assignments,
+           psp.same_bytes(string_agg(format('psp_t.%I', name), ', ' ORDER BY n) FILTER (WHERE is_unique),
+                          string_agg(format('EXCLUDED.%I', name), ', ' ORDER BY n) FILTER (WHERE is_unique)) AS keys_stay,
+           psp.same_bytes(string_agg(format('psp_t.%I', name), ', ' ORDER BY n) FILTER (WHERE is_unique),
+                          string_agg(given, ', ' ORDER BY n) FILTER (WHERE is_unique)) AS given_keys_stay,
+           psp.same_bytes(string_agg(format('psp_t.%I', name), ', ' ORDER BY n) FILTER (WHERE is_guarded),
+                          string_agg(given, ', ' ORDER BY n) FILTER (WHERE is_guarded)) AS guarded_stay
       FROM columns JOIN pg_type e ON e.oid = element GROUP BY table_id
 ), key_texts AS (
     SELECT table_id,
@@ -51,10 +81,13 @@ WITH tables AS NOT MATERIALIZED (
            string_agg(format('%I', name), ', ' ORDER BY n) AS names,
            string_agg(format('pg_catalog.unnest(psp_keys.k%s)', n), ', ' ORDER BY n) AS unnested,
            string_agg('k' || n, ', ' ORDER BY n) AS aliases,
-           string_agg(format('psp_t.%I%s OPERATOR(pg_catalog.=) psp_u.k%s', name, undomained, n), ' AND ' ORDER BY n) AS matches
-      FROM keys JOIN pg_type e ON e.oid = element GROUP BY table_id
+           string_agg(format('psp_t.%I%s OPERATOR(pg_catalog.=) psp_u.k%s', name, undomained, n), ' AND ' ORDER BY n) AS matches,
+           string_agg(format('psp_t.%1$I%2$s OPERATOR(pg_catalog.=) %3$s%2$s', name, undomained, given), ' AND ' ORDER BY n) AS given_matches
+      FROM keys JOIN pg_type e ON e.oid = element
+      LEFT JOIN (SELECT c.table_id, c.name, c.given FROM columns c) g USING (table_id, name) GROUP BY table_id
 ), sources AS (
-    SELECT t.*, c.row_arrays, c.row_values, k.key_arrays, c.names, c.selected, c.assignments, k.names AS key_names, k.matches,
+    SELECT t.*, c.row_arrays, c.row_values, k.key_arrays, c.names, c.selected, c.assignments, c.others, c.given_assignments,
+           c.keys_stay, c.given_keys_stay, c.guarded_stay, k.names AS key_names, k.matches, k.given_matches,
            format('ROWS FROM (%s%s) AS psp_r (%s%s)', c.unnested, CASE WHEN versioned THEN ', pg_catalog.unnest(psp_rows.t)' END,
                   c.aliases, CASE WHEN versioned THEN ', t' END) AS rows,
            CASE WHEN c.texts IS NOT NULL
@@ -62,18 +95,21 @@ WITH tables AS NOT MATERIALIZED (
            format('ROWS FROM (%s%s) AS psp_u (%s%s)', k.unnested, CASE WHEN versioned THEN ', pg_catalog.unnest(psp_keys.t)' END,
                   k.aliases, CASE WHEN versioned THEN ', t' END) AS keys
       FROM tables t JOIN column_texts c USING (table_id) JOIN key_texts k USING (table_id)
+), given AS (
+    SELECT *, format('(SELECT psp_r.*%s FROM %s OFFSET 0) AS psp_u', read_texts, rows) AS given FROM sources
 ), inserts AS (
     SELECT *, CASE WHEN versioned
                    THEN format('INSERT INTO %s AS psp_t (%s, deleted, global_t) SELECT %s, false, psp_u.t', qualified, names, selected)
-                   ELSE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s', qualified, names, selected) END
-              || format(' FROM (SELECT psp_r.*%s FROM %s OFFSET 0) AS psp_u', read_texts, rows) AS insert_rows,
+                   ELSE format('INSERT INTO %s AS psp_t (%s) OVERRIDING SYSTEM VALUE SELECT %s', qualified, names, selected) END
+              || ' FROM ' || given AS insert_rows,
               format(' ON CONFLICT (%s) DO ', key_names) ||
               -- <=: a row whose unique value changes hands is a tombstone of the same global_t by then.
               CASE WHEN versioned
                    THEN format('UPDATE SET %s, deleted = false, global_t = EXCLUDED.global_t '
                                'WHERE psp_t.global_t OPERATOR(pg_catalog.<=) EXCLUDED.global_t', assignments)
+                   WHEN tells_values THEN coalesce('UPDATE SET ' || others || ' WHERE ' || keys_stay, 'NOTHING')
                    ELSE coalesce('UPDATE SET ' || assignments, 'NOTHING') END AS on_conflict
-      FROM sources
+      FROM given
 )
 SELECT table_id, relation,
        row_arrays || CASE WHEN versioned THEN ', t bigint[]' ELSE '' END AS row_arrays,
@@ -81,7 +117,16 @@ SELECT table_id, relation,
        row_values,
        -- What is deleted stays as a tombstone, which an insertion would meet.
        insert_rows || CASE WHEN versioned THEN on_conflict ELSE '' END AS insert_rows,
-       insert_rows || on_conflict AS upsert_rows,
+       -- After those that are new or keep their keys the few whose keys are equal but not identical, or are NULL now.
+       insert_rows || on_conflict || CASE WHEN tells_values AND given_assignments IS NOT NULL THEN psp.fill($$;
+    GET DIAGNOSTICS psp_written = ROW_COUNT;
+    IF psp_written OPERATOR(pg_catalog.<) pg_catalog.cardinality(psp_rows.c1) THEN
+        UPDATE {table} AS psp_t SET {assignments} FROM {given} WHERE {matches} AND NOT {keys_stay};
+    END IF$$, jsonb_build_object('table', qualified, 'assignments', given_assignments, 'given', given, 'matches', given_matches,
+                                 'keys_stay', given_keys_stay)) ELSE '' END AS upsert_rows,
+       -- null: there is nothing that a row could give up, or rows do not tell
+       CASE WHEN tells_values
+            THEN format('DELETE FROM %s AS psp_t USING %s WHERE %s AND NOT ', qualified, given, given_matches) || guarded_stay END AS make_way_rows,
        CASE WHEN versioned
             THEN format('UPDATE %s AS psp_t SET deleted = true, global_t = psp_u.t FROM %s '
                         'WHERE %s AND psp_t.global_t OPERATOR(pg_catalog.<) psp_u.t', qualified, keys, matches)
@@ -92,8 +137,24 @@ SELECT table_id, relation,
                      replace(qualified, '%', '%%'))) AS read_furthest
   FROM inserts;
 
--- The functions of a table in psp.tables. Needs a superuser: they get other owners. Values are read as the capture has written
--- them, and `path` is the owner's search_path. Deletions are planned each time: a join that was planned for a small table would read all of the grown one.
+-- The types of the functions' parameters.
+CREATE FUNCTION psp.create_apply_types(table_id integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    t record;
+BEGIN
+    SELECT s.row_arrays, s.key_arrays, s.row_values INTO STRICT t FROM psp.apply_statements s WHERE s.table_id = create_apply_types.table_id;
+    EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', table_id, t.row_arrays);
+    EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', table_id, t.key_arrays);
+    IF t.row_values IS NOT NULL THEN
+        EXECUTE format('CREATE TYPE psp.apply_values_%s AS (%s)', table_id, t.row_values);
+    END IF;
+END $$;
+
+-- The functions of a table in psp.tables, in place of what there is. Needs a superuser: they get other owners. Values are read as the
+-- capture has written them, and `path` is the owner's search_path. Deletions are planned each time: a join that was planned for a small
+-- table would read all of the grown one.
 CREATE FUNCTION psp.create_apply_functions(table_id integer, path text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
@@ -105,24 +166,29 @@ DECLARE
     text_settings text := '';
 BEGIN
     SELECT * INTO STRICT t FROM psp.apply_statements s WHERE s.table_id = create_apply_functions.table_id;
-    EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_arrays);
-    EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', t.table_id, t.key_arrays);
     IF t.row_values IS NOT NULL THEN
-        EXECUTE format('CREATE TYPE psp.apply_values_%s AS (%s)', t.table_id, t.row_values);
-        text_settings := $s$SET xmloption = content SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET lc_monetary = 'C'$s$;
+        text_settings := $s$SET xmloption = content SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET lc_monetary = 'C' $s$;
     END IF;
     -- (advance_sequences calls apply_furthest.)
     FOR f IN VALUES
         ('insert', 'psp_rows psp.apply_rows_' || t.table_id, t.insert_rows, text_settings, 'void'),
         ('upsert', 'psp_rows psp.apply_rows_' || t.table_id, t.upsert_rows, text_settings, 'void'),
+        ('make_way', 'psp_rows psp.apply_rows_' || t.table_id, t.make_way_rows,
+         text_settings || 'SET plan_cache_mode = force_custom_plan', 'void'),
         ('delete', 'psp_keys psp.apply_keys_' || t.table_id, t.delete_rows, 'SET plan_cache_mode = force_custom_plan', 'void'),
         ('clear', '', t.delete_all_rows, '', 'void'),
         ('furthest', 'psp_column name, psp_aggregate text, psp_operator text, psp_until bigint, OUT psp_furthest numeric',
          t.read_furthest, '', 'numeric')
     LOOP
         name := format('psp.apply_%s_%s', f.column1, t.table_id);
-        EXECUTE format('CREATE FUNCTION %s(%s) RETURNS %s LANGUAGE plpgsql SECURITY DEFINER SET search_path = %s %s AS %L', name, f.column2, f.column5,
-                       path, f.column4, format(E'#variable_conflict use_column\nBEGIN\n    %s;\nEND', f.column3));
+        IF f.column3 IS NULL THEN
+            IF to_regproc(name) IS NOT NULL THEN
+                EXECUTE format('DROP FUNCTION %s', name);
+            END IF;
+            CONTINUE;
+        END IF;
+        EXECUTE format('CREATE OR REPLACE FUNCTION %s(%s) RETURNS %s LANGUAGE plpgsql SECURITY DEFINER SET search_path = %s %s AS %L', name, f.column2, f.column5,
+                       path, f.column4, format(E'#variable_conflict use_column\nDECLARE\n    psp_written bigint;\nBEGIN\n    %s;\nEND', f.column3));
         functions := functions || name::regproc;
     END LOOP;
     PERFORM psp.give_to_owner(functions, t.relation);

@@ -97,19 +97,20 @@ def sps(zones: LocalCluster) -> Iterator[list[SpNode]]:
 
 # Rows that refer to none.
 VALIDATED: dict[str, Any] = {
-    "child": "SELECT FROM child c WHERE c.parent IS NOT NULL"
+    "child": "SELECT 1 FROM child c WHERE c.parent IS NOT NULL"
     " AND NOT EXISTS (SELECT FROM parent p WHERE p.id = c.parent)",
-    "by_code": "SELECT FROM by_code c WHERE NOT EXISTS (SELECT FROM parent p WHERE p.code = c.code)",
-    "cascaded": "SELECT FROM cascaded c WHERE NOT EXISTS (SELECT FROM parent p WHERE p.id = c.parent)",
-    "emptied": "SELECT FROM emptied c WHERE c.parent IS NOT NULL"
+    "by_code": "SELECT 1 FROM by_code c WHERE NOT EXISTS (SELECT FROM parent p WHERE p.code = c.code)",
+    "cascaded": "SELECT 1 FROM cascaded c WHERE NOT EXISTS (SELECT FROM parent p WHERE p.id = c.parent)",
+    "emptied": "SELECT 1 FROM emptied c WHERE c.parent IS NOT NULL"
     " AND NOT EXISTS (SELECT FROM parent p WHERE p.id = c.parent)",
-    "coarse": "SELECT FROM coarse c WHERE NOT EXISTS (SELECT FROM coarse_parent p WHERE p.id = c.parent)",
-    "lines": "SELECT FROM lines c WHERE NOT EXISTS (SELECT FROM parts p WHERE (p.id, p.d) = (c.part, c.d))",
-    "tree": "SELECT FROM tree c WHERE c.up IS NOT NULL AND NOT EXISTS (SELECT FROM tree p WHERE p.id = c.up)",
-    "gets": "SELECT FROM gets c WHERE c.parent IS NOT NULL"
+    "coarse": "SELECT 1 FROM coarse c WHERE NOT EXISTS (SELECT FROM coarse_parent p WHERE p.id = c.parent)",
+    "lines": "SELECT 1 FROM lines c WHERE NOT EXISTS (SELECT FROM parts p WHERE (p.id, p.d) = (c.part, c.d))",
+    "tree": "SELECT 1 FROM tree c WHERE c.up IS NOT NULL"
+    " AND NOT EXISTS (SELECT FROM tree p WHERE p.id = c.up)",
+    "gets": "SELECT 1 FROM gets c WHERE c.parent IS NOT NULL"
     " AND NOT EXISTS (SELECT FROM given p WHERE p.id = c.parent)"
     " OR c.code IS NOT NULL AND NOT EXISTS (SELECT FROM given p WHERE p.code = c.code)",
-    "later": "SELECT FROM later c WHERE NOT EXISTS (SELECT FROM parent p WHERE p.id = c.parent)",
+    "later": "SELECT 1 FROM later c WHERE NOT EXISTS (SELECT FROM parent p WHERE p.id = c.parent)",
 }
 
 
@@ -160,6 +161,25 @@ def test_nobody_who_refers_to_one_row_waits_or_fails(sps: list[SpNode]) -> None:
         for connection in [*connections[:3], updater, *connections[3:]]:
             assert lost(connection) is None
             connection.close()
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        "",  # rows of the same batch
+        "INSERT INTO parent VALUES (10, 'code 10')",
+        "UPDATE parent SET code = 'other' WHERE id = 6; INSERT INTO parent VALUES (10, 'code 6')",
+        "UPDATE parent SET code = NULL WHERE id = 6",
+    ],
+)
+def test_an_update_that_leaves_the_keys_waits_for_nobody_who_refers(sps: list[SpNode], others: str) -> None:
+    """Where it is applied, too: they would be ended for it."""
+    with connect(sps[1]) as child:
+        child.execute("INSERT INTO child (parent) VALUES (5)")
+        with connect(sps[0]) as updater:
+            updater.execute(f"UPDATE parent SET v = 7, code = code WHERE id = 5; {others}".encode())
+        wait_for_row(sps[1], "SELECT 1 FROM parent WHERE (id, v) = (5, 7)")
+        assert lost(child) is None
 
 
 def test_other_rows_are_not_concerned(sps: list[SpNode]) -> None:

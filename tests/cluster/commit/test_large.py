@@ -36,7 +36,7 @@ def test_keys_that_are_too_long_for_the_primary(cluster: LocalCluster) -> None:
             assert "too long" in str(errors[0]) and errors[0].diag.message_hint
         connection.execute("INSERT INTO counter VALUES (%s)", (text,))
     wait_for_row(second, "SELECT 1 FROM counter WHERE name = %s", (text,))
-    assert execute(first, "SELECT FROM account WHERE owner = 'long'") == []
+    assert execute(first, "SELECT 1 FROM account WHERE owner = 'long'") == []
 
 
 def test_a_transaction_of_200000_rows(make_cluster: MakeCluster) -> None:

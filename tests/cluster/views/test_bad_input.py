@@ -108,8 +108,8 @@ def test_a_client_that_vanishes_in_the_middle_leaves_nothing(sp: SpNode) -> None
     assert execute(admin, LOCKS_OF, (tx_id,))
     connection.close()
     wait_until("its lock to go", lambda: not execute(admin, LOCKS_OF, (tx_id,)), WAIT_S)
-    assert not execute(admin, "SELECT FROM psp.transactions WHERE tx_id = %s", (tx_id,))
-    assert not execute(admin, "SELECT FROM item_temp WHERE id = 210")
+    assert not execute(admin, "SELECT 1 FROM psp.transactions WHERE tx_id = %s", (tx_id,))
+    assert not execute(admin, "SELECT 1 FROM item_temp WHERE id = 210")
     assert stock(sp, 210) == 100
 
 
