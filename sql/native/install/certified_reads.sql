@@ -81,7 +81,10 @@ BEGIN
         SELECT d.plain, CASE WHEN d.plain = a.atttypid THEN a.atttypmod ELSE d.modifier END AS modifier
           FROM psp.plain_types d WHERE d.type = a.atttypid) p
       JOIN (SELECT q.oid, q.oprname, s.nspname FROM pg_operator q JOIN pg_namespace s ON s.oid = q.oprnamespace) o ON o.oid = n.operator
-     WHERE c.conrelid = child.relation AND c.conname = foreign_key AND c.contype = 'f';
+     -- It may be a partition's alone.
+     WHERE c.oid = (SELECT k.oid FROM pg_constraint k
+                     WHERE k.conname = foreign_key AND k.contype = 'f' AND k.conparentid = 0
+                       AND k.conrelid IN (SELECT child.relation UNION ALL SELECT t.relid FROM pg_partition_tree(child.relation) t));
     PERFORM psp.check_key_values(key, made_of.columns, format('foreign key %I of table %s', foreign_key, target), made_of.names);
     INSERT INTO psp.write_set (xid, table_id, op, payload)
     SELECT x, (child.fact ->> 'refers_to')::integer, 'f', record_send(ROW(k.key))

@@ -29,8 +29,9 @@ CREATE TABLE days (d date PRIMARY KEY);
 CREATE TABLE instants (t timestamptz PRIMARY KEY);
 CREATE TABLE ids (u uuid PRIMARY KEY);
 CREATE TABLE bytes (b bytea PRIMARY KEY);
-CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id);
-CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
+CREATE TABLE parted (id int PRIMARY KEY, doctor int) PARTITION BY RANGE (id);
+CREATE TABLE parted_1 (doctor int CONSTRAINT of_part REFERENCES doctor, id int NOT NULL);
+ALTER TABLE parted ATTACH PARTITION parted_1 FOR VALUES FROM (0) TO (10);
 CREATE UNLOGGED TABLE aside (id int PRIMARY KEY);
 CREATE VIEW seen AS SELECT * FROM doctor;
 CREATE TABLE child (id int PRIMARY KEY, doctor int CONSTRAINT of_doctor REFERENCES doctor,
@@ -152,6 +153,15 @@ def test_rows_that_refer_to_a_key(
     assert [r for r in rows if r[1] == "f"] == [(shared[0], "f", shared[2])]
     (deleted,) = [r for r in rows if r[1] == "d"]
     assert [r for r in rows if r[1] == "r"] == [(deleted[0], "r", deleted[2])]
+
+
+@pytest.mark.parametrize("table", ["parted", "parted_1"])
+def test_a_foreign_key_that_a_partition_has_alone(connection: psycopg.Connection[Any], table: str) -> None:
+    connection.execute("INSERT INTO doctor VALUES (5); INSERT INTO parted VALUES (3, 5)")
+    connection.execute(f"SELECT psp.certify_read_referrers('{table}', 'of_part', 5)".encode())
+    rows = captured(connection)
+    assert [r[1] for r in rows[-2:]] == ["f", "r"]
+    assert rows[-2][::2] == next(r for r in rows if r[1] == "s")[::2]
 
 
 def test_a_role_that_may_change_the_schema(app: Pair) -> None:
