@@ -3,9 +3,12 @@
 
 -- How much of a table's capture is made again if this object of guarded_state.sql is not what was noted; null: it was not there, or is gone.
 -- 0: nothing; 1: triggers and their functions, in place (psp.renew_capture); 2: everything. 2 waits for all readers of the table.
+-- -1: nothing, and its writers need not know: VALIDATE CONSTRAINT. Rows that are not here yet were written under the constraint, since it has been
+-- certified that their writers knew it. So all that it is to check is here.
 CREATE FUNCTION psp.effort_of_change(kind text, name name, was text, now text) RETURNS integer
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
     SELECT CASE WHEN kind = 'constraint triggers' THEN 0  -- of foreign keys; those of unique constraints come with them
+                WHEN kind = 'constraint' AND was ~ '^(CHECK|FOREIGN KEY) ' AND was = now || ' NOT VALID' THEN -1
                 WHEN kind = 'constraint' AND coalesce(was, now) ~ '^(CHECK|FOREIGN KEY) ' AND coalesce(now, was) ~ '^(CHECK|FOREIGN KEY) ' THEN 0
                 WHEN kind = 'trigger' AND name !~ '^psp_' THEN 1
                 WHEN kind = 'unique index' AND was IS NULL THEN 1

@@ -39,7 +39,7 @@ CREATE FUNCTION psp.follow_renewed(table_id integer, target regclass, was jsonb,
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM psp.check_table(target);
-    IF effort = 0 THEN
+    IF effort <= 0 THEN
         PERFORM psp.note_table(table_id);
     ELSE
         PERFORM psp.renew_capture(target, table_id, psp.keep_guard_numbers(target, was -> 'guards'));
@@ -173,7 +173,9 @@ BEGIN
         ELSE
             PERFORM psp.follow_changed((change ->> 'table_id')::integer, target, change -> 'was', version, here);
         END IF;
-        numbers := numbers || (change ->> 'table_id')::integer;
+        IF change -> 'effort' <> '-1' THEN
+            numbers := numbers || (change ->> 'table_id')::integer;
+        END IF;
     END LOOP;
     PERFORM psp.note_new_labels();
     -- As at adoption, what an extension has stays local.

@@ -176,6 +176,27 @@ def test_a_constraint_holds_for_rows_that_had_not_arrived(pair: LocalCluster) ->
         execute(south, "INSERT INTO other VALUES (302, -1)")
 
 
+def test_a_constraint_is_validated_beside_writers(pair: LocalCluster) -> None:
+    """Rows that have not arrived, and rows of who writes meanwhile, were written under the constraint."""
+    north, south = pair.sps
+    execute(north, "ALTER TABLE other ADD CONSTRAINT small CHECK (v < 1000) NOT VALID")
+    wait_for_row(south, "SELECT 1 FROM pg_constraint WHERE conname = 'small'")
+    with connect(south) as writer, connect(north) as beside, connect(north) as validating:
+        writer.execute("INSERT INTO other VALUES (801, 1)")
+        beside.execute("INSERT INTO other VALUES (802, 1)")
+        with paused(pair, "north"):
+            execute(south, "INSERT INTO other VALUES (803, 1)")
+            validating.execute("ALTER TABLE other VALIDATE CONSTRAINT small")
+        validating.commit()
+        beside.commit()
+        wait_for_row(south, "SELECT 1 FROM pg_constraint WHERE conname = 'small' AND convalidated")
+        writer.commit()
+    assert rows(pair, "SELECT count(*) FROM other WHERE id IN (801, 802, 803)") == [(3,)]
+    execute(south, "DELETE FROM other WHERE id IN (801, 802, 803)")
+    execute(south, "ALTER TABLE other DROP CONSTRAINT small")
+    drained(pair)
+
+
 def test_rows_and_statements_in_one_transaction(pair: LocalCluster) -> None:
     """As migration tools do it: add a column, fill it, add a constraint, note the version."""
     north, south = pair.sps

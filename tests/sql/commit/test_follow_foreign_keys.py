@@ -140,8 +140,8 @@ def test_one_of_several_goes(connection: psycopg.Connection[Any]) -> None:
 
 
 def test_validation(connection: psycopg.Connection[Any]) -> None:
-    """What refers to a parent was certified before."""
-    assert "waits" in ddl(connection, "ALTER TABLE waits VALIDATE CONSTRAINT unproven")
+    """What refers to a parent was certified before, so no table counts as changed."""
+    assert ddl(connection, "ALTER TABLE waits VALIDATE CONSTRAINT unproven") == set()
     assert captures(connection, "INSERT INTO waits VALUES (1, 1)") == [("s", "parent")]
 
 
