@@ -1,6 +1,7 @@
 #include "semi_primary/core/core.h"
 
 #include <iterator>
+#include <set>
 #include <utility>
 
 namespace psp::sp {
@@ -21,8 +22,13 @@ Core::Core(const Options& options)
                     .local_certification = options.local_certification,
                     .names = [this](std::uint32_t table_id) { return NamesOf(table_id); },
                     .sp_name = [this](SpId sp_id) { return NameOf(sp_id); },
-                    .on_decided = [this](const proto::WriteSet& write_set,
-                                         const RowKey* lost) { mrv_outcomes_.Add(write_set, lost); }}),
+                    .on_decided =
+                        [this](const proto::WriteSet& write_set, const RowKey* lost) {
+                          mrv_outcomes_.Add(write_set, lost);
+                          if (lost == nullptr && write_set.kind() == proto::ENTRY_SCHEMA_CHANGE)
+                            hold_.OnCommitted();
+                        },
+                    .on_change_lost = [this](const proto::WriteSet& write_set) { OnChangeLost(write_set); }}),
       connection_(options.heartbeat_timeout_us),
       copy_(options.joining),
       own_(options.may_lack_own),
@@ -75,6 +81,12 @@ void Core::Submit(const Submission& submission, std::int64_t now_us) {
 void Core::Hold(const HoldRequest& request, std::int64_t now_us) {
   if (const auto why = RefusalOfCommits()) return actions_.replies.push_back({request.ticket, *why});
   hold_.Ask(request, progress_.watermark(), progress_.closed_t(), now_us);
+}
+
+void Core::OnChangeLost(const proto::WriteSet& write_set) {
+  std::set<std::uint32_t> table_ids;
+  for (const auto& change : write_set.table_changes()) table_ids.insert(change.table_id());
+  hold_.OnLost(std::move(table_ids), progress_.watermark(), progress_.closed_t());
 }
 
 void Core::BackendGone(Ticket ticket) {

@@ -115,6 +115,7 @@ class Core {
  private:
   void OnApplyStarted(const ApplyStarted& started, std::int64_t now_us);
   void OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us);
+  void OnChangeLost(const proto::WriteSet& write_set);
 
   // One message each (core_messages.cc).
   void OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us);

@@ -105,6 +105,35 @@ TEST_F(SemiPrimaryCoreTest, ATableIsHeldWhenWhatWasCommittedIsApplied) {
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kEndHold));
 }
 
+TEST_F(SemiPrimaryCoreTest, TheTablesOfALostSchemaChangeAreHeldForItsNextAttempt) {
+  Enter();
+  proto::WriteSet change;
+  change.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  change.add_table_changes()->set_table_id(3);
+  const auto write_set = std::make_shared<proto::WriteSet>(change);
+  Submit(1, write_set);
+  Now();
+  proto::ToSemiPrimary lost;
+  lost.mutable_decision()->set_tx_id(Id(1).ToBytes());
+  lost.mutable_decision()->set_error("rows are missing");
+  lost.mutable_decision()->set_older_catalog(true);
+  Hear(lost);
+  const auto actions = Now();
+  EXPECT_EQ(SqlState(actions.replies.at(0)), "40001");
+  ASSERT_THAT(Kinds(actions), ElementsAre(proto::ToPrimary::kHold));
+  EXPECT_THAT(actions.messages[0].hold().table_ids(), ElementsAre(3));
+  Submit(2, write_set);
+  Now();
+  proto::ToSemiPrimary committed;
+  committed.mutable_decision()->set_tx_id(Id(2).ToBytes());
+  committed.mutable_decision()->set_global_t(7);
+  Hear(committed);
+  Submit(3, write_set);
+  lost.mutable_decision()->set_tx_id(Id(3).ToBytes());
+  Hear(lost);
+  EXPECT_THAT(Kinds(Now()), Contains(proto::ToPrimary::kHold)) << "that of the first loss has ended";
+}
+
 TEST_F(SemiPrimaryCoreTest, WhatIsHeldIsAskedForAgainByANewConnection) {
   Enter();
   core_.Hold({1, 700, {3}, 5000}, now_us_);

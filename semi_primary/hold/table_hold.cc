@@ -1,9 +1,13 @@
 #include "semi_primary/hold/table_hold.h"
 
+#include <algorithm>
+
 namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kAnswerAfterUs = 200'000;
+constexpr std::uint64_t kNextAttempt = 0;  // in place of a transaction
+constexpr std::uint32_t kNextAttemptMs = 2000;
 
 UserError NoPrimary() {
   return {"08006", "psp: the primary cannot be reached", "Nothing was sent.", "Retry the transaction."};
@@ -34,6 +38,21 @@ void TableHold::OnTransactionEnded(std::uint64_t transaction) {
   messages_.emplace_back().mutable_end_hold()->set_transaction(transaction);
 }
 
+void TableHold::OnLost(std::set<std::uint32_t> table_ids, GlobalT watermark, GlobalT closed_t) {
+  if (table_ids.empty() || !connected_) return;
+  if (asked_ && asked_->transaction == kNextAttempt && !asked_->ended &&
+      std::ranges::includes(asked_->table_ids, table_ids)) {
+    return;
+  }
+  if (asked_) OnTransactionEnded(asked_->transaction);
+  asked_ = Asked{kNextAttempt, std::move(table_ids), kNextAttemptMs, closed_t, 0, 0, std::nullopt, false};
+  GoOn(watermark);
+}
+
+void TableHold::OnCommitted() {
+  if (asked_ && asked_->transaction == kNextAttempt) asked_.reset();  // the primary has ended it
+}
+
 void TableHold::OnConnected() {
   connected_ = true;
   if (asked_ && asked_->first_id != 0 && !asked_->ended) Send();
@@ -41,6 +60,7 @@ void TableHold::OnConnected() {
 
 void TableHold::OnDisconnected() {
   connected_ = false;
+  if (asked_ && asked_->transaction == kNextAttempt) asked_.reset();
   if (asker_ != 0) Answer(NoPrimary());
 }
 
@@ -61,7 +81,7 @@ void TableHold::OnTime(std::int64_t now_us) {
 }
 
 std::optional<std::uint64_t> TableHold::transaction() const {
-  return asked_ ? std::optional(asked_->transaction) : std::nullopt;
+  return asked_ && asked_->transaction != kNextAttempt ? std::optional(asked_->transaction) : std::nullopt;
 }
 
 void TableHold::GoOn(GlobalT watermark) {

@@ -3,6 +3,9 @@
 //
 // The asker, a backend before its statement, may go on when the primary has granted the hold and everything up to then is applied
 // here, or when the time of the hold is over: COMMIT tells then. It asks again and again meanwhile, since each answer comes soon: so it can be cancelled in between.
+//
+// A change that has lost may be one that cannot ask: TRUNCATE has locked the table when psp hears of it. So its tables are held for a while, for
+// the next attempt.
 #pragma once
 
 #include <optional>
@@ -22,6 +25,9 @@ class TableHold {
   void AskerGone(Ticket ticket);
   // The transaction has ended, one way or the other.
   void OnTransactionEnded(std::uint64_t transaction);
+  // A schema change of this semi-primary has lost, since it lacked rows of tables that it changes; or it has committed.
+  void OnLost(std::set<std::uint32_t> table_ids, GlobalT watermark, GlobalT closed_t);
+  void OnCommitted();
 
   // From the primary.
   void OnConnected();     // what is asked for is asked for again
@@ -32,7 +38,7 @@ class TableHold {
   // To be called several times a second.
   void OnTime(std::int64_t now_us);
 
-  // The transaction whose end must be told.
+  // The transaction whose end must be told; none for a next attempt, which has none yet.
   std::optional<std::uint64_t> transaction() const;
 
   // What to send since the last call.

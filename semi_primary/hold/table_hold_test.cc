@@ -134,6 +134,48 @@ TEST_F(TableHoldTest, WithoutAConnection) {
   EXPECT_THAT(hold_.TakeMessages().at(0).hold().table_ids(), ElementsAre(3)) << "the transaction may go on";
 }
 
+TEST_F(TableHoldTest, TheTablesOfAChangeThatHasLostAreHeldForItsNextAttempt) {
+  hold_.OnLost({3, 4}, 10, 12);
+  EXPECT_THAT(hold_.TakeMessages(), IsEmpty()) << "others do not wait for one that lacks much";
+  hold_.OnApplied(12);
+  const auto messages = hold_.TakeMessages();
+  ASSERT_THAT(messages, SizeIs(1));
+  EXPECT_THAT(messages[0].hold().table_ids(), ElementsAre(3, 4));
+  EXPECT_EQ(hold_.transaction(), std::nullopt) << "there is none whose end ends it";
+  hold_.OnLost({3}, 13, 13);
+  EXPECT_THAT(hold_.TakeMessages(), IsEmpty()) << "it goes on";
+  hold_.OnReply(Reply(messages[0].hold().hold_id(), 0, true), 13);
+  hold_.OnLost({3}, 13, 13);
+  EXPECT_THAT(hold_.TakeMessages().back().hold().table_ids(), ElementsAre(3)) << "its time was over";
+}
+
+TEST_F(TableHoldTest, NothingIsHeldForTheNextAttemptOfAChangeThatHasCommitted) {
+  hold_.OnLost({}, 10, 10);
+  EXPECT_THAT(hold_.TakeMessages(), IsEmpty()) << "no table";
+  hold_.OnLost({3}, 10, 10);
+  hold_.OnCommitted();
+  hold_.TakeMessages();
+  hold_.OnConnected();
+  EXPECT_THAT(hold_.TakeMessages(), IsEmpty());
+  hold_.OnLost({3}, 10, 10);
+  EXPECT_THAT(hold_.TakeMessages(), SizeIs(1));
+  hold_.OnDisconnected();
+  hold_.OnConnected();
+  EXPECT_THAT(hold_.TakeMessages(), IsEmpty()) << "the primary has ended it";
+  hold_.Ask(Request(1, {3}), 10, 10, 0);
+  hold_.OnCommitted();
+  EXPECT_EQ(hold_.transaction(), kTransaction) << "its end is told";
+}
+
+TEST_F(TableHoldTest, TheNextAttemptMayAskItself) {
+  hold_.OnLost({3}, 10, 10);
+  hold_.Ask(Request(1, {3}), 10, 10, 0);
+  const auto messages = hold_.TakeMessages();
+  ASSERT_THAT(messages, SizeIs(3));
+  EXPECT_EQ(messages[1].end_hold().transaction(), messages[0].hold().transaction());
+  EXPECT_EQ(messages[2].hold().transaction(), kTransaction);
+}
+
 TEST_F(TableHoldTest, AnAskerThatHasGoneGetsNoAnswer) {
   hold_.Ask(Request(1, {3}), 10, 10, 0);
   hold_.AskerGone(1);

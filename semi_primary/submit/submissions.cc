@@ -95,6 +95,7 @@ void Submissions::OnDecision(const proto::Decision& decision) {
     }
   } else if (decision.older_catalog()) {
     const bool is_rows = found->second.submission.write_set->kind() == proto::ENTRY_ROWS;
+    if (!is_rows) options_.on_change_lost(*found->second.submission.write_set);
     Answer(found->second,
            is_rows ? OlderCatalogError(decision.error()) : LostSchemaChangeError(decision.error()));
   } else if (decision.sqlstate().starts_with("54")) {

@@ -43,6 +43,8 @@ class Submissions {
     // against another one on the key `lost`.
     std::function<void(const proto::WriteSet& write_set, const RowKey* lost)> on_decided =
         [](const proto::WriteSet&, const RowKey*) {};
+    // Called for each local schema change that has lost because it lacked rows, or another schema change.
+    std::function<void(const proto::WriteSet& write_set)> on_change_lost = [](const proto::WriteSet&) {};
   };
   struct Counters {
     std::uint64_t commits_total = 0;  // backends told committed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -17,6 +18,7 @@ from tests.cluster.support import (
     connect,
     execute,
     raises,
+    retry,
     wait_for_row,
 )
 from tests.threads import running, running_until_left
@@ -27,6 +29,7 @@ CREATE TABLE note (id int PRIMARY KEY, item int REFERENCES item);
 CREATE TABLE other (id int PRIMARY KEY, v int);
 INSERT INTO item SELECT n, n FROM generate_series(1, 20) n;
 INSERT INTO other VALUES (1, 0), (2, 0);
+CREATE TABLE event (id bigserial PRIMARY KEY, v int);
 """
 
 LOCK_NOT_AVAILABLE = "55P03"
@@ -45,22 +48,27 @@ def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
     settle_unchanged(shared_pair)
 
 
-def write_without_a_pause(sp: SpNode, left: threading.Event) -> None:
+UPDATE: LiteralString = "UPDATE item SET v = v + 1 WHERE id = %s"
+
+
+def write_without_a_pause(sp: SpNode, left: threading.Event, statement: LiteralString) -> None:
     n = 0
     while not left.is_set():
         with connect(sp) as connection:
             try:
                 while not left.is_set():
                     n += 1
-                    connection.execute("UPDATE item SET v = v + 1 WHERE id = %s", [n % 20 + 1])
+                    connection.execute(statement, [n % 20 + 1])
                     connection.commit()
             except psycopg.Error as error:
                 assert error.sqlstate in ENDED, error
 
 
-def written_without_a_pause(sp: SpNode, sessions: int) -> AbstractContextManager[None]:
-    """Inside the block, sessions at this SP update rows of `item`."""
-    return running_until_left(*[lambda left: write_without_a_pause(sp, left)] * sessions)
+def written_without_a_pause(
+    sp: SpNode, sessions: int, statement: LiteralString = UPDATE
+) -> AbstractContextManager[None]:
+    """Inside the block, sessions at this SP run the statement, which has a number from 1 to 20."""
+    return running_until_left(*[lambda left: write_without_a_pause(sp, left, statement)] * sessions)
 
 
 def test_a_table_that_another_sp_writes_without_a_pause_is_changed_at_the_first_try(
@@ -82,6 +90,15 @@ def test_a_table_that_another_sp_writes_without_a_pause_is_changed_at_the_first_
         ):
             connection.execute(statement.encode())
             connection.commit()
+
+
+def test_truncate_of_such_a_table_gets_through(pair: LocalCluster) -> None:
+    """It cannot ask before it has the lock. After a loss the table is held for its next attempt."""
+    north, south = pair.sps
+    with written_without_a_pause(south, 4, "INSERT INTO event (v) VALUES (%s)"):
+        for _ in range(5):
+            wait_for_row(north, "SELECT 1 FROM event LIMIT 1")
+            retry(lambda: execute(north, "TRUNCATE event"), ENDED)
 
 
 def test_writers_of_the_table_wait_and_others_do_not(pair: LocalCluster) -> None:
