@@ -1,6 +1,7 @@
 #include "semi_primary/housekeeping/sequence_keeper.h"
 
 #include <string>
+#include <utility>
 
 #include "common/log.h"
 #include "embedded/housekeeping_sql.h"
@@ -16,9 +17,16 @@ void SequenceKeeper::AdvanceIfDue(GlobalT closed_t) {
   if (!is_due_) return;
   const auto moved = session_.Autocommit(
       [&](pqxx::nontransaction& tx) { return tx.exec_prepared("advance_sequences", closed_t); });
-  if (!moved) return spdlog::warn("sequences: {}", moved.error().message);
+  if (!moved) {
+    if (!std::exchange(has_warned_, true)) {
+      spdlog::warn("sequences may stand at numbers that are taken; tried again until it succeeds: {}",
+                   moved.error().message);
+    }
+    return;
+  }
   if (moved->empty()) return;
   is_due_ = false;
+  has_warned_ = false;
   const int count = (*moved)[0][0].as<int>();
   if (count > 0) spdlog::info("{} sequences moved past the numbers that this semi-primary had drawn", count);
 }

@@ -23,6 +23,7 @@ class SequenceKeeper {
  private:
   PgSession& session_;
   bool is_due_ = true;
+  bool has_warned_ = false;  // that it has not succeeded yet
 };
 
 }  // namespace psp::sp

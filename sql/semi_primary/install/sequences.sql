@@ -83,14 +83,24 @@ $$;
 
 -- Moves a strided sequence on to `target`, a number of its class, and never back. Returns false if it is there already. The
 -- sequence belongs to the application, so the function is a superuser's. Nothing in it runs code of a user's.
+-- A crash gives back few numbers: these are drawn, beside all others who draw. On a long way the sequence is set, which needs its lock: nobody
+-- who has drawn from it may be in a transaction.
 CREATE FUNCTION psp.move_sequence(sequence regclass, stride bigint, target bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    numbers_max CONSTANT integer := 100000;
     drawn bigint;
 BEGIN
     EXECUTE format('SELECT last_value FROM %s', sequence) INTO drawn;
     IF (target - drawn::numeric) * sign(stride) <= 0 THEN
         RETURN false;
+    ELSIF (target - drawn::numeric) / stride <= numbers_max THEN
+        LOOP
+            drawn := nextval(sequence);
+            EXIT WHEN (target - drawn::numeric) * sign(stride) <= 0;
+        END LOOP;
+        RAISE LOG 'psp: sequence % moved to %', sequence, drawn;
+        RETURN true;
     END IF;
     EXECUTE format('ALTER SEQUENCE %s INCREMENT BY %s', sequence, stride);  -- for its lock
     EXECUTE format('SELECT last_value FROM %s', sequence) INTO drawn;
@@ -105,8 +115,8 @@ END $$;
 -- Moves every strided sequence that a column owns or has as its default past the largest value in the column, within
 -- this SP's own class of values, and never back. After a crash PostgreSQL may hand out numbers again whose rows the
 -- primary has kept. The daemon calls it when it has caught up. Returns how many had to move.
--- Values at the sequence's very end do not count: past them it could not go. To move, it keeps others from drawing
--- for a moment; when it cannot have that soon it fails with lock_not_available, has moved nothing and is called again.
+-- Values at the sequence's very end do not count: past them it could not go. To move far, it keeps others from drawing
+-- for a moment; when it cannot have that soon it fails with lock_not_available, and is called again.
 -- The column is read as the table's owner (psp.apply_furthest_N): the planner may call functions in the predicates of indexes.
 CREATE FUNCTION psp.advance_sequences() RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$

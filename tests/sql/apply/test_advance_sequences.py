@@ -65,10 +65,22 @@ def test_the_largest_possible_value_does_not_exhaust_it(pair: Pair) -> None:
         assert 300 < connection.execute("SELECT nextval('own_id_seq')").fetchall()[0][0] <= 364
 
 
-def test_waits_for_nobody(pair: Pair) -> None:
+def test_who_is_drawing_is_in_nobodys_way(pair: Pair) -> None:
     pair.run(SCHEMA)
     pair.adopt()
-    put(pair, "INSERT INTO own VALUES (1000)")
+    put(pair, "INSERT INTO own VALUES (1000); INSERT INTO down VALUES (-1000)")
+    with pair.connect() as other, pair.connect(autocommit=True) as connection:
+        other.execute("SELECT nextval('own_id_seq'), nextval('falling')")
+        assert connection.execute(ADVANCE).fetchone() == (2,)
+        assert connection.execute(ADVANCE).fetchone() == (0,)
+        assert 1000 < other.execute("SELECT nextval('own_id_seq')").fetchall()[0][0] <= 1064
+        assert -1064 <= other.execute("SELECT nextval('falling')").fetchall()[0][0] < -1000
+
+
+def test_a_long_way_waits_for_nobody(pair: Pair) -> None:
+    pair.run(SCHEMA)
+    pair.adopt()
+    put(pair, "INSERT INTO own VALUES (1000000000)")
     with pair.connect() as other, pair.connect(autocommit=True) as connection:
         other.execute("SELECT nextval('own_id_seq')")
         with pytest.raises(psycopg.errors.LockNotAvailable):
