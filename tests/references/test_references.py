@@ -5,16 +5,17 @@
 
 import json
 import os
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
 from psp.cluster import growth, verify
-from psp.cluster.local import LocalCluster, Options, Zone
+from psp.cluster.local import LocalCluster, Options, SpNode, Zone
 
 from tests.cluster.support import (
     CONNECTION_FAILURE,
@@ -40,6 +41,7 @@ from tests.references.clients import (
 from tests.threads import running_until_left
 
 ZONES = (Zone("near", 30), Zone("middle", 90), Zone("far", 190))
+NEWCOMER = Zone("newcomer", 60)
 DEADLOCK = "40P01"
 CHILDREN_ALONE_S, STORM_S = 10, 20
 FAULTS = 8
@@ -67,7 +69,7 @@ def test_no_orphans(seed: int) -> None:
     with LocalCluster.temporary(ZONES, Options(pg_settings={"shared_buffers": "64MB"})) as cluster:
         cluster.load_schema(Path(__file__).with_name("schema.sql"))
         growth.adopt(cluster)
-        alone, storm, faults = Notes(), Notes(), Notes()
+        alone, storm, faults, joining = Notes(), Notes(), Notes(), Notes()
         with children_alone(cluster, seed, alone):
             time.sleep(CHILDREN_ALONE_S)
         judge(cluster, alone)
@@ -80,9 +82,14 @@ def test_no_orphans(seed: int) -> None:
                 print(fault, flush=True)
                 strike(cluster, fault)
         judge(cluster, faults)
-        write_result(seed, {"children alone": alone, "storm": storm, "faults": faults})
+        with a_storm(cluster, seed + 2_000_000, joining):
+            newcomer = growth.join(cluster, NEWCOMER)
+            with running_until_left(*clients_at(newcomer, seed, joining)):
+                time.sleep(STORM_S / 4)
+        judge(cluster, joining)
+        write_result(seed, {"children alone": alone, "storm": storm, "faults": faults, "joining": joining})
     assert alone.errors == [], "children of one parent, and updates of the parent, do not meet"
-    assert {state for _, state, _ in storm.errors} <= EXPECTED
+    assert {state for _, state, _ in [*storm.errors, *joining.errors]} <= EXPECTED
     assert {state for _, state, _ in faults.errors} <= EXPECTED_WITH_FAULTS
     assert (
         storm.states("children")[SERIALIZATION_FAILURE] + storm.states("parents")[SERIALIZATION_FAILURE] > 0
@@ -105,13 +112,16 @@ def children_alone(cluster: LocalCluster, seed: int, notes: Notes) -> Iterator[N
 
 @contextmanager
 def a_storm(cluster: LocalCluster, seed: int, notes: Notes) -> Iterator[None]:
-    clients = []
-    for sp in cluster.sps:
-        clients += [client("children", sp, f"{seed} {sp.name} {n}", put_child, notes) for n in range(2)]
-        clients.append(client("parents", sp, f"{seed} {sp.name}", change_parent, notes))
-        clients.append(watcher(sp, notes))
-    with running_until_left(*clients):
+    with running_until_left(*(body for sp in cluster.sps for body in clients_at(sp, seed, notes))):
         yield
+
+
+def clients_at(sp: SpNode, seed: int, notes: Notes) -> list[Callable[[threading.Event], None]]:
+    return [
+        *(client("children", sp, f"{seed} {sp.name} {n}", put_child, notes) for n in range(2)),
+        client("parents", sp, f"{seed} {sp.name}", change_parent, notes),
+        watcher(sp, notes),
+    ]
 
 
 def judge(cluster: LocalCluster, notes: Notes) -> None:

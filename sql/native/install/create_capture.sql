@@ -93,7 +93,6 @@ DECLARE
 BEGIN
     PERFORM psp.install_triggers(facts),
             psp.create_look(facts),
-            psp.create_apply_types(table_id),
             psp.create_apply_functions(table_id, facts ->> 'search_path'),
             psp.enable_unique_checks(ARRAY(SELECT r.value::regclass FROM jsonb_array_elements_text(facts -> 'relations') r), 'ALWAYS'),
             psp.grant_capture(table_id, (facts ->> 'relation')::regclass);

@@ -8,6 +8,12 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT 'ROW(' || list || ')::pg_catalog.record OPERATOR(pg_catalog.*=) ROW(' || other_list || ')::pg_catalog.record'
 $$;
 
+-- SQL for a column's value in a row called psp_u, the n-th that came.
+CREATE FUNCTION psp.given_value(col jsonb, n bigint) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN col ->> 'encoding' = 'text' THEN '(psp_u.psp_values).c' ELSE 'psp_u.c' END || n
+$$;
+
 -- What is to be done to each captured table, and as which role. The rows come as one record of arrays, one for each column,
 -- and so do the keys. (A function can have no more than 100 arguments.) Names and operators are qualified, so the search_path
 -- does not matter.
@@ -22,36 +28,38 @@ $$;
 CREATE VIEW psp.apply_statements AS
 WITH tables AS NOT MATERIALIZED (
     SELECT t.*, t.persistent IS NOT NULL AS versioned, c.oid AS relation,
-           format('%I.%I', t.schema_name, c.relname) AS qualified,
-           -- whether rows tell what they have in unique indexes and in guards: nothing is generated, and no index has the whole row
-           t.persistent IS NULL AND NOT EXISTS (
-               SELECT FROM psp.index_facts i
-                WHERE i.relation = c.oid
-                  AND (i.whole_row OR EXISTS (SELECT FROM pg_attribute g
-                                               WHERE g.attrelid = c.oid AND g.attnum = ANY (i.referenced) AND g.attgenerated <> '')))
-               AS tells_values
+           format('%I.%I', t.schema_name, c.relname) AS qualified
       FROM psp.tables t
       JOIN pg_namespace n ON n.nspname = t.schema_name
       JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = coalesce(t.persistent, t.table_name)
+), indexes AS NOT MATERIALIZED (
+    -- uniques: the columns of keys; guarded: those on which guards depend. tells_values: a row of the application has all that is in these
+    -- indexes, nothing is generated there
+    SELECT t.table_id, array_agg(a.attname) FILTER (WHERE i.unique AND NOT i.is_odd AND a.attnum = ANY (i.keys)) AS uniques,
+           array_agg(a.attname) FILTER (WHERE i.guarded) AS guarded,
+           NOT bool_or(t.versioned OR i.whole_row OR a.attgenerated <> '') AS tells_values
+      FROM tables t
+      JOIN (SELECT f.*, x.indkey::int2[] AS keys, x.indpred IS NOT NULL OR x.indexprs IS NOT NULL AS is_odd
+              FROM psp.index_facts f JOIN pg_index x ON x.indexrelid = f.index) i ON i.relation = t.relation
+      JOIN pg_attribute a ON a.attrelid = t.relation AND a.attnum = ANY (i.referenced)
+     GROUP BY t.table_id
 ), columns AS NOT MATERIALIZED (
     SELECT t.table_id, c.ordinality AS n, a.attname AS name, a.attidentity = 'a' AS always,
            c.value ->> 'encoding' = 'text' AS is_text,
            CASE WHEN c.value ->> 'encoding' = 'text' THEN 'text'::regtype::oid ELSE b.plain END AS element,
            format_type(a.atttypid, a.atttypmod) AS type_name,
-           format(CASE WHEN c.value ->> 'encoding' = 'text' THEN '(psp_u.psp_values).c%s' ELSE 'psp_u.c%s' END, c.ordinality) AS given,
-           EXISTS (SELECT FROM pg_index i
-                    WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
-                      AND a.attnum IN (SELECT unnest(i.indkey[:i.indnkeyatts - 1]))) AS is_unique,
-           EXISTS (SELECT FROM psp.index_facts i
-                    WHERE i.relation = a.attrelid AND i.guarded AND a.attnum = ANY (i.referenced)) AS is_guarded
-      FROM tables t, jsonb_array_elements(t.columns) WITH ORDINALITY c
+           psp.given_value(c.value, c.ordinality) AS given,
+           a.attname = ANY (i.uniques) AS is_unique, a.attname = ANY (i.guarded) AS is_guarded
+      FROM tables t JOIN indexes i USING (table_id) CROSS JOIN jsonb_array_elements(t.columns) WITH ORDINALITY c
       JOIN pg_attribute a ON a.attname = c.value ->> 'name' AND NOT a.attisdropped
       JOIN psp.plain_types b ON b.type = a.atttypid
      WHERE a.attrelid = t.relation
 ), keys AS NOT MATERIALIZED (
     SELECT t.table_id, k.ordinality AS n, a.attname AS name, b.plain AS element,
            -- PostgreSQL finds no operator of an enum for a domain over it.
-           CASE WHEN b.plain <> a.atttypid THEN '::' || format_type(b.plain, -1) ELSE '' END AS undomained
+           CASE WHEN b.plain <> a.atttypid THEN '::' || format_type(b.plain, -1) ELSE '' END AS undomained,
+           (SELECT psp.given_value(c.value, c.ordinality) FROM jsonb_array_elements(t.columns) WITH ORDINALITY c
+             WHERE c.value -> 'name' = k.value -> 'name') AS given
       FROM tables t, jsonb_array_elements(t.key_columns) WITH ORDINALITY k
       JOIN pg_attribute a ON a.attname = k.value ->> 'name' AND NOT a.attisdropped
       JOIN psp.plain_types b ON b.type = a.atttypid
@@ -83,10 +91,9 @@ WITH tables AS NOT MATERIALIZED (
            string_agg('k' || n, ', ' ORDER BY n) AS aliases,
            string_agg(format('psp_t.%I%s OPERATOR(pg_catalog.=) psp_u.k%s', name, undomained, n), ' AND ' ORDER BY n) AS matches,
            string_agg(format('psp_t.%1$I%2$s OPERATOR(pg_catalog.=) %3$s%2$s', name, undomained, given), ' AND ' ORDER BY n) AS given_matches
-      FROM keys JOIN pg_type e ON e.oid = element
-      LEFT JOIN (SELECT c.table_id, c.name, c.given FROM columns c) g USING (table_id, name) GROUP BY table_id
+      FROM keys JOIN pg_type e ON e.oid = element GROUP BY table_id
 ), sources AS (
-    SELECT t.*, c.row_arrays, c.row_values, k.key_arrays, c.names, c.selected, c.assignments, c.others, c.given_assignments,
+    SELECT t.*, i.tells_values, c.row_arrays, c.row_values, k.key_arrays, c.names, c.selected, c.assignments, c.others, c.given_assignments,
            c.keys_stay, c.given_keys_stay, c.guarded_stay, k.names AS key_names, k.matches, k.given_matches,
            format('ROWS FROM (%s%s) AS psp_r (%s%s)', c.unnested, CASE WHEN versioned THEN ', pg_catalog.unnest(psp_rows.t)' END,
                   c.aliases, CASE WHEN versioned THEN ', t' END) AS rows,
@@ -94,7 +101,7 @@ WITH tables AS NOT MATERIALIZED (
                 THEN format(', ROW(%s)::pg_catalog.text::psp.apply_values_%s AS psp_values', c.texts, table_id) END AS read_texts,
            format('ROWS FROM (%s%s) AS psp_u (%s%s)', k.unnested, CASE WHEN versioned THEN ', pg_catalog.unnest(psp_keys.t)' END,
                   k.aliases, CASE WHEN versioned THEN ', t' END) AS keys
-      FROM tables t JOIN column_texts c USING (table_id) JOIN key_texts k USING (table_id)
+      FROM tables t JOIN indexes i USING (table_id) JOIN column_texts c USING (table_id) JOIN key_texts k USING (table_id)
 ), given AS (
     SELECT *, format('(SELECT psp_r.*%s FROM %s OFFSET 0) AS psp_u', read_texts, rows) AS given FROM sources
 ), inserts AS (
@@ -137,24 +144,9 @@ SELECT table_id, relation,
                      replace(qualified, '%', '%%'))) AS read_furthest
   FROM inserts;
 
--- The types of the functions' parameters.
-CREATE FUNCTION psp.create_apply_types(table_id integer) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-#variable_conflict use_column
-DECLARE
-    t record;
-BEGIN
-    SELECT s.row_arrays, s.key_arrays, s.row_values INTO STRICT t FROM psp.apply_statements s WHERE s.table_id = create_apply_types.table_id;
-    EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', table_id, t.row_arrays);
-    EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', table_id, t.key_arrays);
-    IF t.row_values IS NOT NULL THEN
-        EXECUTE format('CREATE TYPE psp.apply_values_%s AS (%s)', table_id, t.row_values);
-    END IF;
-END $$;
-
--- The functions of a table in psp.tables, in place of what there is. Needs a superuser: they get other owners. Values are read as the
--- capture has written them, and `path` is the owner's search_path. Deletions are planned each time: a join that was planned for a small
--- table would read all of the grown one.
+-- The functions of a table in psp.tables, in place of what there is, and the types of their parameters, which stay if they are there. Needs a
+-- superuser: functions get other owners. Values are read as the capture has written them, and `path` is the owner's search_path. Deletions are planned
+-- each time: a join that was planned for a small table would read all of the grown one.
 CREATE FUNCTION psp.create_apply_functions(table_id integer, path text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
@@ -166,6 +158,13 @@ DECLARE
     text_settings text := '';
 BEGIN
     SELECT * INTO STRICT t FROM psp.apply_statements s WHERE s.table_id = create_apply_functions.table_id;
+    IF to_regtype(format('psp.apply_rows_%s', t.table_id)) IS NULL THEN
+        EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_arrays);
+        EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', t.table_id, t.key_arrays);
+        IF t.row_values IS NOT NULL THEN
+            EXECUTE format('CREATE TYPE psp.apply_values_%s AS (%s)', t.table_id, t.row_values);
+        END IF;
+    END IF;
     IF t.row_values IS NOT NULL THEN
         text_settings := $s$SET xmloption = content SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET lc_monetary = 'C' $s$;
     END IF;

@@ -123,10 +123,8 @@ def install(
     for table in tables:
         facts = table.captured.facts
         connection.execute(
-            "SELECT psp.create_apply_types(%s), psp.create_apply_functions(%s, %s),"
-            " psp.create_guards(%s, %s)",
+            "SELECT psp.create_apply_functions(%s, %s), psp.create_guards(%s, %s)",
             (
-                table.captured.table_id,
                 table.captured.table_id,
                 facts["search_path"],
                 Jsonb(facts),
