@@ -14,11 +14,12 @@ BEGIN
         'CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)? (NAME) ON .*'), 'i'))[1]);
 END $$;
 
--- A text that makes an index, with the name that PostgreSQL has given to it if it has none.
+-- A text that makes an index, with this name for it.
 CREATE FUNCTION psp.with_name_of_index(statement text, name text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    parts CONSTANT text[] := regexp_match(psp.bare_statement(statement), psp.statement_pattern('(CREATE INDEX CONCURRENTLY )(ON .*)'), 'i');
+    parts CONSTANT text[] := regexp_match(psp.bare_statement(statement), psp.statement_pattern(
+        '(CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)? )(?:NAME )?(ON .*)'), 'i');
 BEGIN
     RETURN coalesce(parts[1] || name || ' ' || parts[2], statement);
 END $$;
@@ -77,21 +78,21 @@ END $$;
 CREATE FUNCTION psp.note_job(job psp.schema_history, is_done boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 BEGIN
-    INSERT INTO psp.jobs (change, statement_n, state, relation)
+    INSERT INTO psp.jobs (change, statement_n, state, relation, index_name)
     SELECT job.change, job.statement_n,
            CASE WHEN is_done OR i.joining AND psp.bare_statement(job.statement) !~* '^(create|drop)\M' THEN 'done' ELSE 'waiting' END,
-           psp.table_of_job(job.statement, job.settings)
+           psp.table_of_job(job.statement, job.settings), psp.index_of_job(job.statement)
       FROM psp.identity i;
 END $$;
 
--- ---- an index that a job makes is dropped by an ordinary statement -----------------------------------------------------------------
+-- ---- an index that a job makes is dropped, or gets another name, by an ordinary statement ------------------------------------------
 
 -- The jobs that make indexes of tables that there are.
 CREATE VIEW psp.jobs_of_indexes AS
-SELECT j.change, j.statement_n, j.state, j.relation, t.relnamespace AS schema, x.name, format('%I.%I', t.relnamespace::regnamespace, x.name) AS label
-  FROM psp.jobs j JOIN psp.schema_history h USING (change, statement_n) JOIN pg_class t ON t.oid = j.relation
- CROSS JOIN LATERAL psp.index_of_job(h.statement) x(name)
- WHERE x.name IS NOT NULL;
+SELECT j.change, j.statement_n, j.state, t.relnamespace AS schema, j.index_name AS name,
+       format('%I.%I', t.relnamespace::regnamespace, j.index_name) AS label
+  FROM psp.jobs j JOIN pg_class t ON t.oid = j.relation
+ WHERE j.index_name IS NOT NULL;
 
 CREATE FUNCTION psp.is_made_by_job(schema name, name name) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -107,6 +108,40 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN command = 'DROP INDEX' AND (current_setting('session_replication_role') = 'replica' OR (psp.running_ddl()).depth IS NOT DISTINCT FROM 1)
            AND psp.is_made_by_job(schema, name);
+END $$;
+
+-- The index of a job that an ordinary ALTER INDEX gives another name: it, and both names. Null: the text does not do that to one index only.
+CREATE FUNCTION psp.renamed_index_of_job(statement text) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    parts CONSTANT text[] := regexp_match(psp.bare_statement(statement), psp.statement_pattern(
+        'ALTER INDEX(?: IF EXISTS)? (NAME(?:\.NAME)?) RENAME TO (NAME)'), 'i');
+    found CONSTANT text[] := ARRAY(
+        SELECT DISTINCT l.index::text FROM psp.local_indexes l JOIN pg_class c ON c.oid = l.index
+          JOIN psp.jobs_of_indexes j ON (j.schema, j.name) = (c.relnamespace, c.relname)
+         WHERE c.relname = psp.bare_name(parts[1]));
+BEGIN
+    RETURN CASE WHEN cardinality(found) = 1
+                THEN ARRAY[found[1], found[1]::oid::regclass::text, quote_ident(psp.bare_name(parts[2]))] END;
+END $$;
+
+-- Whether a schema change may rename this index although other servers need not have it yet.
+CREATE FUNCTION psp.may_rename_index_of_job(index oid, command text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN command = 'ALTER INDEX'
+           AND CASE current_setting('session_replication_role')
+                   WHEN 'replica' THEN (SELECT psp.is_made_by_job(c.relnamespace::regnamespace::name, c.relname) FROM pg_class c WHERE c.oid = index)
+                   ELSE coalesce((psp.running_ddl()).indexes[1] = index::text, false) END;
+END $$;
+
+-- A schema change renames an index: the job that makes it, if it has still to do that, gives it this name. names: the old one with its schema, the
+-- new one.
+CREATE FUNCTION psp.rename_index_of_job(names jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE psp.jobs j SET index_name = psp.bare_name(names ->> 1)
+      FROM psp.jobs_of_indexes o WHERE (o.change, o.statement_n) = (j.change, j.statement_n) AND o.label = names ->> 0;
 END $$;
 
 -- DROP INDEX IF EXISTS would leave the index to the job, which makes it afterwards, and to the other servers.
@@ -193,14 +228,15 @@ DECLARE
     is_valid boolean;
 BEGIN
     LOOP
-        SELECT j.change, j.statement_n, j.attempts, j.try_at, j.relation, h.statement, h.role, h.settings INTO next
+        SELECT j.change, j.statement_n, j.attempts, j.try_at, j.relation, j.index_name, h.role, h.settings,
+               coalesce(psp.with_name_of_index(h.statement, quote_ident(j.index_name)), h.statement) AS statement INTO next
           FROM psp.jobs j JOIN psp.schema_history h USING (change, statement_n)
          WHERE j.state IN ('waiting', 'running') ORDER BY j.change, j.statement_n LIMIT 1;
         IF NOT FOUND OR next.try_at > clock_timestamp() OR (SELECT i.joining FROM psp.identity i) OR NOT psp.end_older_jobs() THEN
             RETURN;
         END IF;
         SELECT i.indexrelid, i.indisvalid INTO made, is_valid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-         WHERE next.attempts > 0 AND i.indrelid = next.relation AND c.relname = psp.index_of_job(next.statement);
+         WHERE next.attempts > 0 AND i.indrelid = next.relation AND c.relname = next.index_name;
         IF NOT psp.can_be_job(next.statement) THEN  -- the row is not from psp
             PERFORM psp.end_job(next.change, next.statement_n, 'failed', 'the statement cannot be a job');
         ELSIF psp.may_change_schema(next.role) IS NOT TRUE THEN

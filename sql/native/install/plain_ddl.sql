@@ -19,7 +19,8 @@ CREATE TYPE psp.running_ddl AS (
     captured     bigint,   -- psp.captured_rows() before the statement
     has_ended    boolean,  -- and waits to become a row of psp.schema_history
     statements   text,     -- what the daemon has told of the message
-    indexes      text[]    -- whose names the text does not tell: which a nameless one makes, or DROP INDEX has dropped, if jobs make them
+    indexes      text[]    -- the name of one that a nameless statement makes. If jobs make them: those that DROP INDEX has dropped; the one to which
+                           -- ALTER INDEX gives another name, and both names
 );
 
 -- That of this message.
@@ -186,9 +187,9 @@ BEGIN
     END IF;
 END $$;
 
--- The text of the statement that has ended and waits to become a row, and how much was captured before it. dropped: indexes that jobs
--- make, and that other servers need not have yet.
-CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean, OUT dropped text[]) RETURNS record
+-- The text of the statement that has ended and waits to become a row, and how much was captured before it. of_jobs: indexes that jobs
+-- make, and that other servers need not have yet: those that it has dropped, or the name that one had and its new one.
+CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean, OUT of_jobs jsonb) RETURNS record
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     running CONSTANT psp.running_ddl := psp.running_ddl();
@@ -199,11 +200,16 @@ BEGIN
         captured := running.captured;
         PERFORM psp.check_plain_statement(running.tag, text);
         IF is_job THEN
-            text := psp.with_name_of_index(text, running.indexes[1]);
+            IF NOT psp.can_be_job(text) THEN
+                text := psp.with_name_of_index(text, running.indexes[1]);
+            END IF;
             PERFORM psp.check_job(text);
+        ELSIF running.indexes IS NOT NULL AND running.tag = 'DROP INDEX' THEN
+            of_jobs := jsonb_build_object('dropped', running.indexes);
+            text := concat_ws(' ', 'DROP INDEX IF EXISTS', array_to_string(running.indexes, ', '), substring(text FROM '(?i)\mcascade\M'));
         ELSIF running.indexes IS NOT NULL THEN
-            dropped := running.indexes;
-            text := concat_ws(' ', 'DROP INDEX IF EXISTS', array_to_string(dropped, ', '), substring(text FROM '(?i)\mcascade\M'));
+            of_jobs := jsonb_build_object('renamed', running.indexes[2:]);
+            text := format('ALTER INDEX IF EXISTS %s RENAME TO %s', running.indexes[2], running.indexes[3]);
         END IF;
     ELSE
         PERFORM psp.refuse_statement('needs a text', 'Give it the statement.');
@@ -245,8 +251,11 @@ BEGIN
         text := psp.text_if_known(running);
         running.statements := (psp.running_ddl()).statements;
         IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
-            IF tg_tag = 'DROP INDEX' THEN
+            IF tg_tag IN ('ALTER INDEX', 'DROP INDEX') THEN
                 PERFORM psp.check_jobs_have_run(text);
+            END IF;
+            IF tg_tag = 'ALTER INDEX' THEN
+                running.indexes := psp.renamed_index_of_job(text);
             END IF;
             PERFORM psp.hold_tables(text, psp.role_of_statement()), psp.note_empty_partitions(text, psp.role_of_statement());
         END IF;

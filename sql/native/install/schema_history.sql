@@ -75,7 +75,7 @@ DECLARE
     emptied  CONSTANT boolean := plain AND psp.truncation_waits();  -- it is a TRUNCATE (truncate.sql)
     captured bigint;  -- before the statement
     is_job   boolean := NOT plain AND NEW.settings ? 'job';  -- jobs.sql
-    dropped  text[];  -- indexes of jobs
+    of_jobs  jsonb;  -- indexes of jobs that it drops or renames
     row      psp.schema_history;
 BEGIN
     IF pg_trigger_depth() > 1 + emptied::integer THEN
@@ -93,7 +93,7 @@ BEGIN
         NEW.statement := psp.text_of_truncation();
         captured := psp.captured_rows();
     ELSIF plain THEN
-        SELECT e.text, e.captured, e.is_job, e.dropped INTO NEW.statement, captured, is_job, dropped FROM psp.statement_that_ended() e;
+        SELECT e.text, e.captured, e.is_job, e.of_jobs INTO NEW.statement, captured, is_job, of_jobs FROM psp.statement_that_ended() e;
     ELSIF is_job THEN
         PERFORM psp.check_job(NEW.statement);
         captured := psp.captured_rows();
@@ -106,8 +106,8 @@ BEGIN
      WHERE w.xid = x AND w.table_id = @SCHEMA_HISTORY_ID@ AND w.op <> 'l';
     SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
     SELECT clock_timestamp(), i.name, NEW.role,
-           NEW.settings - '{job,dropped}'::text[] || CASE WHEN is_job THEN '{"job": true}' ELSE '{}' END::jsonb
-           || CASE WHEN dropped <> '{}' THEN jsonb_build_object('dropped', dropped) ELSE '{}' END, NEW.statement
+           NEW.settings - '{job,dropped,renamed}'::text[] || CASE WHEN is_job THEN '{"job": true}' ELSE '{}' END::jsonb || coalesce(of_jobs, '{}'),
+           NEW.statement
       INTO row.executed_at, row.sp_name, row.role, row.settings, row.statement FROM psp.identity i;
     INSERT INTO psp.schema_history VALUES (row.*) ON CONFLICT (change, statement_n) DO NOTHING;
     IF NOT FOUND THEN
@@ -265,7 +265,7 @@ BEGIN
         PERFORM psp.note_job(NEW, here AND psp.take_ended_statement()), psp.follow_changes(NEW.change + 1, here);
         RETURN NULL;
     ELSIF here AND (psp.truncation_waits() OR psp.take_ended_statement()) THEN
-        PERFORM psp.end_own_commands(), psp.follow_changes(NEW.change + 1, true);
+        PERFORM psp.rename_index_of_job(NEW.settings -> 'renamed'), psp.end_own_commands(), psp.follow_changes(NEW.change + 1, true);
         RETURN NULL;
     END IF;
     PERFORM psp.begin_own_commands();
@@ -279,7 +279,7 @@ BEGIN
     PERFORM psp.prepare_tables(NEW.statement, NEW.role), psp.prepare_types(NEW.statement);
     PERFORM psp.begin_own_commands(NEW.statement);
     IF NOT here THEN  -- it does not pass for the apply worker, which writes captured tables in the replica role
-        PERFORM psp.end_jobs_of(NEW.settings -> 'dropped');
+        PERFORM psp.end_jobs_of(NEW.settings -> 'dropped'), psp.rename_index_of_job(NEW.settings -> 'renamed');
         UPDATE psp.apply_session SET pid = 0;
     END IF;
     EXECUTE call USING NEW.statement;

@@ -10,4 +10,4 @@ UNION ALL
 SELECT 'note', format('index %I.%I', c.relnamespace::regnamespace, c.relname), 'it was made at this semi-primary only',
        'another one may take its name: SET psp.schema_changes = local; DROP INDEX'
   FROM psp.local_indexes l JOIN pg_class c ON c.oid = l.index
- WHERE NOT EXISTS (SELECT FROM psp.schema_jobs j WHERE psp.index_of_job(j.statement) = c.relname)
+ WHERE NOT psp.is_made_by_job(c.relnamespace::regnamespace::name, c.relname)

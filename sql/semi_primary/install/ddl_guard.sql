@@ -43,9 +43,10 @@ BEGIN
         PERFORM psp.refuse_ddl(identity, command);
     END IF;
     IF relation <> 0 AND psp.is_schema_change() THEN
-        PERFORM psp.check_capture_is_on(relation, identity, command),
-                psp.check_local_index(object, identity, command),
-                psp.check_local_references(relation, identity, command);
+        PERFORM psp.check_capture_is_on(relation, identity, command), psp.check_local_references(relation, identity, command);
+        IF NOT psp.may_rename_index_of_job(object, command) THEN
+            PERFORM psp.check_local_index(object, identity, command);
+        END IF;
     ELSIF relation <> 0 THEN
         PERFORM psp.check_touched(relation, identity, command);
         IF command = 'CREATE INDEX' AND psp.is_captured(relation) THEN

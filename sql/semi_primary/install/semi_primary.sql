@@ -71,7 +71,8 @@ CREATE TABLE psp.jobs (
     change      integer,
     statement_n integer,
     state       text NOT NULL CHECK (state IN ('waiting', 'running', 'done', 'failed')),
-    relation    oid,  -- the table of the index that it makes
+    relation    oid,   -- the table of the index that it makes
+    index_name  name,  -- which it has, or is to get
     attempts    integer NOT NULL DEFAULT 0,
     try_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_error  text,

@@ -141,6 +141,38 @@ def test_an_index_is_dropped_before_the_job_has_made_it(pair: LocalCluster) -> N
     assert execute(as_admin(south), roles) == []
 
 
+def test_its_index_gets_another_name_before_and_after_the_job_has_made_it(pair: LocalCluster) -> None:
+    """As Rails does with all indexes of a table that gets another name."""
+    north, south = pair.sps
+    create = "CREATE INDEX CONCURRENTLY item_old ON item (id, v)"
+    waiting = 'CREATE INDEX CONCURRENTLY "Waits" ON item (v, id)'
+    with closing(connect(south)) as writer:
+        writer.execute("INSERT INTO item VALUES (1002, 'x', 1)")
+        autocommit(north, create)
+        wait_for_job(south, create, "running")
+        wait_for_row(south, "SELECT 1 FROM pg_class WHERE relname = 'item_old'")
+        autocommit(north, waiting)
+        wait_for_job(south, waiting, "waiting")
+        with raises("55006"):
+            execute(south, "ALTER INDEX item_old RENAME TO item_new")
+        with connect(north) as connection:
+            connection.execute("ALTER INDEX item_old RENAME TO item_new")
+            connection.execute('ALTER INDEX public."Waits" RENAME TO waited')
+        wait_for_row(south, "SELECT 1 FROM pg_class WHERE relname = 'item_new'")
+    for statement, index in ((create, "item_new"), (waiting, "waited")):
+        wait_for_job(south, statement, "done")
+        assert is_valid(south, index)
+        execute(south, f"ALTER INDEX {index} RENAME TO {index}_2")
+        wait_for_row(north, "SELECT 1 WHERE to_regclass(%s) IS NOT NULL", [f"{index}_2"])
+    with raises("0A000"):
+        ddl(south, "ALTER INDEX waited_2 RENAME TO waited")
+    execute(south, "DROP INDEX item_new_2, waited_2")
+    wait_for_row(north, "SELECT 1 WHERE to_regclass('waited_2') IS NULL")
+    for sp in (north, south):
+        assert not exists(sp, "item_old")
+        assert not exists(sp, '"Waits"')
+
+
 def test_a_job_by_its_function(pair: LocalCluster) -> None:
     north, south = pair.sps
     for statement in ("REINDEX TABLE CONCURRENTLY item", "VACUUM (ANALYZE) item"):
