@@ -99,13 +99,27 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = target AND i.indisprimary AND i.indisvalid)
 $$;
 
-CREATE FUNCTION psp.check_key_has_come() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- The statement that gives a key to a table of this transaction that has none; '': it cannot have one. Null: it has one by now.
+CREATE FUNCTION psp.key_to_add(target oid) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF EXISTS (SELECT FROM psp.tables_without_key t WHERE (t.xid, t.relation) = (NEW.xid, NEW.relation)) THEN
+    RETURN (SELECT coalesce(k.add_key, '') FROM psp.tables_without_key t JOIN psp.key_facts k USING (relation)
+             WHERE (t.xid, t.relation) = (pg_current_xact_id_if_assigned(), target));
+END $$;
+
+-- At COMMIT. Not SECURITY DEFINER: with psp.add_keys = on it gives the key by a statement of the session's role, like psp.ddl.
+CREATE FUNCTION psp.check_key_has_come() RETURNS trigger
+LANGUAGE plpgsql AS $$
+DECLARE
+    addition CONSTANT text := psp.key_to_add(NEW.relation);
+BEGIN
+    IF addition OPERATOR(pg_catalog.<>) '' AND pg_catalog.current_setting('psp.add_keys', true) OPERATOR(pg_catalog.=) 'on' THEN
+        INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings(), addition);
+    ELSIF addition IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-            MESSAGE = format('psp: table %s has no primary key', NEW.relation::regclass),
-            HINT = 'Add a primary key, by this statement or a later one of the same transaction.';
+            MESSAGE = pg_catalog.format('psp: table %s has no primary key', NEW.relation::pg_catalog.regclass),
+            HINT = 'Add a primary key, by this statement or a later one of the same transaction; or SET psp.add_keys = on: then it gets a '
+                   'column psp_key.';
     END IF;
     RETURN NULL;
 END $$;

@@ -65,6 +65,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
      WHERE w.xid = pg_current_xact_id() AND w.table_id <> @SCHEMA_HISTORY_ID@ AND w.op NOT IN ('c', 'e')
 $$;
 
+-- Whether psp.check_key_has_come hands over this statement.
+CREATE FUNCTION psp.is_key_to_add(statement text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.tables_without_key t
+                    WHERE t.xid = pg_current_xact_id() AND psp.key_to_add(t.relation) = is_key_to_add.statement);
+END $$;
+
 -- A statement that psp.ddl hands over: gives it its number, and inserts it. The triggers run and capture it. The lock lets one schema
 -- change after the other run at this semi-primary; one of another semi-primary is met at COMMIT, or here if the snapshot lacks it.
 CREATE FUNCTION psp.write_statement() RETURNS trigger
@@ -78,7 +86,7 @@ DECLARE
     of_jobs  jsonb;  -- indexes of jobs that it drops or renames
     row      psp.schema_history;
 BEGIN
-    IF pg_trigger_depth() > 1 + emptied::integer THEN
+    IF pg_trigger_depth() > 1 + emptied::integer AND NOT psp.is_key_to_add(NEW.statement) THEN
         PERFORM psp.refuse_statement('cannot be called by a trigger', 'Call it in a statement of its own.');
     ELSIF NOT has_function_privilege(NEW.role, 'psp.ddl(text)', 'EXECUTE') THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: permission denied for function psp.ddl';

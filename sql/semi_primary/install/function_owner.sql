@@ -10,7 +10,7 @@ BEGIN
     FOR psp_function IN
         SELECT f.oid FROM pg_catalog.pg_proc f
          WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace AND f.prosecdef
-           AND f.proname IN ('advisory_xact_lock', 'begin', 'check_key_has_come', 'client_endpoint', 'commit_hook', 'first_write', 'keep_statement', 'on_joined', 'outcome',
+           AND f.proname IN ('advisory_xact_lock', 'begin', 'client_endpoint', 'commit_hook', 'first_write', 'keep_statement', 'key_to_add', 'on_joined', 'outcome',
                              'refuse_replica', 'snapshot', 'transaction_id', 'write_read', 'write_statement')
     LOOP
         EXECUTE pg_catalog.format('ALTER FUNCTION %s OWNER TO psp_functions', psp_function);

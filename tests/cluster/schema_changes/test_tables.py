@@ -483,6 +483,29 @@ def test_a_key_that_comes_later(pair: LocalCluster) -> None:
     drained(pair)
 
 
+def test_a_key_is_added_to_tables_that_have_none(pair: LocalCluster) -> None:
+    """Where the session wants it: join tables of Rails, CREATE TABLE AS. A key that comes later is taken instead."""
+    north, south = pair.sps
+    with connect(north, autocommit=True) as connection:
+        connection.execute("SET psp.add_keys = on")
+        connection.execute("CREATE TABLE users_tags (user_id bigint NOT NULL, tag_id bigint NOT NULL)")
+        connection.execute("CREATE TABLE made AS SELECT n FROM generate_series(1, 3) n")
+        with connection.transaction():
+            connection.execute("CREATE TABLE late (id int); INSERT INTO late VALUES (1)")
+            connection.execute("CREATE TABLE later AS TABLE late")
+            connection.execute("INSERT INTO users_tags VALUES (1, 2), (1, 2)")
+            connection.execute("ALTER TABLE late ADD PRIMARY KEY (id)")
+    drained(pair)
+    execute(south, "INSERT INTO users_tags VALUES (3, 4)")
+    execute(south, "UPDATE made SET n = 4 WHERE n = 3")
+    assert len(rows(pair, "SELECT psp_key, user_id FROM users_tags ORDER BY 1")) == 3
+    assert [n for (n,) in rows(pair, "SELECT n FROM made ORDER BY 1")] == [1, 2, 4]
+    assert rows(pair, "SELECT * FROM late") == [(1,)]
+    assert len(rows(pair, "SELECT psp_key FROM later")) == 1
+    ddl(north, "DROP TABLE users_tags, made, late, later")
+    drained(pair)
+
+
 def test_truncate_among_rows_and_statements(pair: LocalCluster) -> None:
     """Rows before it are gone everywhere, those after it stay; each server draws numbers of its own."""
     north, south = pair.sps
