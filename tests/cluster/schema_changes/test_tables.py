@@ -484,7 +484,7 @@ def test_a_key_that_comes_later(pair: LocalCluster) -> None:
 
 
 def test_a_key_is_added_to_tables_that_have_none(pair: LocalCluster) -> None:
-    """Where the session wants it: join tables of Rails, CREATE TABLE AS. One that comes later is taken instead."""
+    """Where the session wants it: join tables of Rails, CREATE TABLE AS. One that comes later counts."""
     north, south = pair.sps
     with connect(north, autocommit=True) as connection:
         connection.execute("SET psp.add_keys = on")

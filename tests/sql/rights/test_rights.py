@@ -33,8 +33,8 @@ INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 
 ASKABLE = [
     "advisory_xact_lock", "certify_read", "certify_read", "certify_read_referrers",
-    "certify_read_referrers", "certify_read_table", "job", "key_to_add", "names_of_settings", "outcome", "refuse_read_only",
-    "snapshot", "statement_has_ended", "statement_settings", "texts_of",
+    "certify_read_referrers", "certify_read_table", "job", "key_to_add", "names_of_settings", "outcome",
+    "refuse_read_only", "snapshot", "statement_has_ended", "statement_settings", "texts_of",
     "transaction_id", "truncation_waits",
 ]  # fmt: skip
 
