@@ -39,12 +39,12 @@ void TableHold::OnTransactionEnded(std::uint64_t transaction) {
 }
 
 void TableHold::OnLost(std::set<std::uint32_t> table_ids, GlobalT watermark, GlobalT closed_t) {
-  if (table_ids.empty() || !connected_) return;
+  if (table_ids.empty() || !connected_ || transaction()) return;
   if (asked_ && asked_->transaction == kNextAttempt && !asked_->ended &&
       std::ranges::includes(asked_->table_ids, table_ids)) {
     return;
   }
-  if (asked_) OnTransactionEnded(asked_->transaction);
+  if (asked_) OnTransactionEnded(kNextAttempt);
   asked_ = Asked{kNextAttempt, std::move(table_ids), kNextAttemptMs, closed_t, 0, 0, std::nullopt, false};
   GoOn(watermark);
 }

@@ -176,6 +176,14 @@ TEST_F(TableHoldTest, TheNextAttemptMayAskItself) {
   EXPECT_EQ(messages[2].hold().transaction(), kTransaction);
 }
 
+TEST_F(TableHoldTest, ALossTakesNoHoldFromAnotherTransaction) {
+  hold_.Ask(Request(1, {3}), 10, 10, 0);
+  hold_.TakeMessages();
+  hold_.OnLost({4}, 10, 10);
+  EXPECT_THAT(hold_.TakeMessages(), IsEmpty());
+  EXPECT_EQ(hold_.transaction(), kTransaction);
+}
+
 TEST_F(TableHoldTest, AnAskerThatHasGoneGetsNoAnswer) {
   hold_.Ask(Request(1, {3}), 10, 10, 0);
   hold_.AskerGone(1);
