@@ -17,4 +17,20 @@ struct Conflict {
   friend bool operator==(const Conflict&, const Conflict&) = default;
 };
 
+inline proto::Conflict ToMessage(const Conflict& lost) {
+  proto::Conflict conflict;
+  conflict.set_table_id(lost.key.table_id);
+  conflict.set_key(lost.key.key);
+  conflict.set_winner_t(lost.winner_t);
+  conflict.set_winner_sp_id(lost.winner_sp_id);
+  if (lost.use) conflict.set_use(*lost.use);
+  return conflict;
+}
+
+inline Conflict ToConflict(const proto::Conflict& conflict) {
+  Conflict lost{{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()};
+  if (conflict.has_use()) lost.use = conflict.use();
+  return lost;
+}
+
 }  // namespace psp

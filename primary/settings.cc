@@ -46,11 +46,11 @@ void DeclareIntegers(Settings& settings, PrimarySettings* into) {
                    "for more; keep it "
                    "below the semi-primaries' commit_timeout_ms",
                    8000, 0, 600000, &into->hold_timeout_max_ms);
-  settings.Integer(
-      "reservation_max_ms",
-      "for how long a key is reserved at most for a semi-primary that has lost it twice in a row, "
-      "while others that write it wait; 0: never",
-      1000, 0, 5000, &into->reservation_max_ms);
+  settings.Integer("reservation_max_ms",
+                   "for how long the keys of a transaction are reserved at most for a semi-primary that "
+                   "loses again and again, "
+                   "while others that write them wait; 0: never",
+                   1000, 0, 5000, &into->reservation_max_ms);
   settings.Integer("heartbeat_interval_ms", "how often semi-primaries send a heartbeat", 500, 10, 60000,
                    &into->heartbeat_interval_ms);
   settings.Integer("heartbeat_timeout_ms", "silence after which a semi-primary counts as gone", 3000, 50,

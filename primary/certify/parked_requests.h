@@ -35,6 +35,10 @@ class ParkedRequests {
       if (condition(*parked)) released_.push_back(Remove(parked));
     }
   }
+  template <class Visit>
+  void ForEach(Visit visit) const {
+    for (const Parked& one : parked_) visit(one);
+  }
   void ReleaseAll() {
     ReleaseIf([](const Parked&) { return true; });
   }

@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Pair;
 
 constexpr std::int64_t kMs = 1'000;
 constexpr std::int64_t kSecond = 1'000'000;
@@ -34,10 +35,13 @@ class ReservationsTest : public testing::Test {
     reservations_.SetRoundTrip(kMiddle, 90 * kMs);
     reservations_.SetRoundTrip(kFar, 190 * kMs);
   }
-  void Lose(SpId sp_id, const std::string& key = "k") { reservations_.OnLost(sp_id, {7, key}, now_us_); }
-  void LoseTwice(SpId sp_id, const std::string& key = "k") {
-    Lose(sp_id, key);
-    Lose(sp_id, key);
+  // A transaction that has written all of the keys has lost the first one.
+  void Lose(SpId sp_id, const std::vector<std::string>& keys = {"k"}) {
+    reservations_.OnLost(Writer(sp_id, keys), {{7, keys.front()}}, now_us_);
+  }
+  void LoseTwice(SpId sp_id, const std::vector<std::string>& keys = {"k"}) {
+    Lose(sp_id, keys);
+    Lose(sp_id, keys);
   }
   void Commit(SpId sp_id, const std::string& key = "k") {
     reservations_.OnCommitted(Writer(sp_id, {key}), now_us_);
@@ -45,6 +49,14 @@ class ReservationsTest : public testing::Test {
   bool Waits(SpId sp_id, const std::vector<std::string>& keys = {"k"}, char name = 'w') {
     CertifyRequest request = Writer(sp_id, keys, name);
     return reservations_.Park(&request, now_us_);
+  }
+  // For a time the semi-primary commits the key without a pause.
+  void CommitFor(std::int64_t us, SpId sp_id, std::int64_t rtt_us) {
+    for (; us >= rtt_us; us -= rtt_us) {
+      Commit(sp_id);
+      Pass(rtt_us);
+    }
+    Pass(us);
   }
   void Pass(std::int64_t us) {
     now_us_ += us;
@@ -72,7 +84,7 @@ TEST_F(ReservationsTest, AKeyThatWasLostTwiceInARowIsReserved) {
   EXPECT_EQ(reservations_.bytes(), 5U);
   EXPECT_FALSE(Waits(kFar));
   EXPECT_FALSE(Waits(kNear, {"other"}));
-  EXPECT_EQ(reservations_.reserved(), 1U);
+  EXPECT_THAT(reservations_.in_force(), ElementsAre(Reservations::InForce{kFar, {7, "k"}, 1, now_us_, 1}));
 }
 
 TEST_F(ReservationsTest, ItEndsWhenItWasUsed) {
@@ -85,7 +97,7 @@ TEST_F(ReservationsTest, ItEndsWhenItWasUsed) {
   EXPECT_THAT(Released(), ElementsAre(kNear, kMiddle)) << "in the order in which they came";
   EXPECT_EQ(reservations_.bytes(), 0U);
   EXPECT_FALSE(Waits(kNear));
-  EXPECT_EQ(reservations_.counters(), (Reservations::Counters{2, 1, 1}));
+  EXPECT_THAT(reservations_.counters(), ElementsAre(Pair(kFar, Reservations::Counters{2, 1, 1})));
 }
 
 TEST_F(ReservationsTest, ItEndsSoonAfterTheRoundTrip) {
@@ -95,7 +107,7 @@ TEST_F(ReservationsTest, ItEndsSoonAfterTheRoundTrip) {
   EXPECT_THAT(Released(), IsEmpty()) << "its attempt is just arriving";
   Pass(190 * kMs);
   EXPECT_THAT(Released(), ElementsAre(kNear));
-  EXPECT_EQ(reservations_.counters(), (Reservations::Counters{2, 1, 0}));
+  EXPECT_THAT(reservations_.counters(), ElementsAre(Pair(kFar, Reservations::Counters{2, 1, 0})));
 }
 
 TEST_F(ReservationsTest, WithoutARoundTripItLastsAsLongAsItMay) {
@@ -113,10 +125,22 @@ TEST_F(ReservationsTest, AKeyIsReservedForAPartOfTheTimeOnly) {
   Commit(kFar);
   LoseTwice(kFar);
   EXPECT_FALSE(Waits(kNear));
-  Pass(699 * kMs);
+  CommitFor(699 * kMs, kNear, 30 * kMs);
   Lose(kMiddle);
   LoseTwice(kFar);
   EXPECT_FALSE(Waits(kNear));
+  Pass(kMs);
+  Lose(kFar);
+  EXPECT_TRUE(Waits(kNear)) << "others use it without a pause: free for 700 ms after 200";
+}
+
+TEST_F(ReservationsTest, WhatOthersSeldomUseIsReservedForALongerPart) {
+  LoseTwice(kFar);
+  Pass(200 * kMs);
+  Commit(kFar);
+  Pass(133 * kMs);
+  LoseTwice(kFar);
+  EXPECT_FALSE(Waits(kNear)) << "three fifths of the time at most";
   Pass(kMs);
   Lose(kFar);
   EXPECT_TRUE(Waits(kNear));
@@ -127,7 +151,7 @@ TEST_F(ReservationsTest, WhoHadTheKeyForTheShortestTimeIsNext) {
   LoseTwice(kMiddle);
   Pass(200 * kMs);
   Commit(kFar);
-  Pass(600 * kMs);
+  CommitFor(600 * kMs, kNear, 30 * kMs);
   LoseTwice(kMiddle);
   Pass(100 * kMs);
   LoseTwice(kFar);
@@ -137,7 +161,7 @@ TEST_F(ReservationsTest, WhoHadTheKeyForTheShortestTimeIsNext) {
   Pass(100 * kMs);
   Commit(kMiddle);
   LoseTwice(kMiddle);
-  Pass(350 * kMs);
+  CommitFor(350 * kMs, kNear, 30 * kMs);
   Lose(kFar);
   EXPECT_FALSE(Waits(kNear)) << "the middle one had 100 ms so far, the far one 200 ms";
   Lose(kMiddle);
@@ -154,23 +178,86 @@ TEST_F(ReservationsTest, WhoTriesNoMoreIsNotInTheWay) {
   EXPECT_TRUE(Waits(kNear)) << "the middle one's turn would be wasted";
 }
 
-TEST_F(ReservationsTest, WhoHasAReservationDoesNotWaitForAnotherOnes) {
-  LoseTwice(kFar, "a");
-  LoseTwice(kMiddle, "b");
-  EXPECT_FALSE(Waits(kFar, {"a", "b"}));
-  EXPECT_FALSE(Waits(kMiddle, {"a", "b"}));
-  EXPECT_TRUE(Waits(kNear, {"a", "b"}));
+TEST_F(ReservationsTest, AllKeysOfTheLoserAreReserved) {
+  LoseTwice(kFar, {"k", "l", "m"});
+  EXPECT_TRUE(Waits(kNear, {"m"}, 'a'));
+  EXPECT_TRUE(Waits(kMiddle, {"l"}, 'b'));
+  EXPECT_THAT(reservations_.in_force(), ElementsAre(Reservations::InForce{kFar, {7, "k"}, 3, now_us_, 2}));
+  Commit(kFar, "l");
+  EXPECT_THAT(Released(), IsEmpty()) << "another transaction of the same semi-primary";
+  Commit(kFar, "k");
+  EXPECT_THAT(Released(), ElementsAre(kNear, kMiddle));
+  EXPECT_FALSE(Waits(kNear, {"k", "l", "m"}));
+}
+
+TEST_F(ReservationsTest, WhatAnotherOneHasMakesWait) {
+  LoseTwice(kFar, {"k", "l"});
+  LoseTwice(kMiddle, {"m", "l"});
+  EXPECT_FALSE(Waits(kNear, {"m"})) << "without l it would lose again";
+  Commit(kFar);
+  Lose(kMiddle, {"m", "l"});
+  EXPECT_TRUE(Waits(kNear, {"m"}));
+}
+
+TEST_F(ReservationsTest, NoTwoWaitForEachOther) {
+  LoseTwice(kFar, {"a"});
+  LoseTwice(kMiddle, {"b"});
+  EXPECT_FALSE(Waits(kFar, {"a", "b"})) << "its own one is older";
+  EXPECT_TRUE(Waits(kMiddle, {"a", "b"}, 'm'));
+  EXPECT_TRUE(Waits(kNear, {"a", "b"}, 'n'));
   Commit(kFar, "a");
-  EXPECT_THAT(Released(), IsEmpty()) << "b is still reserved";
+  EXPECT_THAT(Released(), ElementsAre(kMiddle)) << "b is still reserved for it";
   Commit(kMiddle, "b");
   EXPECT_THAT(Released(), ElementsAre(kNear));
 }
 
+TEST_F(ReservationsTest, OnlyWhoCouldMakeItLoseWaits) {
+  CertifyRequest child = Writer(kFar, {"child"});
+  child.uses.add_keys()->set_table_id(7);
+  child.uses.mutable_keys(0)->set_key("parent");
+  child.uses.mutable_keys(0)->set_kind(proto::USE_SHARED);
+  const Conflict deleted{.key = {7, "parent"}, .use = proto::USE_SHARED};
+  reservations_.OnLost(child, deleted, now_us_);
+  reservations_.OnLost(child, deleted, now_us_);
+  CertifyRequest other = Writer(kNear, {"other child"}, 'a');
+  other.uses = child.uses;
+  EXPECT_FALSE(reservations_.Park(&other, now_us_)) << "both may share the key";
+  EXPECT_FALSE(Waits(kNear, {"parent"}, 'b')) << "the row is no such key";
+  CertifyRequest deleter = Writer(kNear, {"parent"}, 'c');
+  deleter.uses = child.uses;
+  deleter.uses.mutable_keys(0)->set_kind(proto::USE_ENDED);
+  EXPECT_TRUE(reservations_.Park(&deleter, now_us_));
+}
+
+TEST_F(ReservationsTest, WhoLosesByARowThatItHasReadGetsIt) {
+  CertifyRequest reader = Writer(kFar, {"k"});
+  reader.uses.add_keys()->set_table_id(7);
+  reader.uses.mutable_keys(0)->set_key("read");
+  reader.uses.mutable_keys(0)->set_kind(proto::USE_READ);
+  const Conflict conflict{.key = {7, "read"}, .use = proto::USE_READ};
+  reservations_.OnLost(reader, conflict, now_us_);
+  reservations_.OnLost(reader, conflict, now_us_);
+  CertifyRequest other = Writer(kNear, {"other"}, 'a');
+  other.uses = reader.uses;
+  EXPECT_FALSE(reservations_.Park(&other, now_us_)) << "it reads it, too";
+  EXPECT_TRUE(Waits(kNear, {"read"}, 'b'));
+}
+
+TEST_F(ReservationsTest, WhoHasReadAWholeTableGetsNothing) {
+  CertifyRequest reader = Writer(kFar, {"k"});
+  reader.uses.add_keys()->set_table_id(7);
+  reader.uses.mutable_keys(0)->set_kind(proto::USE_TABLE_READ);
+  const Conflict conflict{.key = {7, ""}, .use = proto::USE_TABLE_READ};
+  for (int i = 0; i < 3; ++i) reservations_.OnLost(reader, conflict, now_us_);
+  EXPECT_FALSE(Waits(kNear, {"k"}));
+  EXPECT_THAT(reservations_.counters(), ElementsAre(Pair(kFar, Reservations::Counters{3, 0, 0})));
+}
+
 TEST_F(ReservationsTest, NobodyWaitsForOneReservationAfterTheOther) {
-  LoseTwice(4, "a");
+  LoseTwice(4, {"a"});
   EXPECT_TRUE(Waits(kNear, {"a", "b"}));
   Pass(900 * kMs);
-  LoseTwice(4, "b");
+  LoseTwice(4, {"b"});
   Pass(100 * kMs);
   EXPECT_THAT(Released(), ElementsAre(kNear));
 }
@@ -216,20 +303,29 @@ TEST_F(ReservationsTest, LossesAreForgotten) {
 }
 
 TEST_F(ReservationsTest, EverythingIsBounded) {
-  for (const char* key : {"a", "b", "c", "d", "e"}) LoseTwice(kFar, key);
-  EXPECT_EQ(reservations_.reserved(), 3U);
-  EXPECT_FALSE(Waits(kNear, {"e"})) << "no more keys are remembered";
+  LoseTwice(kFar, {"a", "b"});
+  LoseTwice(kFar, {"c", "d"});
+  EXPECT_FALSE(Waits(kNear, {"d"})) << "three keys are reserved";
+  LoseTwice(kMiddle, {"d"});
+  EXPECT_FALSE(Waits(kNear, {"d"})) << "and no more";
+  LoseTwice(kMiddle, {"e"});
+  EXPECT_FALSE(Waits(kNear, {"e"})) << "four keys are remembered";
   EXPECT_TRUE(Waits(kNear, {"a"}, '1'));
-  EXPECT_TRUE(Waits(kNear, {"a"}, '2'));
+  EXPECT_TRUE(Waits(kNear, {"b"}, '2'));
   EXPECT_FALSE(Waits(kNear, {"a"}, '3')) << "enough of them wait";
+  Commit(kFar, "a");
+  Commit(kFar, "c");
+  EXPECT_THAT(reservations_.in_force(), IsEmpty());
+  LoseTwice(kFar, {"f"});
+  EXPECT_TRUE(Waits(kNear, {"f"}, '4')) << "b, which nobody has lost, is forgotten";
 }
 
 TEST_F(ReservationsTest, NothingIsReservedWhenItIsOff) {
   Reservations off({.reservation_max_us = 0});
-  for (int i = 0; i < 3; ++i) off.OnLost(kFar, {7, "k"}, now_us_);
+  for (int i = 0; i < 3; ++i) off.OnLost(Writer(kFar, {"k"}), {{7, "k"}}, now_us_);
   CertifyRequest request = Writer(kNear, {"k"});
   EXPECT_FALSE(off.Park(&request, now_us_));
-  EXPECT_EQ(off.counters(), Reservations::Counters{});
+  EXPECT_THAT(off.counters(), IsEmpty());
 }
 
 }  // namespace

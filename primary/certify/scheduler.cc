@@ -20,19 +20,6 @@ bool NamesAKeyTwice(const CertifyRequest& request) {
   });
 }
 
-Access ReferenceAccess(proto::UseKind kind) {
-  switch (kind) {
-    case proto::USE_SHARED:
-      return kShares;
-    case proto::USE_ENDED:
-      return kEnds;
-    case proto::USE_REFERRERS_READ:
-      return kReadsReferrers;
-    default:
-      return 0;
-  }
-}
-
 std::optional<proto::UseKind> KindOf(Access lost) {
   if ((lost & kEnds) != 0) return proto::USE_ENDED;
   if ((lost & kReadsReferrers) != 0) return proto::USE_REFERRERS_READ;
@@ -87,17 +74,7 @@ Scheduler::Entry* Scheduler::AddEntry(CertifyRequest request) {
 }
 
 void Scheduler::TakeKeys(Entry* entry) {
-  const CertifyRequest& request = *entry->request;
-  for (const proto::Row& row : request.rows.rows()) {
-    entry->keys.push_back({{row.table_id(), row.key()}, kWrites, false});
-  }
-  std::unordered_map<RowKeyView, Access, RowKeyHash> references;
-  for (const proto::KeyUse& use : request.uses.keys()) {
-    const RowKeyView key(use.table_id(), use.key());
-    if (use.kind() == proto::USE_READ) entry->keys.push_back({key, kReads, false});
-    if (const Access access = ReferenceAccess(use.kind()); access != 0) references[key] |= access;
-  }
-  for (const auto& [key, access] : references) entry->keys.push_back({key, access, true});
+  entry->keys = ClaimsOf(*entry->request);
   for (const KeyClaim& claim : entry->keys) {
     if (!LocksOf(claim).Take(claim.key, claim.access, entry)) ++entry->keys_waited_for;
   }
@@ -223,8 +200,8 @@ Scheduler::Decided Scheduler::Conclude(const BatchItem& item, const Verdict& ver
     writers_.Note(*item.request, item.global_t);
     references_.Note(*item.request, item.global_t);
   }
-  Decided decided{item.request->tx_id,      item.request->sp_id,          entry->asked_to_certify,
-                  entry->asked_for_outcome, entry->refusal.older_catalog, verdict};
+  Decided decided{item.request, entry->asked_to_certify, entry->asked_for_outcome,
+                  entry->refusal.older_catalog, verdict};
   Release(entry, committed_now ? item.global_t : 0);
   return decided;
 }

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "primary/certify/key_claims.h"
 #include "primary/certify/key_locks.h"
 #include "primary/certify/references.h"
 #include "primary/certify/table_writers.h"
@@ -37,8 +38,7 @@ class Scheduler {
   // One decision for each transaction, for the SP that sent it: a repeated request comes from the same SP, and gets the
   // decision that was made the first time.
   struct Decided {
-    TxId tx_id;
-    SpId sp_id = 0;
+    std::shared_ptr<const CertifyRequest> request;
     bool asked_to_certify = false;
     bool asked_for_outcome = false;
     bool older_catalog = false;  // this is why it is aborted
@@ -92,11 +92,6 @@ class Scheduler {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  struct KeyClaim {
-    RowKeyView key;  // of the request
-    Access access = 0;
-    bool is_reference = false;  // the key that foreign keys refer to, and not the row
-  };
   struct Entry {
     std::shared_ptr<const CertifyRequest> request;
     bool asked_to_certify = false;

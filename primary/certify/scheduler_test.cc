@@ -372,7 +372,7 @@ TEST(Scheduler, WhatWaitsCanBeRefused) {
   std::vector<TxId> committed;
   while (const auto batch = scheduler.NextBatch()) {
     for (const Scheduler::Decided& one : scheduler.Finish(Success(*batch)).decided) {
-      (one.verdict.global_t > 0 ? committed : refused).push_back(one.tx_id);
+      (one.verdict.global_t > 0 ? committed : refused).push_back(one.request->tx_id);
       EXPECT_EQ(one.older_catalog, one.verdict.global_t == 0);
     }
   }

@@ -5,23 +5,11 @@
 namespace psp::primary {
 namespace {
 
-constexpr std::int64_t kReportLossesUs = 60'000'000;
-
 std::vector<RegisteredSp> ToConnections(const std::vector<RegistryRow>& registry) {
   std::vector<RegisteredSp> all;
   all.reserve(registry.size());
   for (const RegistryRow& row : registry) all.push_back({row.sp_id, row.name, row.released, row.acked_t});
   return all;
-}
-
-proto::Conflict ToMessage(const Conflict& lost) {
-  proto::Conflict conflict;
-  conflict.set_table_id(lost.key.table_id);
-  conflict.set_key(lost.key.key);
-  conflict.set_winner_t(lost.winner_t);
-  conflict.set_winner_sp_id(lost.winner_sp_id);
-  if (lost.use) conflict.set_use(*lost.use);
-  return conflict;
 }
 
 }  // namespace
@@ -99,26 +87,11 @@ void Core::CountLosses(const Scheduler::Finished& finished, std::int64_t now_us)
   }
   for (const Scheduler::Decided& decided : finished.decided) {
     const auto& conflict = decided.verdict.conflict;
-    if (!decided.asked_to_certify || !conflict || conflict->use) continue;
-    if (conflict->winner_sp_id != decided.sp_id) reservations_.OnLost(decided.sp_id, conflict->key, now_us);
+    if (!decided.asked_to_certify || !conflict) continue;
+    const CertifyRequest& request = *decided.request;
+    if (conflict->winner_sp_id != request.sp_id) reservations_.OnLost(request, *conflict, now_us);
   }
   GoOnWithReservations();
-}
-
-void Core::ReportLosses(std::int64_t now_us) {
-  const Reservations::Counters& now = reservations_.counters();
-  if (now_us < report_losses_at_us_ || now.losses == reported_losses_.losses) return;
-  const auto text = [](const char* what, std::uint64_t after, std::uint64_t before) {
-    return what + std::to_string(after - before);
-  };
-  AddNote(Note::Level::kInfo,
-          text("since the last such line: keys lost to another semi-primary: ", now.losses,
-               reported_losses_.losses) +
-              text(", reserved for a loser: ", now.reservations, reported_losses_.reservations) +
-              text(", of these written by it: ", now.used, reported_losses_.used) +
-              "; reserved now: " + std::to_string(reservations_.reserved()));
-  reported_losses_ = now;
-  report_losses_at_us_ = now_us + kReportLossesUs;
 }
 
 void Core::AnnounceDecisions(const Scheduler::Finished& finished, std::int64_t now_us) {
@@ -132,7 +105,7 @@ void Core::SendDecision(const Scheduler::Decided& decided) {
   proto::ToSemiPrimary message;
   if (decided.asked_to_certify) {
     proto::Decision* decision = message.mutable_decision();
-    decision->set_tx_id(decided.tx_id.View().data(), TxId::kSize);
+    decision->set_tx_id(decided.request->tx_id.View().data(), TxId::kSize);
     if (verdict.global_t > 0) {
       decision->set_global_t(verdict.global_t);
     } else if (verdict.conflict) {
@@ -142,14 +115,14 @@ void Core::SendDecision(const Scheduler::Decided& decided) {
       decision->set_older_catalog(decided.older_catalog);
       decision->set_sqlstate(verdict.sqlstate);
     }
-    SendTo(decided.sp_id, &message);
+    SendTo(decided.request->sp_id, &message);
   }
   if (decided.asked_for_outcome) {
     proto::OutcomeReply* reply = message.mutable_outcome_reply();
-    reply->set_tx_id(decided.tx_id.View().data(), TxId::kSize);
+    reply->set_tx_id(decided.request->tx_id.View().data(), TxId::kSize);
     reply->set_global_t(verdict.global_t);
     if (verdict.conflict) *reply->mutable_conflict() = ToMessage(*verdict.conflict);
-    SendTo(decided.sp_id, &message);
+    SendTo(decided.request->sp_id, &message);
   }
 }
 
@@ -250,8 +223,12 @@ void Core::BeginJoins(std::uint64_t report_number) {
 
 std::uint64_t Core::AskHousekeeper(bool truncate_log, bool sweep) {
   Acknowledgements::News news = acknowledgements_.TakeNews();
-  actions_.house_works.push_back(
-      {++house_number_, std::move(news.joins), std::move(news.acks), closed_t(), truncate_log, sweep});
+  actions_.house_works.push_back({.number = ++house_number_,
+                                  .joins = std::move(news.joins),
+                                  .acks = std::move(news.acks),
+                                  .settled_t = closed_t(),
+                                  .truncate_log = truncate_log,
+                                  .sweep = sweep});
   return house_number_;
 }
 
@@ -278,8 +255,13 @@ void Core::OnTime(std::int64_t now_us) {
   }
   reservations_.OnTime(now_us);
   GoOnWithReservations();
-  ReportLosses(now_us);
-  if (const auto due = schedule_.TakeDue(now_us)) AskHousekeeper(due->truncate_log, due->sweep);
+  if (auto line = losses_report_.TakeLine(reservations_, now_us)) {
+    AddNote(Note::Level::kInfo, std::move(*line));
+  }
+  if (const auto due = schedule_.TakeDue(now_us)) {
+    AskHousekeeper(due->truncate_log, due->sweep);
+    actions_.house_works.back().losses = losses_report_.TakeStatus(reservations_, now_us);
+  }
 }
 
 void Core::AddNote(Note::Level level, std::string text, bool once) {

@@ -27,6 +27,7 @@
 #include "primary/core/awaits_report.h"
 #include "primary/core/housework_schedule.h"
 #include "primary/core/intake.h"
+#include "primary/core/losses_report.h"
 #include "primary/publish/acknowledgements.h"
 #include "primary/publish/housework.h"
 #include "primary/publish/streams.h"
@@ -121,8 +122,10 @@ class Core {
   void OnAck(SpId sp_id, GlobalT watermark);
   void OnStreamRequest(SpId sp_id, const proto::StreamRequest& request);
   void OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request);
-  void OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat);
+  void OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat, std::int64_t now_us);
+  void AddReservations(SpId sp_id, std::int64_t now_us, proto::HeartbeatReply* reply) const;
   void OnHold(SpId sp_id, const proto::Hold& message);
+  void OnLost(SpId sp_id, proto::Lost* message, std::int64_t now_us);
 
   void EndStream(SpId sp_id);
   void EndConnection(SpId sp_id);
@@ -134,7 +137,6 @@ class Core {
   void GoOnWithHolds();
   void GoOnWithReservations();
   void CountLosses(const Scheduler::Finished& finished, std::int64_t now_us);
-  void ReportLosses(std::int64_t now_us);
   std::size_t undecided_bytes() const {
     return scheduler_.bytes() + waiting_bytes_ + holds_.bytes() + reservations_.bytes();
   }
@@ -159,8 +161,7 @@ class Core {
   Scheduler scheduler_;
   TableHolds holds_;
   Reservations reservations_;
-  Reservations::Counters reported_losses_;
-  std::int64_t report_losses_at_us_ = 0;
+  LossesReport losses_report_;
   Streams streams_;
   Acknowledgements acknowledgements_;
   HouseworkSchedule schedule_;

@@ -10,6 +10,7 @@ namespace psp::primary {
 namespace {
 
 constexpr std::size_t kWaitingHellosMax = 1000;
+constexpr int kToldReservationsMax = 5;
 
 std::string NameOf(SpId sp_id) { return "SP " + std::to_string(sp_id); }
 
@@ -31,7 +32,7 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
     case proto::ToPrimary::kAck:
       return OnAck(*sp_id, message->ack().watermark());
     case proto::ToPrimary::kHeartbeat:
-      return OnHeartbeat(*sp_id, message->heartbeat());
+      return OnHeartbeat(*sp_id, message->heartbeat(), now_us);
     case proto::ToPrimary::kStreamRequest:
       return OnStreamRequest(*sp_id, message->stream_request());
     case proto::ToPrimary::kOutcomeRequest:
@@ -41,9 +42,8 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
     case proto::ToPrimary::kEndHold:
       holds_.End(*sp_id, message->end_hold().transaction());
       return GoOnWithHolds();
-    case proto::ToPrimary::kLostKey:
-      return reservations_.OnLost(*sp_id, {message->lost_key().table_id(), message->lost_key().key()},
-                                  now_us);
+    case proto::ToPrimary::kLost:
+      return OnLost(*sp_id, message->mutable_lost(), now_us);
     case proto::ToPrimary::kGoodbye:
       return Forget(*sp_id, "says goodbye");
     case proto::ToPrimary::kHello:
@@ -150,16 +150,37 @@ void Core::OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request) {
   scheduler_.RequestOutcome(*tx_id, sp_id);
 }
 
-void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat) {
+void Core::AddReservations(SpId sp_id, std::int64_t now_us, proto::HeartbeatReply* reply) const {
+  for (const Reservations::InForce& one : reservations_.in_force()) {
+    if (one.sp_id != sp_id || reply->reservations_size() == kToldReservationsMax) continue;
+    proto::Reservation* reservation = reply->add_reservations();
+    reservation->set_table_id(one.lost.table_id);
+    reservation->set_key(one.lost.key);
+    reservation->set_keys(static_cast<std::uint32_t>(one.keys));
+    reservation->set_age_us(now_us - one.since_us);
+    reservation->set_waiting(static_cast<std::uint32_t>(one.waiting));
+  }
+}
+
+void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat, std::int64_t now_us) {
   proto::ToSemiPrimary message;
   message.mutable_heartbeat_reply()->set_sent_us(heartbeat.sent_us());
   message.mutable_heartbeat_reply()->set_closed_t(closed_t());
+  AddReservations(sp_id, now_us, message.mutable_heartbeat_reply());
   SendTo(sp_id, &message);
   const auto copied_rows =
       heartbeat.has_copied_rows() ? std::optional<std::int64_t>(heartbeat.copied_rows()) : std::nullopt;
   reservations_.SetRoundTrip(sp_id, heartbeat.rtt_us());
   AddStreamActions(streams_.OnApplied(sp_id, heartbeat.applied()));
   AddStreamActions(streams_.OnCopied(sp_id, copied_rows));
+}
+
+void Core::OnLost(SpId sp_id, proto::Lost* message, std::int64_t now_us) {
+  CertifyRequest request;
+  request.sp_id = sp_id;
+  request.rows = std::move(*message->mutable_keys());
+  request.uses = std::move(*message->mutable_uses());
+  reservations_.OnLost(request, ToConflict(message->conflict()), now_us);
 }
 
 void Core::OnHold(SpId sp_id, const proto::Hold& message) {

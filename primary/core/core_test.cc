@@ -108,10 +108,14 @@ class PrimaryCoreTest : public testing::Test {
     core_.AnnounceDecisions(
         core_.Finish({batch->batch_id, {{0, Conflict{{1, key}, 9, winner, std::nullopt}, ""}}}), now_us_);
   }
-  void LostKey(const std::string& route, const std::string& key) {
+  // At its own semi-primary.
+  void Lost(const std::string& route, const std::string& key) {
     proto::ToPrimary message;
-    message.mutable_lost_key()->set_table_id(1);
-    message.mutable_lost_key()->set_key(key);
+    message.mutable_lost()->mutable_conflict()->set_table_id(1);
+    message.mutable_lost()->mutable_conflict()->set_key(key);
+    proto::Row* row = message.mutable_lost()->mutable_keys()->add_rows();
+    row->set_table_id(1);
+    row->set_key(key);
     Hear(route, message);
   }
   static Core::Options Options() {
@@ -336,7 +340,7 @@ TEST_F(PrimaryCoreTest, AKeyIsReservedForWhoHasLostItTwice) {
   Lose("x", '1', "k");
   Certify("y", 'a', "k");
   Decide();
-  LostKey("x", "k");  // it has not asked this time
+  Lost("x", "k");  // it has not asked this time
   Now();
   Certify("y", 'b', "k");
   EXPECT_FALSE(core_.NextBatch().has_value());
@@ -362,8 +366,8 @@ TEST_F(PrimaryCoreTest, LossesAgainstOnesOwnDoNotCount) {
 TEST_F(PrimaryCoreTest, AReservationEndsWithItsTime) {
   Hello("x", 1, "a", 10);
   Hello("y", 2, "b", 10);
-  LostKey("x", "k");
-  LostKey("x", "k");
+  Lost("x", "k");
+  Lost("x", "k");
   Certify("y", 'b', "k");
   core_.OnTime(now_us_ += 999'999);
   EXPECT_FALSE(core_.NextBatch().has_value());
@@ -374,8 +378,8 @@ TEST_F(PrimaryCoreTest, AReservationEndsWithItsTime) {
 TEST_F(PrimaryCoreTest, AReservationEndsWithTheConnection) {
   Hello("x", 1, "a", 10);
   Hello("y", 2, "b", 10);
-  LostKey("x", "k");
-  LostKey("x", "k");
+  Lost("x", "k");
+  Lost("x", "k");
   Certify("y", 'b', "k");
   Hello("x", 1, "a", 10);
   core_.OnTime(now_us_);
@@ -386,8 +390,8 @@ TEST_F(PrimaryCoreTest, AHoldThatWasGrantedMeanwhileMeetsNobodyWhoHasWaitedForAR
   Hello("x", 1, "a", 10);
   Hello("y", 2, "b", 10);
   Hello("z", 3, "c", 10);
-  LostKey("x", "k");
-  LostKey("x", "k");
+  Lost("x", "k");
+  Lost("x", "k");
   Certify("y", 'b', "k");
   Hold("z", 1, {1});
   core_.OnTime(now_us_ += 1'000'000);
@@ -398,17 +402,44 @@ TEST_F(PrimaryCoreTest, AHoldThatWasGrantedMeanwhileMeetsNobodyWhoHasWaitedForAR
   EXPECT_TRUE(core_.NextBatch().has_value()) << "who asks lets it go on";
 }
 
+TEST_F(PrimaryCoreTest, ASemiPrimaryHearsWhatIsReservedForIt) {
+  Hello("x", 1, "a", 10);
+  Hello("y", 2, "b", 10);
+  Lost("x", "k");
+  Lost("x", "k");
+  Certify("y", 'b', "k");
+  Now();
+  proto::ToPrimary heartbeat;
+  heartbeat.mutable_heartbeat();
+  now_us_ += 5000;
+  Hear("x", heartbeat);
+  Hear("y", heartbeat);
+  const auto actions = Now();
+  ASSERT_THAT(Kinds(actions),
+              ElementsAre(proto::ToSemiPrimary::kHeartbeatReply, proto::ToSemiPrimary::kHeartbeatReply));
+  const auto loser = Parsed(actions.sends[0]).heartbeat_reply();
+  ASSERT_EQ(loser.reservations_size(), 1);
+  EXPECT_EQ(loser.reservations(0).key(), "k");
+  EXPECT_EQ(loser.reservations(0).keys(), 1U);
+  EXPECT_EQ(loser.reservations(0).age_us(), 5000);
+  EXPECT_EQ(loser.reservations(0).waiting(), 1U);
+  EXPECT_EQ(Parsed(actions.sends[1]).heartbeat_reply().reservations_size(), 0);
+}
+
 TEST_F(PrimaryCoreTest, LossesAreReported) {
   Hello("x", 1, "a", 10);
   core_.OnTime(now_us_);
-  EXPECT_THAT(Now().notes, Not(Contains(Field(&Note::text, HasSubstr("keys lost")))));
-  LostKey("x", "k");
-  LostKey("x", "k");
+  EXPECT_THAT(Now().notes, Not(Contains(Field(&Note::text, HasSubstr("that lost")))));
+  Lost("x", "k");
+  Lost("x", "k");
   core_.OnTime(now_us_);
-  EXPECT_THAT(Now().notes,
-              Contains(Field(&Note::text,
-                             "since the last such line: keys lost to another semi-primary: 2, reserved for a "
-                             "loser: 1, of these written by it: 0; reserved now: 1")));
+  EXPECT_THAT(Now().notes, Contains(Field(&Note::text, HasSubstr("that lost to another semi-primary: 2"))));
+  core_.OnTime(now_us_ += 1'000'000);
+  const auto works = Now().house_works;
+  ASSERT_THAT(works, SizeIs(1));
+  EXPECT_THAT(works[0].losses, testing::Optional(HasSubstr(R"({"sp_id":1,"losses_per_s":2.0,"losses":2,)")));
+  core_.OnTime(now_us_ += 1'000'000);
+  EXPECT_EQ(Now().house_works[0].losses, std::nullopt) << "nobody loses any more";
 }
 
 TEST_F(PrimaryCoreTest, WhoWaitsGoesOnWhenAHoldEndsWithoutAChange) {

@@ -95,6 +95,7 @@ PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
     report.number = work.number;
     Write(tx, sql::kBeginJoins, work.joins);
     Write(tx, sql::kAcknowledge, work.acks);
+    if (work.losses) tx.exec_params(std::string(sql::kWriteLosses), *work.losses);
     if (work.sweep) report.more_to_sweep = sweeper.Sweep(tx);
     if (work.truncate_log) {
       report.more_to_truncate = tx.exec1(std::string(sql::kTruncateLog))[1].as<bool>();

@@ -25,9 +25,10 @@ struct HouseWork {
   // To write down in this order, before anything is removed:
   std::map<SpId, GlobalT> joins;
   std::map<SpId, GlobalT> acks;
-  GlobalT settled_t = 0;      // all numbers up to here are decided
-  bool truncate_log = false;  // what all have acknowledged; and the batches up to settled_t
-  bool sweep = false;         // old decisions, deleted rows and guards
+  std::optional<std::string> losses{};  // JSON; nothing: nobody has lost
+  GlobalT settled_t = 0;                // all numbers up to here are decided
+  bool truncate_log = false;            // what all have acknowledged; and the batches up to settled_t
+  bool sweep = false;                   // old decisions, deleted rows and guards
 };
 
 struct HouseReport {

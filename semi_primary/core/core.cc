@@ -209,6 +209,8 @@ DaemonStatus Core::Status(std::int64_t now_us) const {
   status.lag_ms = progress_.LagMs(now_us);
   status.commits_total = submissions_.counters().commits_total;
   status.aborts_total = submissions_.counters().aborts_total;
+  status.losses_total = submissions_.counters().losses_total;
+  status.reserved = reserved_;
   status.rtt_ms = static_cast<double>(connection_.rtt_us()) / 1000.0;
   status.epoch = connection_.epoch();
   status.waiting = submissions_.waiting();

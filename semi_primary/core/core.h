@@ -171,6 +171,7 @@ class Core {
   TableCatalogPtr catalog_;
   ApplyTrouble trouble_;  // the apply worker's
   std::string last_error_;
+  std::string reserved_;  // as the primary told last
   Actions actions_;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "semi_primary/core/core.h"
+#include "semi_primary/submit/conflict_error.h"
 
 namespace psp::sp {
 namespace {
@@ -114,6 +115,11 @@ void Core::OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us)
 void Core::OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us) {
   connection_.OnHeartbeatReply(reply.sent_us(), now_us);
   progress_.OnClosed(reply.closed_t());
+  reserved_.clear();
+  for (const proto::Reservation& one : reply.reservations()) {
+    if (!reserved_.empty()) reserved_ += "; ";
+    reserved_ += ReservationText(NamesOf(one.table_id()), one);
+  }
 }
 
 void Core::OnReplicate(const proto::Replicate& replicate, std::int64_t now_us) {
@@ -200,6 +206,7 @@ bool Core::AskForName(SpId sp_id, std::int64_t now_us) {
 void Core::Disconnect(const char* why) {
   last_error_ = std::string("lost the primary: ") + why;
   AddNote(Note::Level::kWarning, last_error_);
+  reserved_.clear();
   connection_.OnLost();
   serving_ = false;
   actions_.reconnect = true;

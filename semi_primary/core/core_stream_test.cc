@@ -222,5 +222,18 @@ TEST_F(SemiPrimaryCoreTest, AMalformedTransactionIsAskedForAgain) {
   EXPECT_NE(core_.Status(now_us_).state, "failed");
 }
 
+TEST_F(SemiPrimaryCoreTest, TheStatusTellsWhatIsReservedForIt) {
+  Enter();
+  proto::ToSemiPrimary alive;
+  proto::Reservation* reservation = alive.mutable_heartbeat_reply()->add_reservations();
+  reservation->set_keys(2);
+  reservation->set_age_us(3000);
+  Hear(alive);
+  EXPECT_EQ(core_.Status(now_us_).reserved, "a row (2 keys, for 3 ms, 0 wait)");
+  alive.mutable_heartbeat_reply();
+  Hear(alive);
+  EXPECT_EQ(core_.Status(now_us_).reserved, "");
+}
+
 }  // namespace
 }  // namespace psp::sp

@@ -15,6 +15,7 @@ struct DaemonStatus {
   std::int64_t lag_ms = 0;
   std::uint64_t commits_total = 0;
   std::uint64_t aborts_total = 0;
+  std::uint64_t losses_total = 0;  // of these, against other transactions
   double rtt_ms = 0;
   Epoch epoch = 0;
   std::uint64_t waiting = 0;
@@ -23,6 +24,7 @@ struct DaemonStatus {
   std::uint64_t generation = 0;  // of the stream
   bool lacks_own = true;         // own commits that a crash took may not be back
   std::string last_error;        // empty: none
+  std::string reserved;          // keys that others leave to this semi-primary for a while; empty: none
 };
 
 }  // namespace psp::sp

@@ -12,11 +12,14 @@ TEST(StatusJson, RatesAreOfTheTimeSinceTheLastOne) {
   DaemonStatus before;
   before.commits_total = 100;
   before.aborts_total = 7;
+  before.losses_total = 4;
   DaemonStatus now;
   now.commits_total = 150;
   now.aborts_total = 8;
+  now.losses_total = 5;
   const std::string json = StatusJson(now, before, 2.0, "");
   EXPECT_THAT(json, HasSubstr(R"("commits_per_s":25.0,"aborts_per_s":0.5)"));
+  EXPECT_THAT(json, HasSubstr(R"("losses_total":5,"losses_per_s":0.5,"reserved":null)"));
 }
 
 TEST(StatusJson, LagIsNeverNegative) {
@@ -31,8 +34,10 @@ TEST(StatusJson, LagIsNeverNegative) {
 TEST(StatusJson, TextsOfErrorsCannotBreakOut) {
   DaemonStatus now;
   now.last_error = "a \"b\" \\ \n c";
+  now.reserved = "name=(\"x\")";
   EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("last_error":"a \"b\" \\   c","warnings":null)"));
   EXPECT_THAT(StatusJson(now, {}, 1.0, "w"), HasSubstr(R"("warnings":"w"})"));
+  EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("reserved":"name=(\"x\")")"));
 }
 
 }  // namespace

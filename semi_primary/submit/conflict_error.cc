@@ -98,4 +98,12 @@ UserError ConflictError(const KeyNames& names, const Conflict& conflict, std::st
           Loss(names, conflict) + Winner(conflict, winner_name), "Retry the transaction."};
 }
 
+std::string ReservationText(const KeyNames& names, const proto::Reservation& reservation) {
+  const std::string name = reservation.table_id() == kAdvisoryLocksId ? AdvisoryLock(reservation.key())
+                                                                      : NameOf(names, reservation.key());
+  return name + " (" + std::to_string(reservation.keys()) + " keys, for " +
+         std::to_string(reservation.age_us() / 1000) + " ms, " + std::to_string(reservation.waiting()) +
+         " wait)";
+}
+
 }  // namespace psp::sp

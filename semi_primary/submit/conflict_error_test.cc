@@ -121,5 +121,18 @@ TEST(ConflictErrorTest, AnAdvisoryLockHasItsNumber) {
             "Advisory lock 42 was taken by semi-primary \"tokyo\" (global_t 9).");
 }
 
+TEST(ReservationText, NamesTheKey) {
+  proto::Reservation reservation;
+  reservation.set_table_id(1);
+  reservation.set_key(Int4Key(5));
+  reservation.set_keys(23);
+  reservation.set_age_us(120'400);
+  reservation.set_waiting(2);
+  EXPECT_EQ(ReservationText(kParent, reservation),
+            R"(key (id)=(5) of table "public"."parent" (23 keys, for 120 ms, 2 wait))");
+  reservation.set_table_id(kAdvisoryLocksId);
+  EXPECT_EQ(ReservationText({}, reservation), "Advisory lock 5 (23 keys, for 120 ms, 2 wait)");
+}
+
 }  // namespace
 }  // namespace psp::sp

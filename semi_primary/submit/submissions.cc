@@ -10,12 +10,6 @@ namespace {
 // One more second for each megabyte of write-set: sending, certifying and logging it take time in proportion.
 constexpr std::int64_t kUsPerByte = 1;
 
-Conflict ToConflict(const proto::Conflict& conflict) {
-  Conflict lost{{conflict.table_id(), conflict.key()}, conflict.winner_t(), conflict.winner_sp_id()};
-  if (conflict.has_use()) lost.use = conflict.use();
-  return lost;
-}
-
 }  // namespace
 
 void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
@@ -34,8 +28,7 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
     const auto conflict = local_certification_.Add(submission.tx_id, submission.snapshot,
                                                    submission.write_set, submission.uses);
     if (conflict) {
-      const bool is_written = !conflict->use;
-      if (connected_ && is_written) SendLostKey(conflict->key);
+      if (connected_) SendLost(submission, *conflict);
       return Refuse(submission.ticket, Lost(*submission.write_set, *conflict));
     }
   }
@@ -221,10 +214,15 @@ void Submissions::SendCertify(Entry& entry) {
 }
 
 // The primary, which gives losers a chance, would not hear of what was never sent.
-void Submissions::SendLostKey(const RowKey& key) {
-  proto::LostKey* lost = messages_.emplace_back().mutable_lost_key();
-  lost->set_table_id(key.table_id);
-  lost->set_key(key.key);
+void Submissions::SendLost(const Submission& submission, const Conflict& conflict) {
+  proto::Lost* lost = messages_.emplace_back().mutable_lost();
+  *lost->mutable_conflict() = ToMessage(conflict);
+  for (const proto::Row& row : submission.write_set->rows()) {
+    proto::Row* key = lost->mutable_keys()->add_rows();
+    key->set_table_id(row.table_id());
+    key->set_key(row.key());
+  }
+  if (submission.uses) *lost->mutable_uses() = *submission.uses;
 }
 
 void Submissions::SendOutcomeRequest(const TxId& tx_id) {
@@ -259,7 +257,8 @@ void Submissions::Erase(Entries::iterator found) {
   entries_.erase(found);
 }
 
-UserError Submissions::Lost(const proto::WriteSet& write_set, const Conflict& conflict) const {
+UserError Submissions::Lost(const proto::WriteSet& write_set, const Conflict& conflict) {
+  ++counters_.losses_total;
   options_.on_decided(write_set, &conflict.key);
   return ErrorOf(conflict);
 }

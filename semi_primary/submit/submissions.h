@@ -49,6 +49,7 @@ class Submissions {
   struct Counters {
     std::uint64_t commits_total = 0;  // backends told committed
     std::uint64_t aborts_total = 0;   // backends told anything else
+    std::uint64_t losses_total = 0;   // of these, against other transactions
   };
 
   explicit Submissions(Options options) : options_(std::move(options)) {}
@@ -105,14 +106,14 @@ class Submissions {
   // Refuses the entries in kUnsent for which `is_refused` is true.
   void RefuseUnsent(const UserError& why, const std::function<bool(const Submission&)>& is_refused);
   void SendCertify(Entry& entry);
-  void SendLostKey(const RowKey& key);
+  void SendLost(const Submission& submission, const Conflict& conflict);
   void SendOutcomeRequest(const TxId& tx_id);
   void Answer(Entry& entry, FrontAnswer answer);
   void Refuse(Ticket ticket, UserError error);
   void SetCommitted(Entries::iterator found, GlobalT global_t);
   void Erase(Entries::iterator found);
-  // Tells on_decided; what the application is told.
-  UserError Lost(const proto::WriteSet& write_set, const Conflict& conflict) const;
+  // Counts it, and tells on_decided; what the application is told.
+  UserError Lost(const proto::WriteSet& write_set, const Conflict& conflict);
   UserError ErrorOf(const Conflict& conflict) const;
 
   const Options options_;

@@ -161,9 +161,10 @@ void PrimaryDaemon::OnBatchResult(const primary::BatchResult& result) {
   running_.erase(result.batch_id);
   const primary::Scheduler::Finished finished = core_.Finish(result);
   for (const primary::Scheduler::Decided& one : finished.decided) {
-    sim_.Trace("primary: ", one.tx_id.ToText(), " of SP ", one.sp_id, " gets ", one.verdict.global_t);
-    told_.insert(one.tx_id);
-    changes_under_way_.erase(one.tx_id);
+    sim_.Trace("primary: ", one.request->tx_id.ToText(), " of SP ", one.request->sp_id, " gets ",
+               one.verdict.global_t);
+    told_.insert(one.request->tx_id);
+    changes_under_way_.erase(one.request->tx_id);
   }
   Dispatch();
   core_.AnnounceDecisions(finished, sim_.now_us());

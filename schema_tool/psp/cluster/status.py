@@ -11,6 +11,7 @@ from rich.text import Text
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster, SpNode
 from psp.output import table
+from psp.primary import losses
 
 # The daemon writes its status each second; older than this, it says nothing about now.
 STATUS_AGE_MAX_S = 5
@@ -57,9 +58,11 @@ def _primary_status(cluster: LocalCluster) -> dict[str, Any]:
         "catalog_version": None,
         "published_t": None,
         "oldest_log_t": None,
+        "losses": None,
     }
     if status["postgres_pid"] is not None:
         status |= _query(cluster.primary_dsn, _PRIMARY_SQL) or {}
+        status["losses"] = _query(cluster.primary_dsn, losses.SQL)
     status["state"] = _process_state(status)
     return status
 
@@ -102,6 +105,7 @@ _SP_FIELDS = (
     "state", "watermark", "closed_t", "lag_transactions", "lag_ms", "commits_total", "aborts_total",
     "commits_per_s", "aborts_per_s", "rtt_ms", "epoch", "waiting", "join_rows_done", "join_rows_total",
     "catalog_version", "last_error", "age_s",
+    "losses_per_s", "losses_total", "reserved",
 )  # fmt: skip
 
 
@@ -126,7 +130,7 @@ def render(status: dict[str, Any]) -> Group:
     parts: list[Text | Table] = [Text(line), _sp_table(status["sps"])]
     failed = [sp for sp in status["sps"] if sp["last_error"]]
     parts += [Text(f"{sp['name']}: {sp['last_error']}", style="red") for sp in failed]
-    return Group(*parts)
+    return Group(*parts, *losses.tables(primary["losses"]))
 
 
 def _sp_table(sps: list[dict[str, Any]]) -> Table:

@@ -7,7 +7,7 @@ import typer
 
 from psp.cluster import verify
 from psp.output import Json, console, print_json
-from psp.primary import members
+from psp.primary import losses, members
 from psp.primary.cluster_key import write_cluster_key
 from psp.primary.database import init_primary, schema_version, upgrade_primary
 from psp.problems import errors_shown
@@ -66,6 +66,8 @@ def status(dsn: Dsn, json: Json = False) -> None:
         print_json(found)
     else:
         console.print(members.show(found))
+        for table in losses.tables(found["losses"]):
+            console.print(table)
 
 
 @app.command()

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from psp.output import PspError, table
 from psp.primary import database as primary
+from psp.primary import losses
 from psp.sql_files import read_sql
 
 
@@ -20,7 +21,8 @@ def gather(dsn: str) -> dict[str, Any]:
         status = cursor.execute(_sql("cluster_status"), primary.daemon_lock()).fetchone()
         assert status is not None
         members = cursor.execute(_sql("members"), (status["newest_t"],)).fetchall()
-    return {**status, "semi_primaries": members}
+        lost = cursor.execute(losses.SQL).fetchone()
+    return {**status, "semi_primaries": members, "losses": lost and lost["losses"]}
 
 
 def _sql(name: str) -> bytes:

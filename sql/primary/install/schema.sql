@@ -148,3 +148,11 @@ CREATE TABLE psp.log_start (
     collected_t bigint NOT NULL DEFAULT 0
 );
 INSERT INTO psp.log_start DEFAULT VALUES;
+
+-- Who has lost to other semi-primaries, and what is reserved for them. Written by the daemon about once a second while somebody loses,
+-- so an old row says that nobody does.
+CREATE UNLOGGED TABLE psp.losses (
+    only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    updated_at timestamptz NOT NULL,
+    status     jsonb NOT NULL
+) WITH (fillfactor = 50);

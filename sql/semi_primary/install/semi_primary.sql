@@ -130,7 +130,12 @@ SELECT i.name,
                  OR d.status ->> 'last_error' IS NULL THEN d.status ->> 'last_error'
             ELSE 'there is one, which members of pg_monitor can see' END AS last_error,
        d.updated_at,
-       d.status ->> 'warnings'                                AS warnings
+       d.status ->> 'warnings'                                AS warnings,
+       (d.status ->> 'losses_per_s')::double precision        AS losses_per_s,
+       (d.status ->> 'losses_total')::bigint                  AS losses_total,
+       CASE WHEN pg_has_role('pg_monitor', 'USAGE') OR has_table_privilege('psp.identity', 'SELECT')
+                 OR d.status ->> 'reserved' IS NULL THEN d.status ->> 'reserved'
+            ELSE 'there are keys, which members of pg_monitor can see' END AS reserved
   FROM psp.identity i
  CROSS JOIN psp.watermark w
   LEFT JOIN psp.daemon_status d ON true;

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
+from psp.cluster import status
 from psp.cluster.local import Options, SpNode, Zone
 from psp.cluster.verify import verify
+from psp.waiting import wait_until
 
-from tests.cluster.support import MakeCluster, connect, retry
+from tests.cluster.support import WAIT_S, MakeCluster, as_admin, connect, execute, retry
 
 NEAR = Zone("near", 10)
 FAR = Zone("far", 120)
@@ -53,3 +55,27 @@ def test_the_far_one_commits_under_a_storm_of_the_near_one(make_cluster: MakeClu
         for _ in range(COMMITS):
             retry(lambda: update_once(connection, attempts_left))
     assert verify(cluster).consistent
+
+
+def test_status_tells_who_loses_and_what_is_reserved(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster([NEAR, FAR], TABLE, Options())
+    near, far = cluster.sps
+    seen: set[tuple[str, object]] = set()
+
+    def look() -> bool:
+        """A reservation lasts for a quarter of a second, so each look sees a part."""
+        losses = status.gather(cluster)["primary"]["losses"] or {"losers": [], "reservations": []}
+        seen.update(("loser", one["name"]) for one in losses["losers"])
+        seen.update((one["table"], one["name"]) for one in losses["reservations"])
+        ((total, reserved),) = execute(as_admin(far), "SELECT losses_total, reserved FROM psp.status")
+        seen.add(("own losses", (total or 0) > 0))
+        seen.add(("reserved for it", "(id)=(1)" in (reserved or "")))
+        return seen >= {
+            ("loser", far.name),
+            ("public.contended", far.name),
+            ("own losses", True),
+            ("reserved for it", True),
+        }
+
+    with storm(near), storm(far):
+        wait_until("status to tell of losses and reservations", look, WAIT_S)

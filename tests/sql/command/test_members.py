@@ -7,6 +7,7 @@ import pytest
 from psp.cli import app
 from psp.primary.database import daemon_lock
 from psp.schema.join import prepare_join
+from psp.sql_files import read_sql
 from typer.testing import CliRunner
 
 from tests.sql.databases import Pair
@@ -55,6 +56,32 @@ def test_status_sees_the_daemon_by_its_lock(cluster: Pair) -> None:
     with primary.connect() as daemon:
         daemon.execute("SELECT pg_advisory_lock(%s, %s)", daemon_lock())
         assert status(cluster)["is_served"]
+
+
+def test_status_tells_who_has_lost_lately(cluster: Pair) -> None:
+    assert status(cluster)["losses"] is None
+    told = {
+        "losers": [{"sp_id": 1, "losses_per_s": 1.5, "losses": 7, "reservations": 2, "used": 1}],
+        "reservations": [
+            {"sp_id": 2, "table_id": 1, "key": "00ff" * 20, "keys": 3, "age_ms": 120, "waiting": 4},
+            {"sp_id": 2, "table_id": 99, "key": "", "keys": 1, "age_ms": 130, "waiting": 0},
+        ],
+    }
+    primary = Pair(f"{cluster.name}_primary", cluster.server)
+    with primary.connect() as daemon:
+        daemon.execute(read_sql("primary/daemon/write_losses.sql").replace(b"$1", b"%s"), (json.dumps(told),))
+    losses = status(cluster)["losses"]
+    assert losses["losers"] == [
+        {"name": "one", "losses_per_s": 1.5, "losses": 7, "reservations": 2, "used": 1}
+    ]
+    assert [(r["name"], r["table"], r["waiting"]) for r in losses["reservations"]] == [
+        ("two", "table_id 99", 0),
+        ("two", "public.t", 4),
+    ]
+    shown = CliRunner().invoke(app, ["primary", "status", cluster.primary_dsn]).stdout
+    assert "00ff…" in shown
+    primary.run("UPDATE psp.losses SET updated_at = now() - interval '6 seconds'")
+    assert status(cluster)["losses"] is None, "it says nothing about now"
 
 
 def test_one_that_is_removed_is_waited_for_no_more(cluster: Pair) -> None:

@@ -42,7 +42,7 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
     make_version_1(pair)
     primary.upgrade_primary(pair.dsn)
     pair.run(
-        "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions;"
+        "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions, psp.losses;"
         "ALTER TABLE psp.tx_log DROP COLUMN lost_use;"
         "UPDATE psp.cluster SET schema_version = 6;"
         "INSERT INTO psp.data (table_id, key, global_t, sp_id, image)"
