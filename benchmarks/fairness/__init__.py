@@ -1,1 +1,1 @@
-"""One row that far semi-primaries update without a pause: `make bench-fairness`."""
+"""What far semi-primaries get of rows that near ones write, too: `make bench-fairness`."""
