@@ -10,7 +10,7 @@ namespace {
 constexpr int kLosses = 2;
 constexpr int kLatelyMax = 3;
 // The part of the time for which a key may be reserved: so many times what its users leave of it, within these bounds.
-constexpr double kOfWhatIsLeft = 1.5;
+constexpr double kOfWhatIsLeft = 2;
 constexpr double kLeastPart = 2.0 / 9;
 constexpr double kMostPart = 3.0 / 5;
 // Losses that are older are forgotten.

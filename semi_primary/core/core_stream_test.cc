@@ -230,7 +230,7 @@ TEST_F(SemiPrimaryCoreTest, TheStatusTellsWhatIsReservedForIt) {
   reservation->set_age_us(3000);
   Hear(alive);
   EXPECT_EQ(core_.Status(now_us_).reserved, "a row (2 keys, for 3 ms, 0 wait)");
-  alive.mutable_heartbeat_reply();
+  alive.mutable_heartbeat_reply()->clear_reservations();
   Hear(alive);
   EXPECT_EQ(core_.Status(now_us_).reserved, "");
 }

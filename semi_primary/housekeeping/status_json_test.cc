@@ -37,7 +37,7 @@ TEST(StatusJson, TextsOfErrorsCannotBreakOut) {
   now.reserved = "name=(\"x\")";
   EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("last_error":"a \"b\" \\   c","warnings":null)"));
   EXPECT_THAT(StatusJson(now, {}, 1.0, "w"), HasSubstr(R"("warnings":"w"})"));
-  EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("reserved":"name=(\"x\")")"));
+  EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"json("reserved":"name=(\"x\")")json"));
 }
 
 }  // namespace
