@@ -53,6 +53,9 @@ bench-%: daemons venv  ## a benchmark, such as bench-overhead or bench-mrv-geo (
 test: build venv  ## unit, SQL, cluster and benchmark tests
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
 
+test-sql-capture: build venv  ## SQL, cluster and benchmark tests without the server module: SQL captures
+	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --without-module
+
 # Random statements; a case that fails prints its seed, which SEEDS=… runs again: SEEDS=7, SEEDS=1-100.
 fuzz: daemons venv  ## random statements on two semi-primaries and a plain PostgreSQL (SECONDS=600; SEEDS=1-100)
 	@$(PYTHON) -m tests.fuzz --seconds $(SECONDS) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
@@ -103,4 +106,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install uninstall demo test fuzz fuzz-mutations test-migration test-references sanitize tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install uninstall demo test test-sql-capture fuzz fuzz-mutations test-migration test-references sanitize tsan asan-cluster tsan-cluster lint tidy format clean

@@ -41,6 +41,7 @@ REMEDIES = {
 HARD = re.compile(rf"(?<![\w/.-])(?:{'|'.join(REMEDIES)})(?![\w(-])", re.IGNORECASE)
 SELF = Path("tools/check_words.py")
 SUFFIXES = (
+    ".c",
     ".cc",
     ".cmake",
     ".h",

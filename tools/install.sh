@@ -1,10 +1,40 @@
 #!/bin/sh
 # install.sh PREFIX BUILD: the daemons of BUILD, the psp command and systemd units, under PREFIX and independent of this
-# tree. install.sh --remove PREFIX: takes away what it puts there. Configuration and databases are not touched.
+# tree; and the server module, where that may be written, into the library folder of each PostgreSQL for which it was built
+# (with DESTDIR before it). install.sh --remove PREFIX: takes away what it puts there. Configuration and databases are not touched.
 set -eu
 
 daemons="psp-primary psp-semi-primary psp-mrv psp-georelay"
 units="psp-primary psp-semi-primary psp-mrv"
+
+# The library folder of each PostgreSQL here, after its major version.
+library_folders() {
+    for program in /usr/lib/postgresql/*/bin/pg_config; do
+        [ -x "$program" ] || continue
+        version=$(basename "$(dirname "$(dirname "$program")")")
+        echo "$version ${DESTDIR:-}$("$program" --pkglibdir)"
+    done
+}
+
+remove_module() {
+    library_folders | while read -r _ folder; do
+        if [ -w "$folder" ]; then rm -f "$folder/psp_capture.so"; fi
+    done
+}
+
+install_module() {
+    library_folders | while read -r version folder; do
+        module=$build/lib/postgresql/$version/psp_capture.so
+        [ -f "$module" ] || continue
+        if [ -n "${DESTDIR:-}" ]; then mkdir -p "$folder"; fi
+        if [ -w "$folder" ]; then
+            install -m 755 "$module" "$folder/psp_capture.so"
+            echo "Installed in $folder: psp_capture"
+        else
+            echo "Not installed: psp_capture, the server module. $folder needs root. psp works without it (docs/capture.md)."
+        fi
+    done
+}
 
 remove() {
     rm -rf "$1/lib/psp"
@@ -14,6 +44,7 @@ remove() {
 
 if [ "$1" = --remove ]; then
     remove "$2"
+    remove_module
     exit 0
 fi
 tools/check_writable.sh "$1"
@@ -43,3 +74,4 @@ exec "$lib/venv/bin/python" -m psp "\$@"
 END
 chmod 755 "$prefix/bin/psp"
 echo "Installed under $prefix: psp, $(echo "$daemons" | sed 's/ /, /g')"
+install_module

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,8 +37,21 @@ def read_report(report: Path, exit_code: int) -> Result:
     return result
 
 
-def suites(options: argparse.Namespace) -> dict[str, tuple[list[str], str]]:
-    """Name -> (command, option that names the JUnit report)."""
+NO_MODULE = {"PSP_MODULE_DIR": ""}
+"""Servers do not find the server module, so SQL captures."""
+
+
+@dataclass
+class Suite:
+    """A command, the option that names its JUnit report, what is added to its environment."""
+
+    command: list[str]
+    report_option: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def suites(options: argparse.Namespace) -> dict[str, Suite]:
+    """By name."""
     build = str(Path(options.build).resolve())
     ctest = ["ctest", "--test-dir", build, "--output-on-failure", "-j", str(options.jobs), "--no-tests=error"]
     pytest = [
@@ -51,7 +64,8 @@ def suites(options: argparse.Namespace) -> dict[str, tuple[list[str], str]]:
         "--rootdir",
         str(ROOT),
     ]
-    found = {"unit": (ctest, "--output-junit")}
+    found = {"unit": Suite(ctest, "--output-junit")}
+    environment = NO_MODULE if options.without_module else {}
     for name, folder in (
         ("client libraries", "client_libs"),
         ("sql", "tests/sql"),
@@ -59,14 +73,17 @@ def suites(options: argparse.Namespace) -> dict[str, tuple[list[str], str]]:
         ("fuzz", "tests/fuzz"),
         ("benchmarks", "benchmarks"),
     ):
-        if any((ROOT / folder).rglob("test_*.py")):
-            found[name] = ([*pytest, folder], "--junitxml")
+        found[name] = Suite([*pytest, folder], "--junitxml", environment)
+    if not options.without_module:
+        found["capture by SQL"] = Suite(
+            [*pytest, "tests/sql/commit", "tests/sql/rights"], "--junitxml", NO_MODULE
+        )
     return found
 
 
-def run_suite(command: list[str]) -> int:
+def run_suite(command: list[str], environment: dict[str, str]) -> int:
     """The exit code. Ctrl-C reaches the suite by itself; it is waited for, since it has servers to stop."""
-    with subprocess.Popen(command, cwd=ROOT) as suite:
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}) as suite:
         try:
             return suite.wait()
         except KeyboardInterrupt:
@@ -79,17 +96,18 @@ def main() -> int:
     parser.add_argument("--build", default="build", help="the CMake build folder")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", help="one suite only")
+    parser.add_argument("--without-module", action="store_true", help="SQL captures in all tests")
     options = parser.parse_args()
     total = Result()
     lines = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, (command, report_option) in suites(options).items():
+        for name, suite in suites(options).items():
             if options.only not in (None, name):
                 continue
             print(f"\n==== {name} tests", flush=True)
             report = Path(folder) / f"{name}.xml"
             began = time.monotonic()
-            code = run_suite([*command, report_option, str(report)])
+            code = run_suite([*suite.command, suite.report_option, str(report)], suite.environment)
             result = read_report(report, code)
             total.passed += result.passed
             total.skipped += result.skipped

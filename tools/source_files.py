@@ -3,7 +3,17 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CPP_FOLDERS = ("common", "writeset", "primary", "semi_primary", "benchmarks", "client_libs", "mrv", "tests")
+CPP_FOLDERS = (
+    "capture_module",
+    "common",
+    "writeset",
+    "primary",
+    "semi_primary",
+    "benchmarks",
+    "client_libs",
+    "mrv",
+    "tests",
+)
 PYTHON_FOLDERS = ("schema_tool", "client_libs", "tests", "benchmarks", "tools")
 
 
@@ -19,7 +29,8 @@ def under(folders: tuple[str, ...], *suffixes: str) -> list[Path]:
 
 
 def cpp_files() -> list[Path]:
-    return under(CPP_FOLDERS, ".cc", ".h")
+    """C, too: the server module."""
+    return under(CPP_FOLDERS, ".c", ".cc", ".h")
 
 
 def is_test(path: Path) -> bool:

@@ -74,6 +74,22 @@ def postgres_program(name: str) -> Path:
     )
 
 
+@cache
+def module_dir() -> Path | None:
+    """The folder with psp_capture.so for `postgres_program`'s version, where throw-away servers find it.
+
+    PSP_MODULE_DIR overrides it; empty: none. Servers that are not ours have it in their own library folder.
+    """
+    configured = os.environ.get("PSP_MODULE_DIR")
+    if configured is not None:
+        folder = Path(configured)
+    else:
+        version = _version(postgres_program("postgres"))
+        bin_dir = Path(os.environ.get("PSP_BIN", home() / "build" / "bin"))
+        folder = bin_dir.parent / "lib" / "postgresql" / str(version)
+    return folder if configured != "" and (folder / "psp_capture.so").exists() else None
+
+
 def _version(program: Path) -> int:
     shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     match = re.search(r"(\d+)", shown.stdout)

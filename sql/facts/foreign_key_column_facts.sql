@@ -5,10 +5,12 @@
 --             normalised as the parent's are. An int that the parent's type cannot hold is NULL: no row has that key. Null: values of the two
 --             types are compared by code that a user may have made, or whose result no cast tells
 --   parent_value  the same for the parent's own column
+--   is_same_type  both columns have one type under all domains, and no value is padded
 --   is_lossy  different values may have the same normalised one
 --   may_change, parent_may_change  it is generated: an update that does not name it may change it
 SELECT k.oid AS foreign_key, x.index, f.place, k.conrelid AS relation, c.attname AS name, p.attname AS parent_name,
        c.attgenerated <> '' AS may_change, p.attgenerated <> '' AS parent_may_change, f.normalise IN ('hash', 'constant') AS is_lossy,
+       t.child = t.parent AND t.parent <> 'bpchar'::regtype AS is_same_type,
        CASE WHEN t.parent < 16384 THEN format('%%1$s::pg_catalog.%I', t.parent_name) ELSE '%1$s' END AS parent_value,
        CASE WHEN f.normalise = 'constant' THEN '%1$s'
             -- A string is padded to the parent's length, if it has one.

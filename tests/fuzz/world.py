@@ -9,6 +9,7 @@ from psp.cluster import growth, verify
 from psp.cluster.configs import APP_ROLE
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.output import PspError
+from psp.schema.native.capture import use
 from psp.waiting import wait_until
 
 from tests.fuzz.sessions import Session
@@ -31,7 +32,10 @@ Contents = dict[str, set[str]]
 
 
 class World:
-    """Servers and sessions. `clients[sp]` are an application's sessions at that semi-primary."""
+    """Servers and sessions. `clients[sp]` are an application's sessions at that semi-primary.
+
+    The first semi-primary captures by the server module, if it was built, the second one by SQL.
+    """
 
     def __init__(self) -> None:
         self._watching: list[psycopg.Connection[Any]] = []
@@ -52,6 +56,8 @@ class World:
         with psycopg.connect(server.dsn(PLAIN, APP_ROLE), autocommit=True) as connection:
             connection.execute(SCHEMA.read_bytes())
         growth.adopt(cluster)
+        with psycopg.connect(cluster.sps[1].admin_dsn) as connection:
+            use(connection, "sql")
         self.plain = Session("plain PostgreSQL", server.dsn(PLAIN, APP_ROLE))
         self.clients = [[Session(sp.name, sp.dsn) for _ in range(CLIENTS_PER_SP)] for sp in cluster.sps]
         self._primary = self._watch(cluster.primary_dsn)

@@ -14,6 +14,7 @@ import psycopg
 from psp.paths import postgres_program
 from psp.primary.database import init_primary
 from psp.schema.adopt import Options, adopt
+from psp.schema.native.capture import CaptureChoice
 from psp.servers.pgserver import PgServer
 
 APPLICATION = "application"  # an ordinary role: no superuser, owner of the tables that it creates
@@ -43,6 +44,12 @@ class Pair:
         self.server.create_database(name)
         init_primary(self.server.dsn(name))
         return self.server.dsn(name)
+
+    @property
+    def uses_module(self) -> bool:
+        """Whether the server module captures, or SQL."""
+        with psycopg.connect(self.dsn) as connection:
+            return bool(one(connection, "SELECT psp.uses_module()"))
 
     def connect(self, **more: Any) -> psycopg.Connection[Any]:
         return psycopg.connect(self.dsn, **more)
@@ -91,18 +98,21 @@ def new_pair(server: PgServer) -> Pair:
     return Pair(name, server)
 
 
-def adopted_pair(server: PgServer, *scripts: str) -> Pair:
+def adopted_pair(server: PgServer, *scripts: str, capture: CaptureChoice = "auto") -> Pair:
     """A fresh one, adopted as the SQL scripts have made it."""
     pair = new_pair(server)
     for script in scripts:
         pair.run(script)
-    pair.adopt()
+    pair.adopt(capture=capture)
     return pair
 
 
 def changing_pair(server: PgServer, *scripts: str) -> Pair:
-    """An adopted one whose schema the application's role may change."""
-    pair = adopted_pair(server, *scripts)
+    """An adopted one whose schema the application's role may change.
+
+    SQL captures: tests delete from psp.write_set, and nothing takes rows out of the module's memory.
+    """
+    pair = adopted_pair(server, *scripts, capture="sql")
     pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
     return pair
 

@@ -1,4 +1,4 @@
-"""What a transaction has captured, read from psp.write_set and taken apart."""
+"""What a transaction has captured, read from psp.captured and taken apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 
 @dataclass(frozen=True)
 class Written:
-    """A row of psp.write_set. `name`: of the table, or of the unique index whose guard it is."""
+    """A row of psp.captured. `name`: of the table, or of the unique index whose guard it is."""
 
     name: str
     op: str
@@ -24,13 +24,13 @@ def written(connection: psycopg.Connection[Any]) -> list[Written]:
     connection.execute("SET LOCAL search_path = pg_catalog; SET LOCAL client_encoding = 'UTF8'")
     rows = connection.execute(
         """SELECT coalesce(t.table_name, g.name), w.op::pg_catalog.text, w.payload
-             FROM psp.write_set w
+             FROM (SELECT *, pg_catalog.row_number() OVER () AS place FROM psp.captured) w
              LEFT JOIN psp.tables t ON t.table_id = w.table_id
              LEFT JOIN (SELECT (guard ->> 'guard_id')::pg_catalog.int4 AS id, guard ->> 'index' AS name
                           FROM psp.tables, pg_catalog.jsonb_array_elements(guards) guard) g
                     ON g.id = w.table_id
             WHERE w.xid = pg_catalog.pg_current_xact_id_if_assigned()
-            ORDER BY w.cmin::pg_catalog.text::pg_catalog.int4"""
+            ORDER BY w.cmin::pg_catalog.text::pg_catalog.int4, w.place"""  # one command captures several
     )
     return [Written(name, op, bytes(payload)) for name, op, payload in rows.fetchall()]
 

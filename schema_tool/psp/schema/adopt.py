@@ -25,6 +25,7 @@ from psp.schema.generate import TEXT_SETTINGS, CapturedTable, define_tables
 from psp.schema.install import Identity, copy_tables, run_script, strides_of
 from psp.schema.model import Database, Mode
 from psp.schema.modes import LOCK_MODES
+from psp.schema.native.capture import CaptureChoice
 from psp.schema.rules import not_superuser
 from psp.schema.server import read_facts
 
@@ -41,6 +42,7 @@ class Options:
     lock_wait_s: float = 60.0
     mode: Mode = "native"
     drop_foreign_keys: bool = False
+    capture: CaptureChoice = "auto"
     replace: bool = False  # the primary may have the only copy of an earlier adoption's rows
 
 
@@ -143,7 +145,10 @@ def _adopt(
 
     _seed(connection, primary_connection, tables, progress)
     progress.say("installing the capture")
-    identity = Identity(cluster_id, sp_id, options.name, slots, joining=False, mode=options.mode)
+    identity = Identity(
+        cluster_id, sp_id, options.name, slots, joining=False, mode=options.mode,
+        capture=modes.choose_capture(connection, options.mode, options.capture),
+    )  # fmt: skip
     modes.install(connection, options.mode, identity, tables, strides)
 
     primary_connection.commit()

@@ -20,6 +20,8 @@ from psp.schema.join import prepare_join
 from psp.schema.materialized import refresh
 from psp.schema.model import Mode
 from psp.schema.modes import check
+from psp.schema.native.capture import CaptureChoice
+from psp.schema.native.capture import use as use_capture
 from psp.schema.release import release
 from psp.schema.rules import not_superuser
 from psp.schema.server import EncodingError, read_facts
@@ -37,6 +39,14 @@ Name = Annotated[str, typer.Option(help="The semi-primary's name in the cluster.
 ZoneName = Annotated[str, typer.Option("--zone", help="Where it is, for people.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 CaptureMode = Annotated[Mode, typer.Option("--mode", help="How writes are captured (docs/modes.md).")]
+CaptureOption = Annotated[
+    CaptureChoice,
+    typer.Option(
+        "--capture",
+        help="What captures rows and commits in native mode: the server module psp_capture, SQL, or auto: "
+        "the module where the server has it (docs/capture.md).",
+    ),
+]
 AddKeys = Annotated[
     bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid column psp_key.")
 ]
@@ -133,6 +143,7 @@ def adopt_command(
     add_keys: AddKeys = False,
     mode: CaptureMode = "native",
     drop_foreign_keys: DropForeignKeys = False,
+    capture: CaptureOption = "auto",
     replace: Annotated[
         bool, typer.Option("--replace", help="Even if the primary has the only copy of rows adopted before.")
     ] = False,
@@ -151,7 +162,7 @@ def adopt_command(
     """
     if not yes:
         typer.confirm("Writers wait until all rows are copied to the primary. Go on?", abort=True, err=True)
-    options = Options(name, zone, slots, add_keys, lock_wait, mode, drop_foreign_keys, replace)
+    options = Options(name, zone, slots, add_keys, lock_wait, mode, drop_foreign_keys, capture, replace)
     columns = (
         bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.MofNCompleteColumn(),
         bars.TimeRemainingColumn(),
@@ -162,7 +173,9 @@ def adopt_command(
 
 
 @app.command("join")
-def join_command(dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName = "") -> None:
+def join_command(
+    dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName = "", capture: CaptureOption = "auto"
+) -> None:
     """Makes an empty database a further semi-primary of the cluster, in the cluster's mode.
 
     The command restores the schema; roles that it names are created where they are missing, without LOGIN.
@@ -174,12 +187,29 @@ def join_command(dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName =
         psp schema join "host=db2 dbname=shop" --primary-dsn "host=primary dbname=psp" --name tokyo
     """
     with errors_shown():
-        sp_id = prepare_join(dsn, primary_dsn, name, zone)
+        sp_id = prepare_join(dsn, primary_dsn, name, zone, capture)
     console.print(Text(f"{name} is semi-primary {sp_id}. To copy the rows: psp-semi-primary --config FILE"))
 
 
 def _say(text: str) -> None:
     error_console.print(Text(text))
+
+
+@app.command("capture")
+def capture_command(
+    dsn: Dsn, wanted: Annotated[CaptureChoice, typer.Argument(help="auto, sql or module.")]
+) -> None:
+    """Changes what captures rows and commits at a running semi-primary: the server module, or SQL.
+
+    Nothing else changes: not the rows, not the stream, not the errors. Writers wait for a moment.
+
+    [bold]Example[/]
+
+        psp schema capture "host=db dbname=shop" module
+    """
+    with errors_shown(), psycopg.connect(dsn) as connection:
+        chosen = use_capture(connection, wanted)
+    console.print(Text(f"Rows are captured by {'the server module' if chosen == 'module' else 'SQL'}."))
 
 
 @app.command("refresh")

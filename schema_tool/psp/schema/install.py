@@ -27,6 +27,7 @@ class Identity:
     slots: int
     joining: bool
     mode: str = "native"
+    capture: str = "sql"  # native mode: sql or module
 
     @property
     def watermark(self) -> int:
@@ -42,13 +43,13 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
     """Who the semi-primary is, where its stream begins, and the sequences' strides."""
     connection.execute(
         "INSERT INTO psp.identity "
-        "(cluster_id, sp_id, name, mode, token, hook_conninfo, slots, joining, last_number) "
-        "SELECT %s, %s, %s, %s, %s, '', %s, %s, coalesce(max(n), 0) FROM psp.tables "
+        "(cluster_id, sp_id, name, mode, capture, token, hook_conninfo, slots, joining, last_number) "
+        "SELECT %s, %s, %s, %s, %s, %s, '', %s, %s, coalesce(max(n), 0) FROM psp.tables "
         "CROSS JOIN LATERAL (SELECT table_id UNION ALL "
         "SELECT (g ->> 'guard_id')::int4 FROM jsonb_array_elements(guards) g) numbers(n)",
         (
-            identity.cluster_id, identity.sp_id, identity.name, identity.mode, secrets.token_hex(16),
-            identity.slots, identity.joining,
+            identity.cluster_id, identity.sp_id, identity.name, identity.mode, identity.capture,
+            secrets.token_hex(16), identity.slots, identity.joining,
         ),
     )  # fmt: skip
     connection.execute("DELETE FROM psp.watermarks")

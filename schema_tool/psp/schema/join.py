@@ -13,7 +13,8 @@ from psp.schema.catalog import read_database
 from psp.schema.generate import CapturedTable, define_table
 from psp.schema.install import Identity, run_script
 from psp.schema.model import Database, Mode
-from psp.schema.modes import begin, check_empty, install
+from psp.schema.modes import begin, check_empty, choose_capture, install
+from psp.schema.native.capture import CaptureChoice
 from psp.schema.server import read_facts
 
 _TABLES = """
@@ -22,7 +23,9 @@ SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.
 """
 
 
-def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> int:
+def prepare_join(
+    sp_dsn: str, primary_dsn: str, name: str, zone: str = "", capture: CaptureChoice = "auto"
+) -> int:
     """Restores the cluster's schema, captured, its sequences strided; returns the new semi-primary's number.
 
     The primary registers it first. PspError or psycopg.Error: the database is as empty as it was.
@@ -42,7 +45,10 @@ def prepare_join(sp_dsn: str, primary_dsn: str, name: str, zone: str = "") -> in
         database = read_database(connection)
         begin(connection, cluster.mode)
         tables = _define_as_at_primary(connection, primary_connection, database)
-        identity = Identity(cluster.cluster_id, sp_id, name, cluster.slots, joining=True, mode=cluster.mode)
+        identity = Identity(
+            cluster.cluster_id, sp_id, name, cluster.slots, joining=True, mode=cluster.mode,
+            capture=choose_capture(connection, cluster.mode, capture),
+        )  # fmt: skip
         install(connection, cluster.mode, identity, tables, primary.read_strides(primary_connection))
         primary_connection.commit()
         try:

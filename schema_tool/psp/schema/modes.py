@@ -17,6 +17,7 @@ from psp.schema.install import Identity
 from psp.schema.model import Database, Mode, Stride
 from psp.schema.native import install as native
 from psp.schema.native import rules as native_rules
+from psp.schema.native.capture import Capture, CaptureChoice, choose
 from psp.schema.server import ServerFacts, read_facts
 from psp.schema.views import convert as views
 
@@ -41,6 +42,11 @@ def check_empty(database: Database, facts: ServerFacts, mode: Mode) -> list[Prob
     if mode == "native":
         return native_rules.check(database, facts, slots=1, add_keys=False)
     return rules.check_cluster(database, facts, slots=1)
+
+
+def choose_capture(connection: psycopg.Connection[Any], mode: Mode, wanted: CaptureChoice) -> Capture:
+    """What captures rows in that mode. PspError: the module is wanted and cannot be had."""
+    return choose(connection, wanted) if mode == "native" else "sql"
 
 
 def begin(connection: psycopg.Connection[Any], mode: Mode) -> None:

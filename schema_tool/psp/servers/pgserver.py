@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from psp.output import PspError
-from psp.paths import postgres_program
+from psp.paths import module_dir, postgres_program
 
 SUPERUSER = "psp"
 START_TIMEOUT_S = 60
@@ -98,6 +98,7 @@ class PgServer:
             "port": str(self.port),
             "unix_socket_directories": str(self.socket_dir),
             "cluster_name": f"psp:{self.folder.parent.name}:{self.folder.name}",
+            **({"dynamic_library_path": f"$libdir:{module_dir()}"} if module_dir() else {}),
             **self.settings,
         }
         lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in chosen.items()]

@@ -61,7 +61,7 @@ BEGIN
                 MESSAGE = format('psp: a statement with USING cannot change the key of table %s, to which rows of %s refer', target, child),
                 DETAIL = 'Other servers run it before they get the rows that it makes.',
                 HINT = 'In one transaction drop the foreign key, run the statement, and add the foreign key again.';
-        ELSIF EXISTS (SELECT FROM psp.write_set w WHERE w.xid = pg_current_xact_id() AND w.table_id = op_of_old_keys.table_id) THEN
+        ELSIF EXISTS (SELECT FROM psp.captured w WHERE w.xid = pg_current_xact_id() AND w.table_id = op_of_old_keys.table_id) THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'feature_not_supported',
                 MESSAGE = format('psp: a transaction that has written rows of table %s cannot change its key, to which rows of %s refer', target, child),
@@ -151,7 +151,7 @@ BEGIN
           FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
          WHERE c.oid = ANY (named) AND t.tgparentid = 0
            AND CASE WHEN t.tgname IN ('psp_capture_rekey', 'psp_capture_share', 'PSP_ended') AND t.tgattr <> '' AND statement ~* '\m(type|drop)\M' THEN true
-                    WHEN c.relkind <> 'p' THEN t.tgname ~ '^(psp_capture_|PSP_ended$)' AND statement ~* 'attach' END
+                    WHEN c.relkind <> 'p' THEN t.tgname ~ '^(psp_capture(_|$)|PSP_ended$)' AND statement ~* 'attach' END
     LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.target);
     END LOOP;
@@ -159,6 +159,7 @@ BEGIN
         SELECT p.oid::regprocedure AS function
           FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid JOIN pg_proc p ON p.oid = t.tgfoid
          WHERE c.oid = ANY (named) AND c.relkind = 'p' AND p.pronamespace = 'psp'::regnamespace AND p.proname ~ '^capture_[0-9]+_'
+           AND pg_has_role(role, c.relowner, 'USAGE')  -- others can make no partition, and no trigger of their own may call it
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', found.function, role);
     END LOOP;

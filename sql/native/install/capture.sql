@@ -157,46 +157,63 @@ BEGIN
     RETURN name;
 END $$;
 
--- An update that changes the key: the old key is gone. A row trigger does that, called only when the statement sets a key column,
--- unless the key may change otherwise. A WHEN clause would be parsed again in every statement and cost more than the call.
-CREATE FUNCTION psp.create_capture_functions(facts jsonb) RETURNS void
+-- Drops it, if it is there, and its trigger.
+CREATE FUNCTION psp.drop_capture_function(function text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regproc(function) IS NOT NULL THEN
+        EXECUTE format('DROP FUNCTION %s() CASCADE', function);
+    END IF;
+END $$;
+
+-- What a capture function of a table does; an empty text: there is none. With the server module SQL captures only what that cannot
+-- (psp.left_to_sql). An update that changes the key: the old key is gone. A row trigger does that, called only when the statement sets
+-- a key column, unless the key may change otherwise. A WHEN clause would be parsed again in every statement and cost more than the call.
+CREATE FUNCTION psp.capture_statements(facts jsonb) RETURNS TABLE (suffix text, statements text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     by_row   CONSTANT boolean := facts ->> 'partitioned';
     new_rows CONSTANT text := CASE WHEN by_row THEN '(SELECT NEW.*)' ELSE 'psp_new' END;
     old_rows CONSTANT text := CASE WHEN by_row THEN '(SELECT OLD.*)' ELSE 'psp_old' END;
+    rest     jsonb;
 BEGIN
-    PERFORM psp.take_from_all(ARRAY[
-            psp.create_capture_function(
-                facts, 'insert', psp.capture_rows(facts, new_rows, psp.and_shares(facts, new_rows))
-                                 || psp.capture_guards(facts, new_rows, NULL)),
-            psp.create_capture_function(
-                facts, 'update', psp.capture_rows(facts, new_rows, '') || psp.capture_guards(facts, new_rows, old_rows)),
-            psp.create_capture_function(facts, 'delete', psp.capture_deletes(facts, old_rows)),
-            psp.create_capture_function(facts, 'rekey', psp.fill($template$
+    IF psp.uses_module() THEN
+        rest := psp.left_to_sql(facts);
+        RETURN QUERY VALUES ('insert', psp.capture_shares(rest, new_rows) || psp.capture_guards(rest, new_rows, NULL)),
+                            ('update', psp.capture_guards(rest, new_rows, old_rows)), ('delete', ''), ('rekey', '');
+        RETURN;
+    END IF;
+    RETURN QUERY VALUES
+        ('insert', psp.capture_rows(facts, new_rows, psp.and_shares(facts, new_rows)) || psp.capture_guards(facts, new_rows, NULL)),
+        ('update', psp.capture_rows(facts, new_rows, '') || psp.capture_guards(facts, new_rows, old_rows)),
+        ('delete', psp.capture_deletes(facts, old_rows)),
+        ('rekey', psp.fill($template$
     IF {old_key} OPERATOR(pg_catalog.<>) {new_key} THEN{deletes}
     END IF;$template$, jsonb_build_object(
-                'old_key', psp.key_of(facts, 'OLD'), 'new_key', psp.key_of(facts, 'NEW'),
-                'deletes', psp.capture_deletes(facts, '(SELECT OLD.*)'))))], 'psp_functions'::regrole);
+            'old_key', psp.key_of(facts, 'OLD'), 'new_key', psp.key_of(facts, 'NEW'), 'deletes', psp.capture_deletes(facts, '(SELECT OLD.*)'))));
 END $$;
 
 -- The triggers of a table. PostgreSQL gives row triggers to the partitions, too, and to those that are attached later.
+CREATE FUNCTION psp.capture_trigger(facts jsonb, suffix text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    template CONSTANT text := $template$
+CREATE OR REPLACE TRIGGER psp_capture_{suffix} AFTER {event} ON {table} {rows} EXECUTE FUNCTION psp.capture_{table_id}_{suffix}()$template$;
+BEGIN
+    RETURN psp.fill(template, facts || jsonb_build_object(
+        'suffix', suffix, 'table', facts -> 'relation',
+        'event', CASE WHEN suffix <> 'rekey' THEN upper(suffix)
+                      ELSE 'UPDATE' || CASE WHEN (facts ->> 'key_may_change')::boolean THEN ''
+                                            ELSE ' OF ' || psp.name_list(facts -> 'key_columns', '') END END,
+        'rows', CASE WHEN suffix = 'rekey' OR (facts ->> 'partitioned')::boolean THEN 'FOR EACH ROW'
+                     ELSE 'REFERENCING '
+                          || CASE WHEN suffix = 'delete' OR suffix = 'update' AND facts -> 'guards' <> '[]' THEN 'OLD TABLE AS psp_old ' ELSE '' END
+                          || CASE WHEN suffix <> 'delete' THEN 'NEW TABLE AS psp_new ' ELSE '' END || 'FOR EACH STATEMENT' END));
+END $$;
+
 CREATE FUNCTION psp.create_capture_triggers(facts jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    by_statement CONSTANT text := $template$
-CREATE OR REPLACE TRIGGER psp_capture_insert AFTER INSERT ON {table}
-    REFERENCING NEW TABLE AS psp_new FOR EACH STATEMENT EXECUTE FUNCTION {function}_insert();
-CREATE OR REPLACE TRIGGER psp_capture_update AFTER UPDATE ON {table}
-    REFERENCING {old_table}NEW TABLE AS psp_new FOR EACH STATEMENT EXECUTE FUNCTION {function}_update();
-CREATE OR REPLACE TRIGGER psp_capture_delete AFTER DELETE ON {table}
-    REFERENCING OLD TABLE AS psp_old FOR EACH STATEMENT EXECUTE FUNCTION {function}_delete();$template$;
-    by_row CONSTANT text := $template$
-CREATE OR REPLACE TRIGGER psp_capture_insert AFTER INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_insert();
-CREATE OR REPLACE TRIGGER psp_capture_update AFTER UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_update();
-CREATE OR REPLACE TRIGGER psp_capture_delete AFTER DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_delete();$template$;
-    rekey CONSTANT text := $template$
-CREATE OR REPLACE TRIGGER psp_capture_rekey AFTER UPDATE{of_key} ON {table} FOR EACH ROW EXECUTE FUNCTION {function}_rekey();$template$;
     -- On each relation: they do not come from the parent.
     on_each CONSTANT text := $template$
 CREATE OR REPLACE TRIGGER psp_truncate BEFORE TRUNCATE ON {relation}
@@ -207,13 +224,25 @@ CREATE OR REPLACE TRIGGER psp_refuse_replica BEFORE INSERT OR UPDATE OR DELETE O
     FOR EACH STATEMENT EXECUTE FUNCTION psp.refuse_replica();
 ALTER TABLE ONLY {relation} ENABLE REPLICA TRIGGER psp_refuse_replica,
     ENABLE ALWAYS TRIGGER psp_truncate, ENABLE ALWAYS TRIGGER psp_truncated;$template$;
-    relation text;
+    needed    record;
+    functions regproc[];
+    relation  text;
 BEGIN
-    EXECUTE psp.fill(CASE WHEN (facts ->> 'partitioned')::boolean THEN by_row ELSE by_statement END || rekey, jsonb_build_object(
-        'table', facts -> 'relation', 'function', 'psp.capture_' || (facts ->> 'table_id'),
-        'old_table', CASE WHEN facts -> 'guards' = '[]' THEN '' ELSE 'OLD TABLE AS psp_old ' END,
-        'of_key', CASE WHEN (facts ->> 'key_may_change')::boolean THEN ''
-                       ELSE ' OF ' || psp.name_list(facts -> 'key_columns', '') END));
+    FOR needed IN SELECT s.suffix, s.statements, format('psp.capture_%s_%s', facts ->> 'table_id', s.suffix) AS function
+                    FROM psp.capture_statements(facts) s LOOP
+        IF needed.statements <> '' THEN
+            functions := functions || psp.create_capture_function(facts, needed.suffix, needed.statements);
+            EXECUTE psp.capture_trigger(facts, needed.suffix);
+        ELSE
+            PERFORM psp.drop_capture_function(needed.function);
+        END IF;
+    END LOOP;
+    PERFORM psp.take_from_all(functions, 'psp_functions'::regrole);
+    IF psp.uses_module() THEN
+        PERFORM psp.create_module_trigger(facts);
+    ELSE
+        PERFORM psp.drop_capture_function(format('psp.capture_%s_row', facts ->> 'table_id'));
+    END IF;
     FOR relation IN SELECT r.value FROM jsonb_array_elements_text(facts -> 'relations') r LOOP
         EXECUTE psp.fill(on_each, jsonb_build_object('relation', relation, 'table_id', facts -> 'table_id'));
     END LOOP;

@@ -8,7 +8,7 @@ SELECT t.table_id, f.name::name AS name, p.function
   FROM psp.tables t
  CROSS JOIN LATERAL (
     SELECT format(p.pattern, t.table_id)
-      FROM unnest('{capture_%s_insert,capture_%s_update,capture_%s_delete,capture_%s_rekey,capture_%s_share,capture_%s_ended,look_%s,apply_insert_%s,apply_upsert_%s,
+      FROM unnest('{capture_%s_row,capture_%s_insert,capture_%s_update,capture_%s_delete,capture_%s_rekey,capture_%s_share,capture_%s_ended,look_%s,apply_insert_%s,apply_upsert_%s,
                     apply_make_way_%s,apply_delete_%s,apply_clear_%s,apply_furthest_%s}'::text[]) p(pattern)
     UNION ALL
     SELECT 'guard_' || (g.value ->> 'guard_id') FROM jsonb_array_elements(t.guards) g) f(name)
@@ -80,7 +80,6 @@ DECLARE
     complete CONSTANT jsonb := psp.with_references(facts);
 BEGIN
     PERFORM psp.create_guards(complete, complete ->> 'relation'),
-            psp.create_capture_functions(complete),
             psp.create_capture_triggers(complete),
             psp.create_reference_triggers(complete);
 END $$;
@@ -187,4 +186,32 @@ BEGIN
     PERFORM psp.remove_capture(table_id);
     DELETE FROM psp.tables t WHERE t.table_id = drop_capture.table_id;
     PERFORM psp.end_own_commands();
+END $$;
+
+-- Changes what captures rows and commits ('sql' or 'module'), of all tables; writers wait. Rows of psp.schema_history are SQL's in any case.
+CREATE FUNCTION psp.use_capture(wanted text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    found record;
+BEGIN
+    IF EXISTS (SELECT FROM psp.captured w WHERE w.xid = pg_current_xact_id()) THEN
+        RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction', MESSAGE = 'psp: the transaction has written rows',
+            HINT = 'Use a transaction of its own.';
+    END IF;
+    FOR found IN SELECT format('%I.%I', t.schema_name, t.table_name) AS relation FROM psp.tables t ORDER BY t.table_id LOOP
+        EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', found.relation);
+    END LOOP;
+    UPDATE psp.identity SET capture = wanted;
+    PERFORM psp.begin_own_commands();
+    PERFORM psp.install_commit();
+    PERFORM psp.end_own_commands();
+    DELETE FROM psp.own_functions WHERE name = ANY (psp.module_functions());
+    INSERT INTO psp.own_functions (name, for_daemon) SELECT f.name, false FROM unnest(psp.module_functions()) f(name) WHERE wanted = 'module';
+    FOR found IN
+        SELECT t.table_id, to_regclass(format('%I.%I', t.schema_name, t.table_name)) AS target,
+               (SELECT coalesce(jsonb_object_agg(g.value ->> 'index', g.value -> 'guard_id'), '{}') FROM jsonb_array_elements(t.guards) g) AS guard_ids
+          FROM psp.tables t WHERE t.table_id <> @SCHEMA_HISTORY_ID@ ORDER BY t.table_id
+    LOOP
+        PERFORM psp.renew_capture(found.target, found.table_id, found.guard_ids);
+    END LOOP;
 END $$;

@@ -3,8 +3,8 @@
 -- and the bytes of its guard key. docs/decisions/36.
 --
 -- psp.tables has them as they were when the capture was made, with SQL about a row called r. complete: whether the row refers to one.
---   foreign_keys  of the child: [{constraint, refers_to, columns, key, complete, may_change}]. columns: in the order of the index that it
---                 refers to; may_change: an update may change them without naming them
+--   foreign_keys  of the child: [{constraint, refers_to, columns, key, complete, may_change, members}]. columns: in the order of the index
+--                 that it refers to; may_change: an update may change them without naming them; members: as of a guard (psp.capture_facts)
 --   referenced    of the parent: [{number, columns, key, complete, lossy, may_change, is_coarse, links}]. lossy: columns whose different
 --                 values may have one key; is_coarse: rows refer to the coarse key, too; links: which relations refer to which,
 --                 partitions among them
@@ -58,7 +58,11 @@ BEGIN
                                ELSE psp.coarse_key() END,
                    'complete', string_agg(format('(%s) IS DISTINCT FROM NULL', format(coalesce(f.value, '%1$s'), v.value)), ' AND '
                                           ORDER BY f.place),
-                   'may_change', bool_or(f.may_change)) AS of_child,
+                   'may_change', bool_or(f.may_change),
+                   'members', CASE WHEN bool_and(f.is_same_type AND psp.key_form(i.normalise, i.key_type) IS NOT NULL)
+                                   THEN jsonb_agg(jsonb_build_array(f.name, CASE i.normalise WHEN 'none' THEN 'base'
+                                                                            ELSE psp.key_form(i.normalise, i.key_type) END)
+                                                  ORDER BY f.place) END) AS of_child,
                jsonb_build_object(
                    'columns', jsonb_agg(f.parent_name ORDER BY f.place),
                    'key', format('pg_catalog.record_send(ROW(%s))',
@@ -115,6 +119,14 @@ CREATE FUNCTION psp.and_shares(facts jsonb, source text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT coalesce(string_agg(E'\n    UNION ALL' || psp.select_shares(k.value, source), '' ORDER BY k.ordinality), '')
+              FROM jsonb_array_elements(facts -> 'foreign_keys') WITH ORDINALITY k);
+END $$;
+
+-- Those of new rows whose own images the server module captures.
+CREATE FUNCTION psp.capture_shares(facts jsonb, source text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT coalesce(string_agg(E'\n    INSERT INTO psp.write_set' || psp.select_shares(k.value, source) || ';', '' ORDER BY k.ordinality), '')
               FROM jsonb_array_elements(facts -> 'foreign_keys') WITH ORDINALITY k);
 END $$;
 
@@ -177,13 +189,14 @@ CREATE FUNCTION psp.create_reference_triggers(facts jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     may_change CONSTANT boolean := facts ->> 'key_may_change';
+    rest       CONSTANT jsonb := CASE WHEN psp.uses_module() THEN psp.left_to_sql(facts) ELSE facts END;
     template   CONSTANT text := 'CREATE OR REPLACE TRIGGER {name} AFTER {events} ON {table} FOR EACH ROW EXECUTE FUNCTION {function}()';
     needed     record;
     function   text;
 BEGIN
     FOR needed IN
-        SELECT 'share' AS suffix, 'psp_capture_share' AS name, 'UPDATE' AS events, facts -> 'foreign_keys' AS keys,
-               psp.capture_new_shares(facts) AS statements
+        SELECT 'share' AS suffix, 'psp_capture_share' AS name, 'UPDATE' AS events, rest -> 'foreign_keys' AS keys,
+               psp.capture_new_shares(rest) AS statements
         UNION ALL
         SELECT 'ended', '"PSP_ended"', 'DELETE OR UPDATE', facts -> 'referenced', psp.capture_endings(facts)
     LOOP
@@ -193,8 +206,8 @@ BEGIN
             EXECUTE psp.fill(template, jsonb_build_object(
                 'name', needed.name, 'events', needed.events || psp.of_columns(needed.keys, may_change), 'table', facts -> 'relation',
                 'function', function));
-        ELSIF to_regproc(function) IS NOT NULL THEN
-            EXECUTE format('DROP FUNCTION %s() CASCADE', function);  -- and the trigger
+        ELSE
+            PERFORM psp.drop_capture_function(function);
         END IF;
     END LOOP;
 END $$;

@@ -18,20 +18,12 @@ BEGIN
 END $$;
 
 -- Refuses what can still fail, or run an application's code, after the deferred triggers of a COMMIT: by then the
--- transaction would be committed everywhere else. Foreign tables: postgres_fdw commits at their server later still, or loses its
--- connection then; file_fdw does nothing at COMMIT. (Foreign keys between temporary tables are refused by the DDL guard.)
+-- transaction would be committed everywhere else. (Foreign keys between temporary tables are refused by the DDL guard.)
 CREATE FUNCTION psp.refuse_what_runs_later() RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     cursors text := (SELECT string_agg(quote_ident(name), ', ') FROM pg_cursor()
                       WHERE is_holdable AND creation_time >= least(transaction_timestamp(), statement_timestamp()));
-    foreign_table text := (SELECT min(l.relation::regclass::text)
-                             FROM pg_locks l
-                             JOIN pg_foreign_table t ON t.ftrelid = l.relation
-                             JOIN pg_foreign_server s ON s.oid = t.ftserver
-                             JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw
-                             LEFT JOIN pg_proc h ON h.oid = w.fdwhandler
-                            WHERE l.pid = pg_backend_pid() AND h.proname IS DISTINCT FROM 'file_fdw_handler');
 BEGIN
     IF psp.is_prepare(current_query()) THEN
         RAISE EXCEPTION USING
@@ -44,13 +36,45 @@ BEGIN
             MESSAGE = 'psp: a transaction that writes cannot leave a cursor WITH HOLD behind',
             DETAIL = format('PostgreSQL would run the rest of the query of %s after the transaction is decided.', cursors),
             HINT = 'Close the cursor before COMMIT, or declare it in a transaction of its own.';
-    ELSIF foreign_table IS NOT NULL OR psp.is_in_foreign_transaction() THEN
+    END IF;
+END $$;
+
+-- postgres_fdw commits at its server later still, or loses its connection then; file_fdw does nothing at COMMIT.
+CREATE FUNCTION psp.refuse_foreign_tables() RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    foreign_table text := (SELECT min(l.relation::regclass::text)
+                             FROM pg_locks l
+                             JOIN pg_foreign_table t ON t.ftrelid = l.relation
+                             JOIN pg_foreign_server s ON s.oid = t.ftserver
+                             JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw
+                             LEFT JOIN pg_proc h ON h.oid = w.fdwhandler
+                            WHERE l.pid = pg_backend_pid() AND h.proname IS DISTINCT FROM 'file_fdw_handler');
+BEGIN
+    IF foreign_table IS NOT NULL OR psp.is_in_foreign_transaction() THEN
         RAISE EXCEPTION USING
             ERRCODE = 'feature_not_supported',
             MESSAGE = 'psp: a transaction that writes cannot use foreign tables',
             DETAIL = format('The server of %s would be asked to commit after the transaction is decided, and may fail.',
                             coalesce(foreign_table, 'a foreign table')),
             HINT = 'Use foreign tables in a transaction of their own, for example to fill a temporary table.';
+    END IF;
+END $$;
+
+-- What few transactions need before their request is sent, however it is captured.
+CREATE FUNCTION psp.check_commit(tx uuid) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM psp.refuse_foreign_tables();
+    -- Unlogged, and so empty from a crash of PostgreSQL until the daemon has heard of it. The transaction may not have seen
+    -- commits of this semi-primary that the crash took and that the stream brings back.
+    IF NOT EXISTS (SELECT FROM psp.apply_session) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'serialization_failure',
+            MESSAGE = 'psp: PostgreSQL has come back from a crash, and the daemon has not begun again',
+            HINT = 'Retry the transaction.';
+    ELSIF current_setting('psp.show_transaction_id', true) = 'on' THEN
+        RAISE NOTICE 'psp: transaction %', tx;
     END IF;
 END $$;
 

@@ -86,7 +86,7 @@ $$;
 CREATE FUNCTION psp.has_captured_rows() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM psp.write_set w WHERE w.xid = pg_current_xact_id_if_assigned() AND w.table_id <> @SCHEMA_HISTORY_ID@);
+    RETURN EXISTS (SELECT FROM psp.captured w WHERE w.xid = pg_current_xact_id_if_assigned() AND w.table_id <> @SCHEMA_HISTORY_ID@);
 END $$;
 
 -- Whether psp's triggers could be in a statement's way (psp.prepare_tables).

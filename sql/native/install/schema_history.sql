@@ -61,7 +61,7 @@ END $$;
 -- How many pieces of captured rows this transaction has.
 CREATE FUNCTION psp.captured_rows() RETURNS bigint
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT count(*) FROM psp.write_set w
+    SELECT count(*) FROM psp.captured w
      WHERE w.xid = pg_current_xact_id() AND w.table_id <> @SCHEMA_HISTORY_ID@ AND w.op NOT IN ('c', 'e')
 $$;
 
@@ -110,7 +110,7 @@ BEGIN
         PERFORM psp.capture_old_keys(NEW.statement, NEW.role), psp.end_segment(), psp.note_empty_partitions(NEW.statement, NEW.role);
         captured := psp.captured_rows();
     END IF;
-    SELECT count(*) + 1 INTO row.statement_n FROM psp.write_set w
+    SELECT count(*) + 1 INTO row.statement_n FROM psp.captured w
      WHERE w.xid = x AND w.table_id = @SCHEMA_HISTORY_ID@ AND w.op <> 'l';
     SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
     SELECT clock_timestamp(), i.name, NEW.role,

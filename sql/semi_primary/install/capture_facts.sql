@@ -40,6 +40,14 @@ BEGIN
         ELSE psp.normalised(member.normalise, member.definition, member.key_type) END;
 END $$;
 
+-- How the server module writes a value of a key (capture_module/values.c), for the ways of normalising that it knows; otherwise null.
+CREATE FUNCTION psp.key_form(how text, type text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE how WHEN 'text' THEN CASE type WHEN 'bpchar' THEN 'trimmed' ELSE 'output' END
+                    WHEN 'hash' THEN NULL WHEN 'constant' THEN NULL ELSE how END;
+END $$;
+
 -- The definition of a table under its number; guard_ids: {index: number}.
 --   table_id, schema_name, table_name
 --   relation        the name, quoted, with the schema
@@ -48,10 +56,11 @@ END $$;
 --   columns         [{name, type, encoding, checked_as, by_output}] in the order of the image; see type_facts
 --   key_columns     [{name, type, normalise, look}] normalise: see index_column_facts; look: the type as which psp.look_N reads the
 --                   value's text, none: it has no such text
---   guards          [{guard_id, index, columns, expressions, others, raw_columns, arguments, is_plain, predicate, nulls_not_distinct}]
+--   guards          [{guard_id, index, columns, expressions, others, raw_columns, arguments, is_plain, predicate, nulls_not_distinct, members}]
 --                   columns: text for messages; expressions: of the key; others: what an exclusion constraint compares by another
 --                   operator than equality, which is no part of the key; arguments: [{name, type}] of psp.guard_N, empty: there
---                   is none; is_plain: no expressions and no predicate
+--                   is none; is_plain: no expressions and no predicate; members: [[column, form]] if the server module can
+--                   write the key (psp.key_form), otherwise null
 --   partitioned     row triggers instead of statement triggers: MERGE, which moves a row to another partition, fires no statement
 --                   trigger for that, and has it in no transition table
 --   key_may_change  an update may change the key without naming its columns: triggers of its own, or computed keys
@@ -90,14 +99,19 @@ BEGIN
                        'expressions', f.expressions, 'others', f.others, 'raw_columns', r.names,
                        'arguments', CASE WHEN i.calls_users_code THEN r.arguments ELSE '[]' END,
                        'is_plain', i.predicate IS NULL AND f.is_plain, 'predicate', i.predicate,
-                       'nulls_not_distinct', i.nulls_not_distinct) ORDER BY i.name), '[]')
+                       'nulls_not_distinct', i.nulls_not_distinct,
+                       'members', CASE WHEN i.predicate IS NULL AND f.others = '[]' THEN f.members END)
+                       ORDER BY i.name), '[]')
               FROM psp.index_facts i
              CROSS JOIN LATERAL (
                 SELECT coalesce(string_agg(f.definition, ', ' ORDER BY f.place) FILTER (WHERE f.operator_class IS NOT NULL), '') AS definitions,
                        bool_and(f.number > 0) AS is_plain,
                        coalesce(jsonb_agg(psp.guard_expression(f) ORDER BY f.place) FILTER (WHERE f.operator_class IS NOT NULL), '[]') AS expressions,
-                       coalesce(jsonb_agg(f.definition ORDER BY f.place) FILTER (WHERE f.operator_class IS NULL), '[]') AS others
-                  FROM psp.index_column_facts f WHERE f.index = i.index) f
+                       coalesce(jsonb_agg(f.definition ORDER BY f.place) FILTER (WHERE f.operator_class IS NULL), '[]') AS others,
+                       CASE WHEN bool_and(f.number > 0 AND psp.key_form(f.normalise, f.key_type) IS NOT NULL)
+                            THEN jsonb_agg(jsonb_build_array(a.attname, psp.key_form(f.normalise, f.key_type)) ORDER BY f.place) END AS members
+                  FROM psp.index_column_facts f LEFT JOIN pg_attribute a ON a.attrelid = target AND a.attnum = f.number
+                 WHERE f.index = i.index) f
              CROSS JOIN LATERAL (
                 SELECT coalesce(jsonb_agg(a.attname ORDER BY a.attnum), '[]') AS names,
                        jsonb_agg(jsonb_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod))

@@ -74,7 +74,7 @@ CREATE FUNCTION psp.guarded_state(relations oid[])
 RETURNS TABLE (schema_name name, relation_name name, kind text, name name, definition text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET quote_all_identifiers = off
 SET timezone = 'UTC' SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET extra_float_digits = 1
-SET bytea_output = 'hex' SET lc_monetary = 'C' AS $$
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET standard_conforming_strings = on AS $$
     WITH r AS MATERIALIZED (
         SELECT n.nspname, c.oid, c.relname, c.relkind, c.relowner, c.relpartbound
           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

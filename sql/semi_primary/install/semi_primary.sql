@@ -6,6 +6,7 @@ CREATE TABLE psp.identity (
     sp_id           integer NOT NULL,
     name            text NOT NULL,
     mode            text NOT NULL DEFAULT 'native' CHECK (mode IN ('native', 'views')),
+    capture         text NOT NULL DEFAULT 'sql' CHECK (capture IN ('sql', 'module')),  -- native: what writes keys and images of rows
     schema_version  integer NOT NULL DEFAULT @SEMI_PRIMARY_SCHEMA_VERSION@,  -- the daemon refuses all others
     token           text NOT NULL,      -- what requests of the commit hook and their answers are proved with; never sent
     hook_conninfo   text NOT NULL,      -- native: where the daemon's commit hook server listens (libpq conninfo)

@@ -1,4 +1,7 @@
-"""A role to which dblink was granted may put a server of its own in the place of the hook's connection."""
+"""A role to which dblink was granted may put a server of its own in the place of the hook's connection.
+
+With capture by SQL: the server module has a connection that no role reaches.
+"""
 
 import socket
 from collections.abc import Iterator
@@ -8,6 +11,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psp.cluster.local import LocalCluster
+from psp.schema.native.capture import use
 
 from tests.cluster.support import (
     OUTCOME_UNKNOWN,
@@ -32,6 +36,7 @@ def session(cluster: LocalCluster) -> Iterator[Session]:
     """An ordinary role's session, to which dblink was granted."""
     sp = cluster.sps[0]
     with psycopg.connect(sp.admin_dsn, autocommit=True) as admin:
+        use(admin, "sql")
         role = psycopg.conninfo.conninfo_to_dict(sp.dsn)["user"]
         functions = admin.execute(
             "SELECT oid::regprocedure::text FROM pg_proc"
@@ -45,6 +50,7 @@ def session(cluster: LocalCluster) -> Iterator[Session]:
         finally:
             for (function,) in functions:
                 admin.execute(f'REVOKE EXECUTE ON FUNCTION {function} FROM "{role}"'.encode())
+            use(admin, "auto")
 
 
 def message(kind: bytes, body: bytes) -> bytes:

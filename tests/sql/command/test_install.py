@@ -19,9 +19,13 @@ DAEMONS = ("psp-primary", "psp-semi-primary", "psp-mrv", "psp-georelay")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("prefix")
     build = paths.binary("psp-primary").parent.parent
-    subprocess.run([SCRIPT, folder, build], cwd=ROOT, check=True, timeout=300)
+    environment = {
+        **os.environ,
+        "DESTDIR": str(folder / "root"),
+    }  # or the server's own library folder would have the module
+    subprocess.run([SCRIPT, folder, build], cwd=ROOT, env=environment, check=True, timeout=300)
     yield folder
-    subprocess.run([SCRIPT, "--remove", folder], cwd=ROOT, check=True)
+    subprocess.run([SCRIPT, "--remove", folder], cwd=ROOT, env=environment, check=True)
     assert [path for path in folder.rglob("*") if path.is_file()] == []
 
 
@@ -41,6 +45,13 @@ def test_daemons_and_their_units(prefix: Path) -> None:
         assert "--" in run(prefix, daemon, "--help")
     for unit in (prefix / "lib" / "systemd" / "system").iterdir():
         assert f"ExecStart={prefix}/bin/{unit.stem} --config" in unit.read_text()
+
+
+def test_the_server_module(prefix: Path) -> None:
+    """It is where the server looks for it, below DESTDIR."""
+    built = paths.binary("psp-primary").parent.parent / "lib" / "postgresql"
+    installed = sorted((prefix / "root").rglob("psp_capture.so"))
+    assert [path.read_bytes() for path in installed] == [p.read_bytes() for p in sorted(built.rglob("*.so"))]
 
 
 def test_one_version(prefix: Path) -> None:

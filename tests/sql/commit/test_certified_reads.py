@@ -57,7 +57,7 @@ def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
 
 def captured(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
     connection.execute("RESET SESSION AUTHORIZATION; SET LOCAL client_encoding = 'UTF8'")
-    query = b"SELECT table_id, op::text, payload FROM psp.write_set ORDER BY cmin::text::int"
+    query = b"SELECT table_id, op::text, payload FROM psp.captured ORDER BY cmin::text::int"
     return connection.execute(query).fetchall()
 
 

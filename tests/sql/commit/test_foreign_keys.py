@@ -161,10 +161,10 @@ def captured(app: Pair, *statements: str) -> list[Written]:
     with app.connect() as connection:
         for statement in statements[:-1]:
             connection.execute(statement.encode())
-        connection.execute("DELETE FROM psp.write_set")
+        before = one(connection, "SELECT count(*) FROM psp.captured")
         connection.execute("UPDATE psp.commit_intent SET ended = false WHERE NOT filler")
         connection.execute(statements[-1].encode())
-        found = written(connection)
+        found = written(connection)[before:]
         connection.rollback()
     return found
 
@@ -372,10 +372,9 @@ def test_only_parents_and_children_have_the_triggers(app: Pair) -> None:
             " WHERE tgname IN ('PSP_ended', 'psp_capture_share')"
             " AND tgrelid IN ('parent'::regclass, 'child'::regclass, 'tree'::regclass) ORDER BY 1, 2"
         ).fetchall()
-    assert rows == [
-        ("child", "psp_capture_share"), ("parent", "PSP_ended"),
-        ("tree", "PSP_ended"), ("tree", "psp_capture_share"),
-    ]  # fmt: skip
+    # Which keys a changed row shares the module's trigger for rows tells.
+    shares = [] if app.uses_module else [("child", "psp_capture_share"), ("tree", "psp_capture_share")]
+    assert rows == sorted([("parent", "PSP_ended"), ("tree", "PSP_ended"), *shares])
 
 
 def test_what_is_noted_for_the_daemon(app: Pair) -> None:

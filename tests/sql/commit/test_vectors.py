@@ -43,8 +43,9 @@ def plain(native: Pair) -> Iterator[psycopg.Connection[Any]]:
 
 def captured(connection: psycopg.Connection[Any]) -> list[dict[str, Any]]:
     rows = connection.execute(
-        """SELECT w.table_id, w.op::text, w.payload FROM psp.write_set w
-            WHERE w.xid = pg_current_xact_id_if_assigned() ORDER BY w.cmin::text::int4, w.ctid"""
+        """SELECT w.table_id, w.op::text, w.payload
+             FROM (SELECT *, row_number() OVER () AS place FROM psp.captured) w
+            WHERE w.xid = pg_current_xact_id_if_assigned() ORDER BY w.cmin::text::int4, w.place"""
     )
     return [
         {"table_id": table_id, "op": op, "payload": payload.hex()}

@@ -155,7 +155,7 @@ SUPERUSERS = [
     "ALTER TABLE t DISABLE TRIGGER ALL",
     "ALTER FUNCTION psp.on_ddl() RENAME TO x",
     "ALTER TABLE psp.tables ADD COLUMN x int",
-    "DROP TABLE psp.write_set",
+    "DROP TABLE psp.committing",
     "SET LOCAL session_replication_role = replica;\nCREATE TABLE x (a int)",
     "DROP EXTENSION dblink CASCADE",
     "ALTER EXTENSION dblink SET SCHEMA other",

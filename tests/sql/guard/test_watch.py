@@ -88,7 +88,7 @@ def test_sequences_near_their_end(app: Pair) -> None:
 
 
 BEHIND_ITS_BACK = [
-    ("DROP TRIGGER psp_capture_insert ON t", "trigger psp_capture_insert of public.t has changed"),
+    ("DROP TRIGGER psp_truncated ON t", "trigger psp_truncated of public.t has changed"),
     ("CREATE TABLE x (a int)", "psp.x exists here only"),
     ("ALTER TABLE t RENAME TO x", "public.t is gone"),
     ("CREATE UNIQUE INDEX y ON t (n)", "unique index y of public.t has changed"),
@@ -120,7 +120,7 @@ def test_after_an_upgrade_of_postgresql(app: Pair) -> None:
         with explained("upgraded"), connection.transaction():
             connection.execute("ALTER TABLE t SET (fillfactor = 80)")
         with explained(), connection.transaction():
-            connection.execute("DROP TRIGGER psp_capture_insert ON t")
+            connection.execute("DROP TRIGGER psp_truncated ON t")
         assert one(connection, "SELECT psp.refresh_guards()") is True
         connection.execute("ALTER TABLE t SET (fillfactor = 80)")
         connection.rollback()

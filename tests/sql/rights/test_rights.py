@@ -103,7 +103,7 @@ FORBIDDEN = [
     "SET session_replication_role = replica",
     "ALTER TABLE psp.write_set DISABLE TRIGGER ALL",
     "CREATE TRIGGER evil AFTER INSERT ON psp.commit_intent EXECUTE FUNCTION psp.commit_hook()",
-    "CREATE TRIGGER evil AFTER INSERT ON t EXECUTE FUNCTION psp.capture_1_delete()",
+    "CREATE TRIGGER evil AFTER INSERT ON t EXECUTE FUNCTION psp.record_truncation()",
     "CREATE FUNCTION psp.evil() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     "DROP SCHEMA psp CASCADE",
     "ALTER EVENT TRIGGER psp_on_ddl DISABLE",
@@ -119,9 +119,16 @@ def test_forbidden(app: Pair, statement: str) -> None:
         connection.rollback()
 
 
+def test_nobody_may_capture_what_he_likes(app: Pair) -> None:
+    """A trigger with the capture's function would write keys of other tables into the write-set."""
+    function = "psp.capture_1_row('1', '0', '0')" if app.uses_module else "psp.capture_1_delete()"
+    with app.connect_as_application() as connection, pytest.raises(errors.InsufficientPrivilege):
+        connection.execute(f"CREATE TRIGGER evil AFTER INSERT ON t EXECUTE FUNCTION {function}".encode())
+
+
 SWITCHES = [
     "ALTER TABLE t DISABLE TRIGGER ALL",
-    "ALTER TABLE t DISABLE TRIGGER psp_capture_insert",
+    "ALTER TABLE t DISABLE TRIGGER psp_truncate",
     "ALTER TABLE t RENAME TO u",
     "ALTER TABLE t ADD COLUMN w int",
     "ALTER TABLE t SET UNLOGGED",

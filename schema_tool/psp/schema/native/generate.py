@@ -9,6 +9,7 @@ from psp.sql_files import fact_views
 FIRST_FILES = (
     *FACT_FILES,
     "schema.sql",
+    "module.sql",
     "replica_role.sql",
     "foreign_servers.sql",
     "hook_daemon.sql.j2",

@@ -37,6 +37,7 @@ def install(
     dblink_schema = read_facts(connection).dblink_schema
     assert dblink_schema is not None, "begin was not called"
     identify(connection, identity, strides)
+    connection.execute("SELECT psp.install_commit()")
     for table in tables:
         connection.execute("SELECT psp.install_capture(%s)", (Jsonb(table.facts),))
     prefer_own_part(connection, identity.sp_id, identity.slots)

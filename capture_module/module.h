@@ -1,0 +1,121 @@
+// What the files of psp_capture share. Everything runs in a backend of PostgreSQL, in its one thread, and reports errors with
+// ereport(ERROR), which does not return: PostgreSQL frees memory, locks and snapshots when it aborts the transaction.
+#pragma once
+
+#include "executor/tuptable.h"
+#include "lib/stringinfo.h"
+#include "nodes/pg_list.h"
+#include "utils/relcache.h"
+#include "utils/uuid.h"
+
+// ---- values.c: values, keys and images in the bytes of writeset/FORMAT.md ---------------------------------------------------
+
+typedef struct Value Value;  // how one column is written
+
+// The columns of an image or a key.
+typedef struct Values {
+  int count;
+  Value *members;
+} Values;
+
+// How the words that a trigger is given (sql/native/install/module.sql) name the columns of a relation. Allocated in the current
+// memory context. `words`: count pairs of a column's name and its form.
+Values PlanValues(Relation relation, char **words, int count);
+
+// Whether equal bytes in an image may stand for the key: it is written in its own binary form.
+bool IsKeyInImage(const Values *key, const Values *image);
+
+// The place in the image of the key's n-th column.
+uint16 PlaceInImage(const Values *key, int n, const Values *image);
+
+// Whether a text of them depends on settings such as DateStyle.
+bool NeedSettings(const Values *values);
+
+bool HasNull(const Values *values, TupleTableSlot *row);
+
+// Whether two rows have different values, compared by their bytes.
+bool AreDifferent(const Values *values, TupleTableSlot *one, TupleTableSlot *other);
+
+// Appends the bytes of record_send. The client's encoding must be UTF8.
+void AppendRecord(StringInfo out, const Values *values, TupleTableSlot *row);
+
+// ---- write_set.c: what the transaction has captured -----------------------------------------------------------------------
+
+// Begins a chunk, before the first one that the transaction captures. Its payload is appended to what is returned.
+// Errors: SERIALIZABLE, or the transaction is being committed.
+StringInfo BeginChunk(uint32 number, char op);
+void EndChunk(void);
+
+// All chunks, in one. Valid until the transaction ends; null: there are none.
+StringInfo CapturedChunks(void);
+
+// Whether SQL has captured something, too, or has asked for the transaction's id: it stands in psp.write_set.
+bool HasSqlCaptured(void);
+
+// From now on nothing may be written.
+void RefuseWrites(void);
+void ForgetWriteSet(void);
+
+// ---- daemon.c: the connection to the semi-primary's daemon --------------------------------------------------------------------
+
+// Its answer to one request. The text is valid until the next request.
+typedef struct Answer {
+  enum { kAnswerTag, kAnswerText, kAnswerError, kAnswerLost } kind;
+  const char *message;   // the command's tag, the one value, or the error's message
+  const char *sqlstate;  // of kAnswerError, as are these; an empty string if there is none
+  const char *detail;
+  const char *hint;
+} Answer;
+
+// Whether there is a connection on which nothing has come by itself: neither its end (the daemon was restarted) nor a last message.
+bool IsConnectedToDaemon(void);
+
+// In place of the one that there was. Errors: 08006, and what a cancel gives.
+void ConnectToDaemon(const char *conninfo);
+
+// Sends a request and waits. An error (a cancel) may come at any moment; then CloseDaemonConnection.
+Answer AskDaemon(const char *request);
+void CloseDaemonConnection(void);
+
+// ---- state.c: what COMMIT reads and writes in psp's tables ----------------------------------------------------------------------
+
+// In the transaction's snapshot.
+typedef struct CommitState {
+  char *token;
+  int32 catalog_version;
+  int64 watermark;
+  char *seen;  // own commits above it, or "-"
+} CommitState;
+
+// False: the transaction is older than the adoption.
+bool ReadCommitState(CommitState *state);
+void InsertApplied(int64 global_t, const pg_uuid_t *tx_id);
+
+// Whether there is another one than dblink's.
+bool HasForeignDataWrappers(void);
+
+// Whether psp.check_commit has something to look at.
+bool NeedsChecks(void);
+
+// ---- queries.c: sql/native/module ------------------------------------------------------------------------------------------
+
+typedef enum PspQuery {
+  kAskConninfo,
+  kAskCapturedBySql,
+  kAskLookUp,
+  kAskCheckCommit,
+  kAskRefuseOlder,
+  kAskBeginIntent,
+  kAskRefuseForeignTables
+} PspQuery;
+
+// The one value that the query gives, a text or bytea; null: NULL. `argument`: null if it has none.
+struct varlena *AskPsp(PspQuery query, const char *argument);
+
+// ---- commit.c -------------------------------------------------------------------------------------------------------------
+
+// A write that comes too late: 08007 if the transaction is decided.
+void RaiseLateWrite(void) pg_attribute_noreturn();
+
+// Makes this transaction's COMMIT ask the daemon.
+void ExpectCommit(void);

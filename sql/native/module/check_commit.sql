@@ -1,0 +1,1 @@
+SELECT psp.check_commit($1::uuid)::text

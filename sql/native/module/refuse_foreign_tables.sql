@@ -1,0 +1,1 @@
+SELECT psp.refuse_foreign_tables()::text

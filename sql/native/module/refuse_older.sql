@@ -1,0 +1,1 @@
+SELECT psp.refuse_commit(false, 0)::text
