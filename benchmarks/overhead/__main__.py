@@ -19,6 +19,7 @@ from benchmarks.overhead.profile import profile
 from benchmarks.overhead.rounds import (
     FOREIGN_KEYS,
     NATIVE,
+    SQL_CAPTURE,
     VIEWS,
     WARMUP_S,
     System,
@@ -49,6 +50,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--perf", action="store_true", help="also profile the SP's and plain backends with perf"
     )
     parser.add_argument("--no-views", action="store_true", help="without psp's views mode")
+    parser.add_argument("--no-sql-capture", action="store_true", help="without capture by SQL")
     parser.add_argument("--no-foreign-keys", action="store_true", help="without TPC-C with foreign keys")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for overhead.json")
     return parser.parse_args(arguments)
@@ -94,6 +96,7 @@ def run(options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
         return Load(threads, seconds, scale, isolation=options.isolation, mix=mix, prepared=options.prepared)
 
     variants = [NATIVE]
+    variants += [] if options.no_sql_capture else [SQL_CAPTURE]
     variants += [] if options.no_foreign_keys else [FOREIGN_KEYS]
     variants += [] if options.no_views else [VIEWS]
     with systems(scale, variants, steps) as found:
@@ -133,7 +136,7 @@ def show(result: dict[str, Any]) -> None:
     """Prints one line for each thread count and system, and the targets."""
     rows = []
     for found in result["rows"]:
-        for name in ("plain", "psp", "plain_fk", "psp_fk", "views"):
+        for name in ("plain", "psp", "psp_sql", "plain_fk", "psp_fk", "views"):
             if name not in found:
                 continue
             system = found[name]

@@ -6,10 +6,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 from psp.cluster import growth
 from psp.cluster.configs import APP_ROLE, PRIMARY
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.schema.model import Mode
+from psp.schema.native.capture import CaptureChoice, use
 from psp.servers.pgserver import PgServer
 from psp.waiting import wait_until
 
@@ -31,10 +33,12 @@ class Variant:
     plain: str | None = None  # the name of a copy of it in plain PostgreSQL
     mode: Mode = "native"
     foreign_keys: bool = False
+    capture: CaptureChoice = "auto"  # in native mode
 
 
 NATIVE = Variant("psp", plain="plain")
 FOREIGN_KEYS = Variant("psp_fk", plain="plain_fk", foreign_keys=True)
+SQL_CAPTURE = Variant("psp_sql", capture="sql")
 VIEWS = Variant("views", mode="views")
 
 
@@ -64,6 +68,9 @@ def systems(scale: Scale, variants: Sequence[Variant], steps: Steps) -> Iterator
                 found.append(_plain_system(variant.plain, server))
             with steps.step(f"Putting the database under psp, {variant.mode} mode"):
                 growth.adopt(cluster, steps.progress)
+            if variant.mode == "native":
+                with psycopg.connect(cluster.sps[0].admin_dsn) as connection:
+                    use(connection, variant.capture)
             found.append(_psp_system(variant.name, cluster))
         yield found
 
