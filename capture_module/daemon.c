@@ -81,7 +81,7 @@ void ConnectToDaemon(const char *conninfo) {
 
 bool IsConnectedToDaemon(void) {
   char byte;
-  return connection.events != NULL &&
+  return connection.events != NULL && PQtransactionStatus(connection.libpq) == PQTRANS_IDLE &&
          recv(PQsocket(connection.libpq), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
          (errno == EAGAIN || errno == EWOULDBLOCK);
 }

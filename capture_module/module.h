@@ -67,7 +67,8 @@ typedef struct Answer {
   const char *hint;
 } Answer;
 
-// Whether there is a connection on which nothing has come by itself: neither its end (the daemon was restarted) nor a last message.
+// Whether there is a connection that is in the middle of nothing (a cancel may have left a request behind) and on which nothing has come by
+// itself: neither its end (the daemon was restarted) nor a last message.
 bool IsConnectedToDaemon(void);
 
 // In place of the one that there was. Errors: 08006, and what a cancel gives.

@@ -26,6 +26,7 @@ static struct {
   int mark_capacity;
   bool is_in_chunk;  // a chunk is being written: no code of users runs meanwhile
   bool has_sql_captured;
+  bool has_queued_check;
   bool refuses_writes;
 } write_set;
 
@@ -53,7 +54,7 @@ static void CheckMayWrite(void) {
 static void OnSubtransactionEvent(SubXactEvent event, SubTransactionId id, SubTransactionId parent,
                                   void *argument) {
   (void)argument;
-  if (event == SUBXACT_EVENT_ABORT_SUB) write_set.is_in_chunk = false;
+  if (event == SUBXACT_EVENT_ABORT_SUB) write_set.is_in_chunk = write_set.has_queued_check = false;
   if (write_set.mark_count == 0 || write_set.marks[write_set.mark_count - 1].subtransaction != id) return;
   Mark *last = &write_set.marks[write_set.mark_count - 1];
   if (event == SUBXACT_EVENT_ABORT_SUB) {
@@ -73,8 +74,13 @@ static void BeginWriteSet(void) {
   if (!is_registered) RegisterSubXactCallback(OnSubtransactionEvent, NULL);
   is_registered = true;
   ExpectCommit();
-  // postgres_fdw's callback may be called before ours; a deferred trigger is called before both.
-  if (HasForeignDataWrappers()) (void)AskPsp(kAskBeginIntent, NULL);
+}
+
+// postgres_fdw's callback may be called before ours; a deferred trigger is called before both.
+static void QueueCheckOfForeignTables(void) {
+  if (write_set.has_queued_check || !HasForeignDataWrappers()) return;
+  write_set.has_queued_check = true;
+  (void)AskPsp(kAskBeginIntent, NULL);
 }
 
 static void BeginChunks(void) {
@@ -104,6 +110,7 @@ StringInfo BeginChunk(uint32 number, char op) {
   CheckMayWrite();
   CheckNoChunk();
   if (write_set.chunks == NULL) BeginChunks();
+  QueueCheckOfForeignTables();
   MarkSubtransaction();
   StringInfo out = write_set.chunks;
   write_set.is_in_chunk = true;

@@ -176,6 +176,7 @@ def test_a_foreign_server_commits_nothing_of_a_refused_transaction(pair: LocalCl
             admin.execute("CREATE FOREIGN TABLE public.remote (id int) SERVER away")
         try:
             with connect(north) as connection:
+                connection.execute("SAVEPOINT s; INSERT INTO public.chain VALUES (30); ROLLBACK TO s")
                 connection.execute("INSERT INTO public.chain VALUES (30)")
                 connection.execute("INSERT INTO public.remote VALUES (30)")
                 with raises("0A000"):
