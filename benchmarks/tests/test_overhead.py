@@ -19,20 +19,20 @@ def _sum(transactions: int, seconds: float, **cpu_s: float) -> Sum:
 def test_row_and_targets() -> None:
     plain = _sum(1000, 10, postgres=1.0, client=0.5)
     psp = _sum(
-        500, 10, sp_postgres=0.5, sp_daemon=0.05, primary_postgres=0.2, primary_daemon=0.05, client=0.3
+        500, 10, sp_postgres=0.5, sp_daemon=0.05, primary_postgres=0.3, primary_daemon=0.05, client=0.3
     )
     views = _sum(
         500, 10, sp_postgres=0.9, sp_daemon=0.1, primary_postgres=0.2, primary_daemon=0.05, client=0.3
     )
-    row = targets.row(4, "standard", {"plain": plain, "psp": psp, "views": views})
+    row = targets.row(4, "standard", {"plain": plain, "psp": psp, "psp_sql": views, "views": views})
     assert row["throughput_ratio"] == pytest.approx(0.5)
     assert row["sp_cpu_ratio"] == pytest.approx(1.1)
-    assert row["total_cpu_ratio"] == pytest.approx(1.6)
-    assert row["views_sp_cpu_ratio"] == pytest.approx(2.0)
+    assert row["total_cpu_ratio"] == pytest.approx(1.8)
+    assert row["views_sp_cpu_ratio"] == row["sql_sp_cpu_ratio"] == pytest.approx(2.0)
     found = targets.targets([row], [row])
     assert found["views_sp_cpu_ratio"]["holds"] is True
     plain_fk = _sum(1000, 10, postgres=1.1)
-    psp_fk = _sum(500, 10, sp_postgres=0.6, sp_daemon=0.06, primary_postgres=0.2, primary_daemon=0.05)
+    psp_fk = _sum(500, 10, sp_postgres=0.6, sp_daemon=0.06, primary_postgres=0.3, primary_daemon=0.05)
     keys = targets.row(4, "standard", {"plain": plain, "psp": psp, "plain_fk": plain_fk, "psp_fk": psp_fk})
     assert keys["foreign_keys_plain_ratio"] == pytest.approx(1.1)
     assert keys["foreign_keys_sp_ratio"] == pytest.approx(0.66 / 0.55 / 1.1)
