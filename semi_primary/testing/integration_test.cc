@@ -317,6 +317,7 @@ TEST_F(SemiPrimaryTest, WhatIsMalformedInTheStreamStopsItAndSkipsNothing) {
     EXPECT_THAT(told.text, HasSubstr("has stopped applying"));
     EXPECT_EQ(Stock(3), 0);
     Restart({});
+    AwaitState("streaming");  // psp.status still says what the daemon before has written
   }
   ExpectAllIsWell();
 }
