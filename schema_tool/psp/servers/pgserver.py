@@ -6,6 +6,7 @@ Everybody on this machine may connect (trust, loopback only): never put real dat
 
 import os
 import pwd
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -98,7 +99,7 @@ class PgServer:
             "port": str(self.port),
             "unix_socket_directories": str(self.socket_dir),
             "cluster_name": f"psp:{self.folder.parent.name}:{self.folder.name}",
-            **({"dynamic_library_path": f"$libdir:{module_dir()}"} if module_dir() else {}),
+            **self._module_settings(),
             **self.settings,
         }
         lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in chosen.items()]
@@ -110,6 +111,21 @@ class PgServer:
         if include not in main.read_text():
             with main.open("a") as file:
                 file.write(include)
+
+    def _module_settings(self) -> Mapping[str, str]:
+        """Where the server finds psp's module: a copy, since its account may not reach the build folder."""
+        built = module_dir()
+        if built is None:
+            return {}
+        own = self.folder / "lib"
+        own.mkdir(exist_ok=True)
+        copy = own / "psp_capture.so.new"
+        shutil.copyfile(built / "psp_capture.so", copy)
+        copy.chmod(0o755)
+        for path in (own, copy):
+            give_to_server(path)
+        copy.replace(own / "psp_capture.so")  # a server that runs keeps the file that it has loaded
+        return {"dynamic_library_path": f"$libdir:{own}"}
 
     def start(self) -> None:
         """Starts the server and returns when it takes connections."""
