@@ -23,7 +23,12 @@ from tests.cluster.support import (
 )
 
 SESSION_ENDED = "57P01"
-ASKS_FOR_RETRY = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+# The daemon may cancel who is in the way (docs/errors.md) before PostgreSQL has seen the deadlock.
+ASKS_FOR_RETRY = (
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.QueryCanceled,
+)
 
 
 def make_accounts(cluster: LocalCluster, *ids: int) -> None:
