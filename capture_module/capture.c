@@ -139,7 +139,7 @@ static Capturing *PlanOf(const Trigger *trigger, Relation relation) {
 
 // psp.text_settings in sql/native/install/capture.sql has the same.
 static void SetTextSettings(void) {
-  static const char *const settings[][2] = {
+  static const Setting settings[] = {
       {"search_path", "pg_catalog, pg_temp"},
       {"xmloption", "content"},
       {"datestyle", "ISO, MDY"},
@@ -149,9 +149,7 @@ static void SetTextSettings(void) {
       {"lc_monetary", "C"},
       {"timezone", "UTC"},
   };
-  for (size_t i = 0; i < lengthof(settings); ++i)
-    (void)set_config_option(settings[i][0], settings[i][1], PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true,
-                            0, false);
+  SetForNow(settings, lengthof(settings));
 }
 
 // Send functions write text in the client's encoding.

@@ -26,7 +26,6 @@ typedef struct Commit {
   pg_uuid_t id;
   char tx_id[UUID_LEN * 2 + 4 + 1];  // as text
   char *head;                        // of the request: id, catalog version, snapshot
-  char request_proof[kProofDigits + 1];
   char answer_proof[kProofDigits + 1];
 } Commit;
 
@@ -98,10 +97,7 @@ static StringInfo GatherChunks(void) {
   if (more == NULL) return chunks;
   StringInfo all = makeStringInfo();
   if (chunks != NULL) appendBinaryStringInfo(all, chunks->data, chunks->len);
-  if (all->len + (Size)VARSIZE(more) > kWriteSetBytesLimit)
-    ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-            errmsg("psp: the write-set of %zu bytes is too large", all->len + (Size)VARSIZE(more)),
-            errhint("Split the transaction into smaller ones."));
+  CheckSize((Size)all->len + VARSIZE(more));
   appendBinaryStringInfo(all, VARDATA(more), (int)(VARSIZE(more) - VARHDRSZ));
   return all;
 }
@@ -120,10 +116,9 @@ static char *WithHex(const char *text, const char *bytes, size_t length) {
 static char *CommitRequest(Commit *commit, const StringInfo chunks) {
   char digits[2 * kProofDigits + 1];
   Prove(commit->token, commit->head, chunks->data, (size_t)chunks->len, digits);
-  strlcpy(commit->request_proof, digits, sizeof(commit->request_proof));
   strlcpy(commit->answer_proof, digits + kProofDigits, sizeof(commit->answer_proof));
-  return WithHex(psprintf("commit %s %s", commit->head, commit->request_proof), chunks->data,
-                 (size_t)chunks->len);
+  digits[kProofDigits] = '\0';
+  return WithHex(psprintf("commit %s %s", commit->head, digits), chunks->data, (size_t)chunks->len);
 }
 
 // Held until this backend's transaction has ended, one way or the other. hook.sql.j2 says what for.

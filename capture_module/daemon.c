@@ -2,7 +2,6 @@
 
 #include "capture_module/module.h"
 #include "libpq-fe.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/fd.h"
@@ -33,7 +32,7 @@ void CloseDaemonConnection(void) {
 // ---- connecting -------------------------------------------------------------------------------------------------------------
 
 static void RaiseUnreachable(const char *why) {
-  char *detail = pchomp(pg_any_to_server(why, (int)strlen(why), PG_UTF8));
+  char *detail = pchomp(why);
   CloseDaemonConnection();
   ereport(
       ERROR, errcode(ERRCODE_CONNECTION_FAILURE),
@@ -66,8 +65,10 @@ void ConnectToDaemon(const char *conninfo) {
             errmsg("psp: no file descriptor is left to reach the semi-primary daemon"),
             errhint("Raise max_files_per_process."));
   connection.libpq = PQconnectStart(conninfo);
-  if (connection.libpq == NULL) ReleaseExternalFD();
-  if (connection.libpq == NULL) ereport(ERROR, errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"));
+  if (connection.libpq == NULL) {
+    ReleaseExternalFD();
+    ereport(ERROR, errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"));
+  }
   if (PQstatus(connection.libpq) == CONNECTION_BAD)
     RaiseUnreachable(pstrdup(PQerrorMessage(connection.libpq)));
   WaitWhileConnecting();
@@ -117,7 +118,7 @@ static PGresult *Receive(void) {
 
 static const char *FieldOf(int field) {
   const char *text = PQresultErrorField(connection.result, field);
-  return text == NULL ? "" : pg_any_to_server(text, (int)strlen(text), PG_UTF8);
+  return text == NULL ? "" : text;
 }
 
 static Answer ErrorAnswer(void) {

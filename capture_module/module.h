@@ -4,7 +4,6 @@
 
 #include "executor/tuptable.h"
 #include "lib/stringinfo.h"
-#include "nodes/pg_list.h"
 #include "utils/relcache.h"
 #include "utils/uuid.h"
 
@@ -45,6 +44,9 @@ void AppendRecord(StringInfo out, const Values *values, TupleTableSlot *row);
 // Errors: SERIALIZABLE, or the transaction is being committed.
 StringInfo BeginChunk(uint32 number, char op);
 void EndChunk(void);
+
+// Errors: 54000 if a write-set of that many bytes is too large.
+void CheckSize(Size bytes);
 
 // All chunks, in one. Valid until the transaction ends; null: there are none.
 StringInfo CapturedChunks(void);
@@ -109,6 +111,14 @@ typedef enum PspQuery {
   kAskBeginIntent,
   kAskRefuseForeignTables
 } PspQuery;
+
+typedef struct Setting {
+  const char *name;
+  const char *value;
+} Setting;
+
+// Until AtEOXact_GUC of the caller's nest level.
+void SetForNow(const Setting *settings, size_t count);
 
 // The one value that the query gives, a text or bytea; null: NULL. `argument`: null if it has none.
 struct varlena *AskPsp(PspQuery query, const char *argument);

@@ -40,11 +40,17 @@ static struct varlena *Execute(PspQuery query, const char *argument, MemoryConte
   return copy;
 }
 
+void SetForNow(const Setting *settings, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    (void)set_config_option(settings[i].name, settings[i].value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+                            true, 0, false);
+}
+
 struct varlena *AskPsp(PspQuery query, const char *argument) {
-  static const char *const settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
-                                            {"enable_seqscan", "off"},
-                                            {"plan_cache_mode", "force_generic_plan"},
-                                            {"jit", "off"}};
+  static const Setting settings[] = {{"search_path", "pg_catalog, pg_temp"},
+                                     {"enable_seqscan", "off"},
+                                     {"plan_cache_mode", "force_generic_plan"},
+                                     {"jit", "off"}};
   const MemoryContext memory = CurrentMemoryContext;
   Oid user;
   int security;
@@ -54,9 +60,7 @@ struct varlena *AskPsp(PspQuery query, const char *argument) {
   SetUserIdAndSecContext(get_role_oid("psp_functions", false),
                          security | SECURITY_LOCAL_USERID_CHANGE | restriction);
   const int nest_level = NewGUCNestLevel();
-  for (size_t i = 0; i < lengthof(settings); ++i)
-    (void)set_config_option(settings[i][0], settings[i][1], PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true,
-                            0, false);
+  SetForNow(settings, lengthof(settings));
   SPI_connect();
   PushActiveSnapshot(GetTransactionSnapshot());
   struct varlena *value = Execute(query, argument, memory);

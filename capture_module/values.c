@@ -1,11 +1,9 @@
-#include "access/detoast.h"
 #include "access/transam.h"
 #include "access/tupdesc.h"
 #include "capture_module/module.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "libpq/pqformat.h"
-#include "mb/pg_wchar.h"
 #include "parser/parse_coerce.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -207,12 +205,10 @@ bool AreDifferent(const Values *values, TupleTableSlot *one, TupleTableSlot *oth
 
 // ---- writing ------------------------------------------------------------------------------------------------------------------
 
-// Text goes in UTF8, in databases of any encoding.
+// Text goes in UTF8, which is the database's encoding (psp schema check).
 static void AppendText(StringInfo out, const char *text, int length) {
-  char *converted = pg_server_to_any(text, length, PG_UTF8);
-  const int bytes = converted == text ? length : (int)strlen(converted);
-  pq_sendint32(out, (uint32)bytes);
-  appendBinaryStringInfo(out, converted, bytes);
+  pq_sendint32(out, (uint32)length);
+  appendBinaryStringInfo(out, text, length);
 }
 
 static void AppendVarlena(StringInfo out, Datum datum) {

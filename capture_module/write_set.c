@@ -130,12 +130,16 @@ StringInfo BeginChunk(uint32 number, char op) {
   return out;
 }
 
+void CheckSize(Size bytes) {
+  if (bytes > kWriteSetBytesLimit)
+    ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+            errmsg("psp: the write-set of %zu bytes is too large", bytes),
+            errhint("Split the transaction into smaller ones."));
+}
+
 void EndChunk(void) {
   StringInfo chunks = write_set.chunks;
-  if (chunks->len > kWriteSetBytesLimit)
-    ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-            errmsg("psp: the write-set of %d bytes is too large", chunks->len),
-            errhint("Split the transaction into smaller ones."));
+  CheckSize((Size)chunks->len);
   const uint32 length = pg_hton32((uint32)(chunks->len - write_set.chunk_begin - kPayloadPlace));
   memcpy(chunks->data + write_set.chunk_begin + kPayloadLengthPlace, &length, sizeof(length));
   write_set.is_in_chunk = false;
