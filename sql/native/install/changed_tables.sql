@@ -98,8 +98,7 @@ BEGIN
                'forms', (SELECT coalesce(jsonb_object_agg(n.number, o.definition::jsonb), '{}')
                            FROM psp.guarded_objects o JOIN numbers n USING (name)
                           WHERE (o.schema_name, o.relation_name, o.kind) = (t.schema_name, t.table_name, 'form')),
-               'guards', (SELECT coalesce(jsonb_object_agg(g.value ->> 'index', g.value -> 'guard_id'), '{}')
-                            FROM jsonb_array_elements(t.guards) g),
+               'guards', psp.guard_ids_of(t.guards),
                'relations', (SELECT jsonb_agg(format('%I.%s', r.schema_name, r.relation_name)) FROM psp.guarded_relations r
                               WHERE r.table_id = noted_definition.table_id))
       FROM t);

@@ -119,6 +119,12 @@ BEGIN
     EXECUTE format('DROP TYPE IF EXISTS psp.apply_rows_%1$s, psp.apply_keys_%1$s, psp.apply_values_%1$s', table_id);
 END $$;
 
+-- The guards of a table in psp.tables as {index: number}.
+CREATE FUNCTION psp.guard_ids_of(guards jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(jsonb_object_agg(g.value ->> 'index', g.value -> 'guard_id'), '{}') FROM jsonb_array_elements(guards) g
+$$;
+
 -- ---- of an adopted database ---------------------------------------------------------------------------------------------
 
 -- What the guard compares with (guarded_state.sql, psp.own_functions) no longer has the table.
@@ -209,7 +215,7 @@ BEGIN
     INSERT INTO psp.own_functions (name, for_daemon) SELECT f.name, false FROM unnest(psp.module_functions()) f(name) WHERE wanted = 'module';
     FOR found IN
         SELECT t.table_id, to_regclass(format('%I.%I', t.schema_name, t.table_name)) AS target,
-               (SELECT coalesce(jsonb_object_agg(g.value ->> 'index', g.value -> 'guard_id'), '{}') FROM jsonb_array_elements(t.guards) g) AS guard_ids
+               psp.guard_ids_of(t.guards) AS guard_ids
           FROM psp.tables t WHERE t.table_id <> @SCHEMA_HISTORY_ID@ ORDER BY t.table_id
     LOOP
         PERFORM psp.renew_capture(found.target, found.table_id, found.guard_ids);

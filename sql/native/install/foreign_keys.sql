@@ -114,19 +114,11 @@ BEGIN
                     foreign_key || jsonb_build_object('source', source));
 END $$;
 
--- Those of new rows, in the statement that captures the rows: a statement of its own for each costs a tenth more of all that an INSERT costs.
-CREATE FUNCTION psp.and_shares(facts jsonb, source text) RETURNS text
+-- Those of new rows, each with something before and after it.
+CREATE FUNCTION psp.shares_of_new_rows(facts jsonb, source text, before text, after text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN (SELECT coalesce(string_agg(E'\n    UNION ALL' || psp.select_shares(k.value, source), '' ORDER BY k.ordinality), '')
-              FROM jsonb_array_elements(facts -> 'foreign_keys') WITH ORDINALITY k);
-END $$;
-
--- Those of new rows whose own images the server module captures.
-CREATE FUNCTION psp.capture_shares(facts jsonb, source text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT coalesce(string_agg(E'\n    INSERT INTO psp.write_set' || psp.select_shares(k.value, source) || ';', '' ORDER BY k.ordinality), '')
+    RETURN (SELECT coalesce(string_agg(E'\n    ' || before || psp.select_shares(k.value, source) || after, '' ORDER BY k.ordinality), '')
               FROM jsonb_array_elements(facts -> 'foreign_keys') WITH ORDINALITY k);
 END $$;
 
@@ -224,8 +216,7 @@ DECLARE
 BEGIN
     FOR found IN
         SELECT t.table_id, to_regclass(format('%I.%I', t.schema_name, t.table_name)) AS target,
-               (SELECT coalesce(jsonb_object_agg(g.value ->> 'index', g.value -> 'guard_id'), '{}')
-                  FROM jsonb_array_elements(t.guards) g) AS guard_ids
+               psp.guard_ids_of(t.guards) AS guard_ids
           FROM psp.tables t JOIN psp.reference_facts(NULL) r USING (table_id)
          WHERE (t.foreign_keys, t.referenced) IS DISTINCT FROM (r.foreign_keys, r.referenced)
          ORDER BY t.table_id

@@ -76,8 +76,13 @@ BEGIN
                    (SELECT string_agg(quote_literal(w.word), ', ' ORDER BY w.n) FROM unnest(psp.module_words(facts)) WITH ORDINALITY w(word, n)));
 END $$;
 
--- What a transaction has captured so far, by SQL and by the module. SECURITY: only psp's own functions may read it.
-CREATE VIEW psp.captured AS SELECT w.xid, w.table_id, w.op, w.payload, w.cmin AS cmin FROM psp.write_set w;
+-- psp.captured: what a transaction has captured so far, by SQL and, with `more`, elsewhere. Only psp's own functions may read it.
+CREATE FUNCTION psp.create_captured(more text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE 'CREATE OR REPLACE VIEW psp.captured AS SELECT w.xid, w.table_id, w.op, w.payload, w.cmin AS cmin FROM psp.write_set w ' || more;
+END $$;
+SELECT psp.create_captured('');
 
 -- Makes psp.identity.capture true of everything but the tables' own capture: which functions there are, and what COMMIT calls. With the
 -- module it is the module's own callback; then psp_commit only looks for foreign tables. (A WHEN clause of psp.commit_hook's trigger would
@@ -93,14 +98,13 @@ BEGIN
             RETURNS SETOF record LANGUAGE c AS 'psp_capture', 'psp_captured_here';
         REVOKE ALL ON FUNCTION psp.on_sql_capture(), psp.check_foreign_tables(), psp.captured_here() FROM PUBLIC;
         GRANT EXECUTE ON FUNCTION psp.captured_here() TO psp_functions;
-        CREATE OR REPLACE VIEW psp.captured AS
-            SELECT w.xid, w.table_id, w.op, w.payload, w.cmin AS cmin FROM psp.write_set w UNION ALL SELECT * FROM psp.captured_here();
+        PERFORM psp.create_captured('UNION ALL SELECT * FROM psp.captured_here()');
         CREATE TRIGGER psp_sql_capture AFTER INSERT ON psp.write_set FOR EACH STATEMENT EXECUTE FUNCTION psp.on_sql_capture();
         ALTER TABLE psp.write_set ENABLE ALWAYS TRIGGER psp_sql_capture;
         CREATE CONSTRAINT TRIGGER psp_commit AFTER INSERT ON psp.commit_intent DEFERRABLE INITIALLY DEFERRED
             FOR EACH ROW WHEN (NOT NEW.filler) EXECUTE FUNCTION psp.check_foreign_tables();
     ELSE
-        CREATE OR REPLACE VIEW psp.captured AS SELECT w.xid, w.table_id, w.op, w.payload, w.cmin AS cmin FROM psp.write_set w;
+        PERFORM psp.create_captured('');
         DROP TRIGGER IF EXISTS psp_sql_capture ON psp.write_set;
         DROP FUNCTION IF EXISTS psp.on_sql_capture(), psp.check_foreign_tables(), psp.captured_here();
         CREATE CONSTRAINT TRIGGER psp_commit AFTER INSERT OR UPDATE OF step ON psp.commit_intent DEFERRABLE INITIALLY DEFERRED
