@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/hex.h"
+
 namespace psp::primary {
 namespace {
 
@@ -20,21 +22,14 @@ Reservations::Counters Sum(const LossesReport::Counters& counters) {
   return sum;
 }
 
-std::string Hex(const std::string& bytes) {
-  std::string hex;
-  for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return hex;
-}
-
 }  // namespace
 
 std::optional<std::string> LossesReport::TakeLine(const Reservations& reservations, std::int64_t now_us) {
   const Reservations::Counters now = Sum(reservations.counters());
   if (now_us < next_line_us_ || now.losses == in_line_.losses) return std::nullopt;
   std::string line = fmt::format(
-      "since the last such line: transactions that lost to another semi-primary: {}, times that their keys "
-      "were "
-      "reserved: {}, of these with a commit: {}",
+      "since the last such line: transactions that lost to another semi-primary: {}, times that their "
+      "keys were reserved: {}, of these with a commit: {}",
       now.losses - in_line_.losses, now.reservations - in_line_.reservations, now.used - in_line_.used);
   in_line_ = now;
   next_line_us_ = now_us + kLineUs;
@@ -58,8 +53,8 @@ std::optional<std::string> LossesReport::TakeStatus(const Reservations& reservat
   for (const Reservations::InForce& one : in_force) {
     if (&one - in_force.data() == kShownMax) break;
     shown += fmt::format(R"({}{{"sp_id":{},"table_id":{},"key":"{}","keys":{},"age_ms":{},"waiting":{}}})",
-                         shown.empty() ? "" : ",", one.sp_id, one.lost.table_id, Hex(one.lost.key), one.keys,
-                         (now_us - one.since_us) / 1000, one.waiting);
+                         shown.empty() ? "" : ",", one.sp_id, one.lost.table_id, EncodeHex(one.lost.key),
+                         one.keys, (now_us - one.since_us) / 1000, one.waiting);
   }
   return fmt::format(R"({{"losers":[{}],"reservations":[{}]}})", losers, shown);
 }
