@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "primary/certify/released_for_tests.h"
+
 namespace psp::primary {
 namespace {
 
@@ -19,12 +21,6 @@ CertifyRequest Request(SpId sp_id, char name) {
   return request;
 }
 
-std::vector<SpId> Released(ParkedRequests* requests) {
-  std::vector<SpId> sp_ids;
-  for (const CertifyRequest& request : requests->TakeReleased()) sp_ids.push_back(request.sp_id);
-  return sp_ids;
-}
-
 TEST(ParkedRequests, TheyAreReleasedInTheOrderInWhichTheyCame) {
   ParkedRequests requests;
   EXPECT_FALSE(requests.oldest_us().has_value());
@@ -33,13 +29,13 @@ TEST(ParkedRequests, TheyAreReleasedInTheOrderInWhichTheyCame) {
   requests.Add(Request(2, 'c'), 30);
   EXPECT_EQ(requests.oldest_us(), 10);
   EXPECT_EQ(requests.bytes(), 15U);
-  EXPECT_THAT(Released(&requests), IsEmpty());
+  EXPECT_THAT(TakeReleasedSpIds(&requests), IsEmpty());
   requests.ReleaseIf([](const ParkedRequests::Parked& one) { return one.since_us != 20; });
-  EXPECT_THAT(Released(&requests), ElementsAre(3, 2));
-  EXPECT_THAT(Released(&requests), IsEmpty()) << "they were taken";
+  EXPECT_THAT(TakeReleasedSpIds(&requests), ElementsAre(3, 2));
+  EXPECT_THAT(TakeReleasedSpIds(&requests), IsEmpty()) << "they were taken";
   EXPECT_EQ(requests.oldest_us(), 20);
   requests.ReleaseAll();
-  EXPECT_THAT(Released(&requests), ElementsAre(1));
+  EXPECT_THAT(TakeReleasedSpIds(&requests), ElementsAre(1));
   EXPECT_EQ(requests.size(), 0U);
   EXPECT_EQ(requests.bytes(), 0U);
 }
@@ -57,7 +53,7 @@ TEST(ParkedRequests, OneComesOnceAndCanBeTaken) {
   EXPECT_FALSE(requests.Has(IdOf('a')));
   EXPECT_EQ(requests.bytes(), 0U);
   requests.ReleaseAll();
-  EXPECT_THAT(Released(&requests), IsEmpty());
+  EXPECT_THAT(TakeReleasedSpIds(&requests), IsEmpty());
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "primary/certify/released_for_tests.h"
+
 namespace psp::primary {
 namespace {
 
@@ -25,6 +27,15 @@ CertifyRequest Writer(SpId sp_id, const std::vector<std::string>& keys, char nam
     request.rows.add_rows()->set_table_id(7);
     request.rows.mutable_rows(request.rows.rows_size() - 1)->set_key(key);
   }
+  return request;
+}
+
+// It uses a key of table 7, too.
+CertifyRequest Using(CertifyRequest request, const std::string& key, proto::UseKind kind) {
+  proto::KeyUse* use = request.uses.add_keys();
+  use->set_table_id(7);
+  use->set_key(key);
+  use->set_kind(kind);
   return request;
 }
 
@@ -62,11 +73,7 @@ class ReservationsTest : public testing::Test {
     now_us_ += us;
     reservations_.OnTime(now_us_);
   }
-  std::vector<SpId> Released() {
-    std::vector<SpId> sp_ids;
-    for (const CertifyRequest& request : reservations_.TakeReleased()) sp_ids.push_back(request.sp_id);
-    return sp_ids;
-  }
+  std::vector<SpId> Released() { return TakeReleasedSpIds(&reservations_); }
 
   std::int64_t now_us_ = 100 * kSecond;
   Reservations reservations_{
@@ -212,33 +219,23 @@ TEST_F(ReservationsTest, NoTwoWaitForEachOther) {
 }
 
 TEST_F(ReservationsTest, OnlyWhoCouldMakeItLoseWaits) {
-  CertifyRequest child = Writer(kFar, {"child"});
-  child.uses.add_keys()->set_table_id(7);
-  child.uses.mutable_keys(0)->set_key("parent");
-  child.uses.mutable_keys(0)->set_kind(proto::USE_SHARED);
+  const CertifyRequest child = Using(Writer(kFar, {"child"}), "parent", proto::USE_SHARED);
   const Conflict deleted{.key = {7, "parent"}, .use = proto::USE_SHARED};
   reservations_.OnLost(child, deleted, now_us_);
   reservations_.OnLost(child, deleted, now_us_);
-  CertifyRequest other = Writer(kNear, {"other child"}, 'a');
-  other.uses = child.uses;
+  CertifyRequest other = Using(Writer(kNear, {"other child"}, 'a'), "parent", proto::USE_SHARED);
   EXPECT_FALSE(reservations_.Park(&other, now_us_)) << "both may share the key";
   EXPECT_FALSE(Waits(kNear, {"parent"}, 'b')) << "the row is no such key";
-  CertifyRequest deleter = Writer(kNear, {"parent"}, 'c');
-  deleter.uses = child.uses;
-  deleter.uses.mutable_keys(0)->set_kind(proto::USE_ENDED);
+  CertifyRequest deleter = Using(Writer(kNear, {"parent"}, 'c'), "parent", proto::USE_ENDED);
   EXPECT_TRUE(reservations_.Park(&deleter, now_us_));
 }
 
 TEST_F(ReservationsTest, WhoLosesByARowThatItHasReadGetsIt) {
-  CertifyRequest reader = Writer(kFar, {"k"});
-  reader.uses.add_keys()->set_table_id(7);
-  reader.uses.mutable_keys(0)->set_key("read");
-  reader.uses.mutable_keys(0)->set_kind(proto::USE_READ);
+  const CertifyRequest reader = Using(Writer(kFar, {"k"}), "read", proto::USE_READ);
   const Conflict conflict{.key = {7, "read"}, .use = proto::USE_READ};
   reservations_.OnLost(reader, conflict, now_us_);
   reservations_.OnLost(reader, conflict, now_us_);
-  CertifyRequest other = Writer(kNear, {"other"}, 'a');
-  other.uses = reader.uses;
+  CertifyRequest other = Using(Writer(kNear, {"other"}, 'a'), "read", proto::USE_READ);
   EXPECT_FALSE(reservations_.Park(&other, now_us_)) << "it reads it, too";
   EXPECT_TRUE(Waits(kNear, {"read"}, 'b'));
 }

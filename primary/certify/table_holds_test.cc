@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "primary/certify/released_for_tests.h"
+
 namespace psp::primary {
 namespace {
 
@@ -31,12 +33,6 @@ HeldTables Hold(SpId sp_id, std::uint64_t transaction, std::set<std::uint32_t> t
 
 bool Waits(TableHolds* holds, CertifyRequest request) { return holds->Park(&request); }
 
-std::vector<SpId> Released(TableHolds* holds) {
-  std::vector<SpId> sp_ids;
-  for (const CertifyRequest& request : holds->TakeReleased()) sp_ids.push_back(request.sp_id);
-  return sp_ids;
-}
-
 TEST(TableHolds, OtherWritersOfTheTableWaitAndNobodyElse) {
   TableHolds holds;
   EXPECT_FALSE(Waits(&holds, Writer(2, kTable)));
@@ -49,9 +45,9 @@ TEST(TableHolds, OtherWritersOfTheTableWaitAndNobodyElse) {
   CertifyRequest refused = Writer(2, kTable);
   refused.refusal.reason = "refused";
   EXPECT_FALSE(holds.Park(&refused));
-  EXPECT_THAT(Released(&holds), IsEmpty());
+  EXPECT_THAT(TakeReleasedSpIds(&holds), IsEmpty());
   holds.End(1, 1);
-  EXPECT_THAT(Released(&holds), ElementsAre(2, 3)) << "in the order in which they came";
+  EXPECT_THAT(TakeReleasedSpIds(&holds), ElementsAre(2, 3)) << "in the order in which they came";
   EXPECT_FALSE(Waits(&holds, Writer(2, kTable)));
 }
 
@@ -68,7 +64,7 @@ TEST(TableHolds, OneThatWaitsCanBeTaken) {
   EXPECT_FALSE(holds.TakeParked(request.tx_id).has_value());
   EXPECT_EQ(holds.bytes(), 0U);
   holds.End(1, 1);
-  EXPECT_THAT(Released(&holds), IsEmpty());
+  EXPECT_THAT(TakeReleasedSpIds(&holds), IsEmpty());
 }
 
 TEST(TableHolds, ATransactionAddsTables) {
@@ -96,7 +92,7 @@ TEST(TableHolds, OneAfterTheOther) {
   holds.End(3, 1);
   holds.EndAllOf(1);
   EXPECT_EQ(holds.ungranted()->sp_id, 2U);
-  EXPECT_THAT(Released(&holds), ElementsAre(2));
+  EXPECT_THAT(TakeReleasedSpIds(&holds), ElementsAre(2));
   EXPECT_TRUE(Waits(&holds, Writer(1, kTable + 1)));
   holds.Ask(Hold(2, 2));
   EXPECT_EQ(holds.ungranted()->transaction, 2U) << "the older transaction has ended";
@@ -117,7 +113,7 @@ TEST(TableHolds, ItsTimeEnds) {
   EXPECT_TRUE(Waits(&holds, Writer(3, kTable)));
   EXPECT_FALSE(holds.TakeExpired(10'999).has_value());
   EXPECT_EQ(holds.TakeExpired(11'000)->sp_id, 1U) << "more tables give no more time";
-  EXPECT_THAT(Released(&holds), ElementsAre(3));
+  EXPECT_THAT(TakeReleasedSpIds(&holds), ElementsAre(3));
   EXPECT_FALSE(holds.TakeExpired(11'000).has_value()) << "the second one's time has just begun";
   EXPECT_EQ(holds.TakeExpired(12'000)->sp_id, 2U);
 }

@@ -118,6 +118,14 @@ class PrimaryCoreTest : public testing::Test {
     row->set_key(key);
     Hear(route, message);
   }
+  // A transaction of "y" waits, since its key is reserved for "x".
+  void WaitForXsTurn() {
+    Hello("x", 1, "a", 10);
+    Hello("y", 2, "b", 10);
+    Lost("x", "k");
+    Lost("x", "k");
+    Certify("y", 'b', "k");
+  }
   static Core::Options Options() {
     Core::Options options;
     options.tx_log_retention_s = 3600;
@@ -364,11 +372,7 @@ TEST_F(PrimaryCoreTest, LossesAgainstOnesOwnDoNotCount) {
 }
 
 TEST_F(PrimaryCoreTest, AReservationEndsWithItsTime) {
-  Hello("x", 1, "a", 10);
-  Hello("y", 2, "b", 10);
-  Lost("x", "k");
-  Lost("x", "k");
-  Certify("y", 'b', "k");
+  WaitForXsTurn();
   core_.OnTime(now_us_ += 999'999);
   EXPECT_FALSE(core_.NextBatch().has_value());
   core_.OnTime(now_us_ += 1);
@@ -376,23 +380,15 @@ TEST_F(PrimaryCoreTest, AReservationEndsWithItsTime) {
 }
 
 TEST_F(PrimaryCoreTest, AReservationEndsWithTheConnection) {
-  Hello("x", 1, "a", 10);
-  Hello("y", 2, "b", 10);
-  Lost("x", "k");
-  Lost("x", "k");
-  Certify("y", 'b', "k");
+  WaitForXsTurn();
   Hello("x", 1, "a", 10);
   core_.OnTime(now_us_);
   EXPECT_TRUE(core_.NextBatch().has_value());
 }
 
 TEST_F(PrimaryCoreTest, AHoldThatWasGrantedMeanwhileMeetsNobodyWhoHasWaitedForAReservation) {
-  Hello("x", 1, "a", 10);
-  Hello("y", 2, "b", 10);
+  WaitForXsTurn();
   Hello("z", 3, "c", 10);
-  Lost("x", "k");
-  Lost("x", "k");
-  Certify("y", 'b', "k");
   Hold("z", 1, {1});
   core_.OnTime(now_us_ += 1'000'000);
   EXPECT_FALSE(core_.NextBatch().has_value());
@@ -403,11 +399,7 @@ TEST_F(PrimaryCoreTest, AHoldThatWasGrantedMeanwhileMeetsNobodyWhoHasWaitedForAR
 }
 
 TEST_F(PrimaryCoreTest, ASemiPrimaryHearsWhatIsReservedForIt) {
-  Hello("x", 1, "a", 10);
-  Hello("y", 2, "b", 10);
-  Lost("x", "k");
-  Lost("x", "k");
-  Certify("y", 'b', "k");
+  WaitForXsTurn();
   Now();
   proto::ToPrimary heartbeat;
   heartbeat.mutable_heartbeat();
