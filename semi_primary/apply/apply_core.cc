@@ -216,7 +216,7 @@ RunStatements ApplyCore::BatchStatements() {
   RunStatements run{{}, segments_.is_open(), !segments_.is_last()};
   if (!advisory_locks_.empty() && !options_.views_mode)
     run.statements.emplace_back(TakeAdvisoryLocks{advisory_locks_});
-  AppendRows(changes_, &run.statements);
+  AppendRows(changes_, false, &run.statements);
   if (run.stays_open) {
     run.statements.emplace_back(ResetSession{});
     return run;
@@ -231,13 +231,15 @@ RunStatements ApplyCore::BatchStatements() {
   return run;
 }
 
+// The copy has each key once and begins with empty tables. A row that a statement of a schema change has written is met as by any
+// batch: the INSERT fails, and the rows are replaced.
 RunStatements ApplyCore::CopyStatements() const {
   RunStatements run;
   if (copy_->copy_begins) {
     for (const auto& [id, table] : catalog_->tables) run.statements.emplace_back(ClearTable{id});
     run.statements.emplace_back(BeginCopy{});
   }
-  AppendRows(changes_, &run.statements);
+  AppendRows(changes_, true, &run.statements);
   if (copy_->copy_is_complete) {
     const GlobalT upto = copy_->closed_t;
     run.statements.emplace_back(EndBatch{upto, upto, false, copy_->complete_t <= upto});

@@ -482,8 +482,22 @@ TEST_F(ApplyCoreTest, ACopyIsJoinedWhenTheLogHasBroughtWhatItLeftOut) {
   EXPECT_TRUE(Progress().joining);
   session_.Run({Step({Writes(7)}, 2)});
   EXPECT_FALSE(Progress().joining);
-  EXPECT_THAT(Log(), ElementsAre("clear clear W=-1 upsert reset", "upsert W=5", "upsert W=6",
+  EXPECT_THAT(Log(), ElementsAre("clear clear W=-1 insert reset", "insert W=5", "upsert W=6",
                                  "upsert W=7 joined", "catalog"));
+}
+
+TEST_F(ApplyCoreTest, ARowThatIsInTheWayOfACopyIsReplaced) {
+  session_.joining = true;
+  session_.results = {kLost};
+  session_.Run({Step({Writes(1)})});  // begins again, and joins now
+  Log();
+  ApplyStep copy = Step({Writes(5)}, 2);
+  copy.copied_rows = copy.transactions[0].write_set;
+  copy.copy_begins = true;
+  session_.results = {kPicky};
+  session_.Run({copy});
+  EXPECT_THAT(Log(),
+              ElementsAre("clear clear W=-1 insert reset FAILS", "clear clear W=-1 delete insert reset"));
 }
 
 TEST_F(ApplyCoreTest, ASchemaChangeThatFailsOnAnIncompleteCopyMakesTheCopyBeginAgain) {
@@ -525,7 +539,7 @@ TEST_F(ApplyCoreTest, AStatementOfACopyHasRunBeforeTheRowsThatNeedItsTables) {
   rows.copied_rows = its_rows;
   session_.Run({statement});
   session_.Run({rows});
-  EXPECT_THAT(Log(), ElementsAre("clear clear W=-1 upsert reset", "catalog", "upsert reset"));
+  EXPECT_THAT(Log(), ElementsAre("clear clear W=-1 insert reset", "catalog", "insert reset"));
 }
 
 // The tables of a joining semi-primary are as of one version of the catalog, and the copy may be of a newer one.
@@ -550,7 +564,7 @@ TEST_F(ApplyCoreTest, ACopyOfAnUnknownVersionOfTheCatalogIsNotStored) {
   chunk.copy_is_complete = true;
   chunk.complete_t = 5;
   session_.Run({chunk});
-  EXPECT_THAT(Log(), ElementsAre("catalog", "clear clear W=-1 upsert W=5 joined", "catalog"));
+  EXPECT_THAT(Log(), ElementsAre("catalog", "clear clear W=-1 insert W=5 joined", "catalog"));
   EXPECT_EQ(LastTrouble().message, "") << "it is over";
 }
 

@@ -72,13 +72,13 @@ class Columns {
 
 }  // namespace
 
-void AppendRows(const std::vector<TableChange>& changes, ApplyStatements* statements) {
+void AppendRows(const std::vector<TableChange>& changes, bool are_new, ApplyStatements* statements) {
   for (const TableChange& change : changes) {
     const std::uint32_t table_id = change.table->table_id;
     if (!change.delete_keys.empty()) statements->push_back(DeleteRows{table_id, change.delete_keys});
     if (change.upsert_values.empty()) continue;
     if (change.make_way) statements->push_back(MakeWay{table_id, change.upsert_values});
-    statements->push_back(WriteRows{table_id, change.upsert_values, change.replace});
+    statements->push_back(WriteRows{table_id, change.upsert_values, change.replace || are_new});
   }
 }
 

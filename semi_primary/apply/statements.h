@@ -61,8 +61,8 @@ using ApplyStatement = std::variant<InsistOnLocks, TakeAdvisoryLocks, ClearTable
                                     MakeWay, WriteRows, ResolveOwn, ResetSession, EndBatch>;
 using ApplyStatements = std::vector<ApplyStatement>;
 
-// `changes` must outlive the statements.
-void AppendRows(const std::vector<TableChange>& changes, ApplyStatements* statements);
+// `changes` must outlive the statements. `are_new`: no row with a key of theirs is there, but for those that are deleted first.
+void AppendRows(const std::vector<TableChange>& changes, bool are_new, ApplyStatements* statements);
 
 // One SELECT with its parameters, all of them in binary form.
 struct SqlCall {
