@@ -101,6 +101,15 @@ BEGIN
                     WHERE (n.nspname, j.name) = (is_made_by_job.schema, is_made_by_job.name));
 END $$;
 
+-- Indexes that PostgreSQL has left when it did not make them to their end. The other servers need not have them.
+CREATE FUNCTION psp.unfinished_indexes() RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT array_agg(format('%I.%I', n.nspname, c.relname))
+              FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE NOT i.indisvalid AND psp.is_captured(i.indrelid));
+END $$;
+
 -- Whether a schema change may drop this index although other servers need not have it yet: an ordinary DROP INDEX, here or where it
 -- arrives. psp.ddl does not know which indexes its text drops.
 CREATE FUNCTION psp.may_drop_index_of_job(schema name, name name, command text) RETURNS boolean

@@ -204,10 +204,12 @@ END $$;
 
 -- A copy begins. W may go back by that, if the primary was restored from a backup.
 CREATE FUNCTION psp.begin_copy() RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM psp.take_checks_back();
     DELETE FROM psp.watermarks;
     INSERT INTO psp.watermarks VALUES (-1);
-$$;
+END $$;
 
 -- The end of a batch: W moves to `upto`, and the proofs of own commits above `below` that are below W now go.
 CREATE FUNCTION psp.end_batch(below bigint, upto bigint, durable boolean, joined boolean) RETURNS void
@@ -220,6 +222,7 @@ BEGIN
     INSERT INTO psp.watermarks VALUES (upto);
     DELETE FROM psp.applied WHERE global_t > below AND global_t <= upto;
     IF joined THEN
+        PERFORM psp.take_checks_back();
         UPDATE psp.identity SET joining = false;
     END IF;
 END $$;

@@ -12,7 +12,12 @@ from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.schema.history import read_history
 from psp.sql_files import read_sql
 
-from tests.cluster.schema_changes.statements import changing_pair, ddl, exists, settle_unchanged
+from tests.cluster.schema_changes.statements import (
+    changing_pair,
+    ddl,
+    exists,
+    settle_unchanged,
+)
 from tests.cluster.support import as_admin, connect, execute, raises, wait_for_row
 
 SCHEMA = """
