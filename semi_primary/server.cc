@@ -80,6 +80,15 @@ HookServer::Options ToHookOptions(const SemiPrimarySettings& settings, const Ide
           .connections_max = static_cast<std::size_t>(settings.hook_connections_max)};
 }
 
+// In views mode clients wait until their commits are applied, in the order of the stream.
+ApplyInbox::Limits ToInboxLimits(const SemiPrimarySettings& settings) {
+  ApplyInbox::Limits limits;
+  limits.transactions_max = static_cast<std::size_t>(settings.apply_batch_transactions_max);
+  limits.bytes_max = static_cast<std::size_t>(settings.apply_batch_bytes_max);
+  limits.pace.rows_us = settings.views_mode ? 0 : settings.apply_pace_ms * 1000;
+  return limits;
+}
+
 std::unique_ptr<Front> MakeFront(const SemiPrimarySettings& settings, const Identity& identity,
                                  zmq::context_t* context, CommitsInFlight* in_flight) {
   if (settings.views_mode)
@@ -100,8 +109,7 @@ Server::Server(const SemiPrimarySettings& settings, const Identity& identity, Ho
               .views_mode = settings.views_mode,
               .ack_interval_ms = settings.ack_interval_ms,
               .conflict_grace_ms = settings.conflict_grace_ms,
-              .limits = {.transactions_max = static_cast<std::size_t>(settings.apply_batch_transactions_max),
-                         .bytes_max = static_cast<std::size_t>(settings.apply_batch_bytes_max)}},
+              .limits = ToInboxLimits(settings)},
              [this](ApplyEvent event) { apply_events_.Push(std::move(event)); }),
       blockers_({.conninfo = settings.database,
                  .database = identity.database,
@@ -206,6 +214,7 @@ void Server::CarryOutActions() {
     for (const proto::ToPrimary& message : actions.messages) primary_.Send(message);
     const std::int64_t now_us = MonotonicUs();
     for (CommitReply& reply : actions.replies) front_->Answer(std::move(reply), now_us);
+    if (actions.hurry) apply_.inbox().Hurry();
     for (ApplyStep& step : actions.steps) apply_.inbox().Push(std::move(step));
     if (actions.save_epochs) housekeeper_->SaveEpochs(*actions.save_epochs);
     for (const Note& note : actions.notes) Log(note, &logged_);

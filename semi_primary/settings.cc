@@ -107,6 +107,11 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
                    100000, &settings->apply_batch_transactions_max);
   declared.Integer("apply_batch_bytes_max", "most bytes that are applied together", 16 << 20, 1, 1 << 30,
                    &settings->apply_batch_bytes_max);
+  declared.Integer(
+      "apply_pace_ms",
+      "least time between two batches of remote transactions, while no local one loses for the lack of "
+      "them; longer costs less (mode native)",
+      20, 0, 1000, &settings->apply_pace_ms);
   declared.Integer("ack_interval_ms", "time between the apply worker's commits that wait for the disk", 1000,
                    1, 3600000, &settings->ack_interval_ms);
   declared.Integer("write_set_bytes_max", "largest write-set of one transaction; a larger one is refused",

@@ -26,6 +26,7 @@ struct SemiPrimarySettings {
   std::int64_t disconnected_grace_ms = 0;
   std::int64_t apply_batch_transactions_max = 0;
   std::int64_t apply_batch_bytes_max = 0;
+  std::int64_t apply_pace_ms = 0;
   std::int64_t ack_interval_ms = 0;
   std::int64_t write_set_bytes_max = 0;
   std::int64_t waiting_bytes_max = 0;

@@ -25,6 +25,8 @@ Core::Core(const Options& options)
                     .on_decided =
                         [this](const proto::WriteSet& write_set, const RowKey* lost) {
                           mrv_outcomes_.Add(write_set, lost);
+                          // Its next attempt loses again unless the winner is applied here.
+                          actions_.hurry = actions_.hurry || lost != nullptr;
                           if (lost == nullptr && write_set.kind() == proto::ENTRY_SCHEMA_CHANGE)
                             hold_.OnCommitted();
                         },
@@ -80,12 +82,14 @@ void Core::Submit(const Submission& submission, std::int64_t now_us) {
 
 void Core::Hold(const HoldRequest& request, std::int64_t now_us) {
   if (const auto why = RefusalOfCommits()) return actions_.replies.push_back({request.ticket, *why});
+  actions_.hurry = true;
   hold_.Ask(request, progress_.watermark(), progress_.closed_t(), now_us);
 }
 
 void Core::OnChangeLost(const proto::WriteSet& write_set) {
   std::set<std::uint32_t> table_ids;
   for (const auto& change : write_set.table_changes()) table_ids.insert(change.table_id());
+  actions_.hurry = true;
   hold_.OnLost(std::move(table_ids), progress_.watermark(), progress_.closed_t());
 }
 
@@ -160,7 +164,6 @@ void Core::OnTime(std::int64_t now_us) {
   if (connection_.HeartbeatIsDue(now_us)) SendHeartbeat(now_us);
   if (stream_.RetryIsDue(now_us)) RequestStream(now_us);
   SendAck();
-  progress_.OnTime();
 }
 
 void Core::Stop() {

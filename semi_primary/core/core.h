@@ -68,6 +68,7 @@ class Core {
     bool reconnect = false;
     std::vector<proto::ToPrimary> messages;  // those that cannot be sent may be dropped
     std::vector<ApplyStep> steps;            // for the apply worker
+    bool hurry = false;                      // somebody waits for it: a transaction that lost, or a hold
     std::vector<CommitReply> replies;
     std::optional<EpochStarts> save_epochs{};  // durably; EpochsSaved tells when it is done
     std::vector<Note> notes;

@@ -85,17 +85,32 @@ TEST_F(SemiPrimaryCoreTest, StoppedApplyingRefusesCommitsWithoutSayingWhatIsInTh
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kCertify));
 }
 
+TEST_F(SemiPrimaryCoreTest, TheApplyWorkerHurriesForWhoHasLost) {
+  Enter();
+  Submit(1, Rows("k"));
+  EXPECT_FALSE(Now().hurry);
+  proto::ToSemiPrimary lost;
+  lost.mutable_decision()->set_tx_id(Id(1).ToBytes());
+  lost.mutable_decision()->mutable_conflict()->set_winner_t(7);
+  Hear(lost);
+  EXPECT_TRUE(Now().hurry);
+  EXPECT_FALSE(Now().hurry);
+}
+
 TEST_F(SemiPrimaryCoreTest, ATableIsHeldWhenWhatWasCommittedIsApplied) {
   Enter();
   core_.Hold({1, 700, {3}, 5000}, now_us_);
   EXPECT_EQ(core_.holding_transaction(), 700U);
   const auto asked = Now();
+  EXPECT_TRUE(asked.hurry);
   EXPECT_THAT(Kinds(asked), ElementsAre(proto::ToPrimary::kHold));
   proto::ToSemiPrimary granted;
   granted.mutable_hold_reply()->set_hold_id(asked.messages[0].hold().hold_id());
   granted.mutable_hold_reply()->set_global_t(5);
   Hear(granted);
-  EXPECT_THAT(Now().replies, IsEmpty());
+  const auto waiting = Now();
+  EXPECT_THAT(waiting.replies, IsEmpty());
+  EXPECT_TRUE(waiting.hurry);
   core_.OnApplyEvent(ApplyProgress{generation_, 5, 5, 0, false}, now_us_);
   const auto actions = Now();
   ASSERT_THAT(actions.replies, SizeIs(1));

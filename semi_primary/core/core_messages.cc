@@ -33,7 +33,10 @@ void Core::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us) {
   if (message.has_replicate()) return OnReplicate(message.replicate(), now_us);
   if (message.has_copy_chunk()) return OnCopyChunk(message.copy_chunk(), now_us);
   if (message.has_outcome_reply()) return OnOutcomeReply(message.outcome_reply(), now_us);
-  if (message.has_hold_reply()) return hold_.OnReply(message.hold_reply(), progress_.watermark());
+  if (message.has_hold_reply()) {
+    actions_.hurry = true;
+    return hold_.OnReply(message.hold_reply(), progress_.watermark());
+  }
 }
 
 void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us) {
@@ -148,7 +151,7 @@ void Core::OnReplicate(const proto::Replicate& replicate, std::int64_t now_us) {
     return;
   }
   stream_.OnTaken();
-  progress_.OnTaken(now_us);
+  progress_.OnTaken(replicate.closed_t(), now_us);
   actions_.steps.push_back(std::move(step));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 #include "common/ids.h"
@@ -17,11 +18,13 @@ class Progress {
   // Everything that the primary has closed by now must be applied before the state is "streaming".
   void OnApplyStarted(GlobalT watermark) {
     watermark_ = watermark;
+    behind_.clear();
     catch_up_t_ = std::max(catch_up_t_, closed_t_);
   }
   void OnApplied(GlobalT watermark, GlobalT durable_t) {
     watermark_ = watermark;
     durable_t_ = durable_t;
+    while (!behind_.empty() && behind_.front().closed_t <= watermark) behind_.pop_front();
   }
   // The last acknowledgement may have been lost with the connection.
   void OnWelcome(GlobalT closed_t) {
@@ -31,11 +34,9 @@ class Progress {
   }
   void OnClosed(GlobalT closed_t) { closed_t_ = std::max(closed_t_, closed_t); }
   // A part of the stream was taken.
-  void OnTaken(std::int64_t now_us) {
-    if (behind_since_us_ == 0) behind_since_us_ = now_us;
-  }
-  void OnTime() {
-    if (watermark_ >= closed_t_) behind_since_us_ = 0;
+  void OnTaken(GlobalT closed_t, std::int64_t now_us) {
+    if (!behind_.empty() && now_us - behind_.back().taken_us < kMarkEveryUs) return;
+    behind_.push_back({closed_t, now_us});
   }
 
   // The durable W, if the primary does not know it yet.
@@ -49,16 +50,22 @@ class Progress {
   GlobalT closed_t() const { return closed_t_; }
   bool has_caught_up() const { return watermark_ >= catch_up_t_; }
   std::int64_t LagMs(std::int64_t now_us) const {
-    return behind_since_us_ == 0 ? 0 : (now_us - behind_since_us_) / 1000;
+    return behind_.empty() ? 0 : (now_us - behind_.front().taken_us) / 1000;
   }
 
  private:
+  static constexpr std::int64_t kMarkEveryUs = 5000;
+  struct Mark {
+    GlobalT closed_t = 0;
+    std::int64_t taken_us = 0;
+  };
+
   GlobalT watermark_;
   GlobalT durable_t_ = -1;
   GlobalT acked_t_ = -1;
   GlobalT closed_t_ = 0;
-  GlobalT catch_up_t_ = 0;  // the primary's closed_t at Welcome, or when the apply worker began again
-  std::int64_t behind_since_us_ = 0;
+  GlobalT catch_up_t_ = 0;   // the primary's closed_t at Welcome, or when the apply worker began again
+  std::deque<Mark> behind_;  // parts of the stream that are not applied; of many that came together the first
 };
 
 }  // namespace psp::sp

@@ -30,14 +30,23 @@ TEST(Progress, CatchingUpEndsWhereThePrimaryWasAtWelcome) {
   EXPECT_FALSE(progress.has_caught_up()) << "a crash: now up to where the primary is";
 }
 
-TEST(Progress, LagIsTheTimeSinceItWasLastUpToDate) {
+TEST(Progress, LagIsTheAgeOfTheOldestPartThatIsNotApplied) {
   Progress progress(0);
-  progress.OnClosed(5);
-  progress.OnTaken(1'000'000);
-  progress.OnTaken(2'000'000);
+  EXPECT_EQ(progress.LagMs(1'000'000), 0);
+  progress.OnClosed(9);
+  progress.OnTaken(5, 1'000'000);
+  progress.OnTaken(9, 2'000'000);
   EXPECT_EQ(progress.LagMs(3'000'000), 2000);
   progress.OnApplied(5, 0);
-  progress.OnTime();
+  EXPECT_EQ(progress.LagMs(3'000'000), 1000) << "under a load there is always a part that is not applied";
+  progress.OnApplied(9, 0);
+  EXPECT_EQ(progress.LagMs(3'000'000), 0);
+}
+
+TEST(Progress, NothingLagsWhenTheStreamBeginsAgain) {
+  Progress progress(0);
+  progress.OnTaken(5, 1'000'000);
+  progress.OnApplyStarted(3);
   EXPECT_EQ(progress.LagMs(3'000'000), 0);
 }
 

@@ -148,6 +148,11 @@ def _reaching(name: str) -> Iterator[None]:
         raise PspError(f"{name} cannot be reached: {str(error).strip()}") from error
 
 
+def published(primary_dsn: str) -> int:
+    """The number up to which the primary has published everything that it has decided."""
+    return _number(primary_dsn, _PUBLISHED_SQL)
+
+
 def wait_drained(cluster: LocalCluster, timeout_s: float = 60) -> None:
     """Waits until every SP has applied everything that the primary had published when this was called."""
     _wait_drained(cluster.primary_dsn, _adopted(cluster), timeout_s)
@@ -155,14 +160,14 @@ def wait_drained(cluster: LocalCluster, timeout_s: float = 60) -> None:
 
 def _wait_drained(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: float) -> None:
     with _reaching(PRIMARY):
-        published = _number(primary_dsn, _PUBLISHED_SQL)
+        upto = published(primary_dsn)
     for name, dsn in sp_dsns.items():
 
         def look(dsn: str = dsn) -> bool:
-            return _number(dsn, "SELECT watermark FROM psp.watermark") >= published
+            return _number(dsn, "SELECT watermark FROM psp.watermark") >= upto
 
         with _reaching(name):
-            wait_until(f"{name} to apply everything up to {published}", look, timeout_s)
+            wait_until(f"{name} to apply everything up to {upto}", look, timeout_s)
 
 
 def _adopted(cluster: LocalCluster) -> dict[str, str]:
