@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ SET LOCAL timezone = 'UTC'; SET LOCAL search_path = pg_catalog, pg_temp
 
 _CAPTURED = """
 SELECT f, psp.key_of(f, 'r'), psp.image_of(f, 'r'), psp.row_query(f)
-  FROM (SELECT {} AS f OFFSET 0) d
+  FROM psp.define_tables(%s::oid[], %s::integer[], %s::jsonb[]) f
 """
 
 
@@ -48,16 +48,17 @@ class CapturedTable:
 
 def define_tables(connection: psycopg.Connection[Any], database: Database) -> list[CapturedTable]:
     """Fills psp.tables: numbers the tables and their guards from 1, in one space."""
-    tables = {(table.schema, table.name): table for table in database.captured_tables}
-    rows = connection.execute(_CAPTURED.format("psp.define_tables()").encode()).fetchall()
-    return [CapturedTable(tables[row[0]["schema_name"], row[0]["table_name"]], *row) for row in rows]
+    tables = {table.oid: table for table in database.captured_tables}
+    numbers = connection.execute("SELECT relation, table_id, guard_ids FROM psp.number_tables()").fetchall()
+    return define_numbered(connection, [(tables[oid], table_id, ids) for oid, table_id, ids in numbers])
 
 
-def define_table(
-    connection: psycopg.Connection[Any], table: Table, table_id: int, guard_ids: Mapping[str, int]
-) -> CapturedTable:
-    """Puts a table into psp.tables, under the numbers that the cluster has given to it and its indexes."""
-    query = _CAPTURED.format("psp.define_table(%s, %s, %s)").encode()
-    row = connection.execute(query, (table.oid, table_id, Jsonb(guard_ids))).fetchone()
-    assert row is not None
-    return CapturedTable(table, *row)
+def define_numbered(
+    connection: psycopg.Connection[Any], numbered: Sequence[tuple[Table, int, Mapping[str, int]]]
+) -> list[CapturedTable]:
+    """Puts tables into psp.tables, under the numbers that the cluster has given to them and their indexes."""
+    tables = {table_id: table for table, table_id, _ in numbered}
+    oids = [table.oid for table in tables.values()]
+    guard_ids = [Jsonb(ids) for *_, ids in numbered]
+    rows = connection.execute(_CAPTURED, (oids, list(tables), guard_ids)).fetchall()
+    return [CapturedTable(tables[row[0]["table_id"]], *row) for row in rows]

@@ -10,7 +10,7 @@ from psp.output import PspError
 from psp.primary import database as primary
 from psp.problems import has_errors
 from psp.schema.catalog import read_database
-from psp.schema.generate import CapturedTable, define_table
+from psp.schema.generate import CapturedTable, define_numbered
 from psp.schema.install import Identity, run_script
 from psp.schema.model import Database, Mode
 from psp.schema.modes import begin, check_empty, choose_capture, install
@@ -82,7 +82,7 @@ def _define_as_at_primary(
     """The restored tables under the cluster's numbers. What was restored must be what the cluster has."""
     tables = {(table.schema, table.name): table for table in database.captured_tables}
     rows = primary_connection.execute(_TABLES).fetchall()
-    result = []
+    numbered = []
     for table_id, schema, name, *_, guards in rows:
         table = tables.pop((schema, name), None)
         if table is None:
@@ -93,9 +93,10 @@ def _define_as_at_primary(
                 f"the restored table {table.label} has other unique indexes or exclusion constraints "
                 "than the cluster's"
             )
-        result.append(define_table(connection, table, table_id, guard_ids))
+        numbered.append((table, table_id, guard_ids))
     if tables:
         raise PspError(f"the cluster does not have the restored tables {sorted(tables)}")
+    result = define_numbered(connection, numbered)
     for here, there in zip(connection.execute(_TABLES).fetchall(), rows, strict=True):
         if here != there:
             raise PspError(f"the restored table {here[1]}.{here[2]} has other columns than the cluster's")

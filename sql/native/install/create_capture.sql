@@ -33,11 +33,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- What psp's roles need: the owner's functions that they call, and the schemas in which the types, collations and hash functions
--- of keys are.
-CREATE FUNCTION psp.grant_capture(table_id integer, target regclass) RETURNS void
+-- What psp's roles need for these tables: the owners' functions that they call, and the schemas in which the types, collations and hash
+-- functions of keys are.
+CREATE FUNCTION psp.grant_capture(table_ids integer[], targets oid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
-#variable_conflict use_column
 DECLARE
     given record;
 BEGIN
@@ -45,15 +44,16 @@ BEGIN
         SELECT string_agg(f.function::text, ', ') AS functions, roles
           FROM psp.table_functions f
          CROSS JOIN LATERAL (SELECT CASE WHEN f.name ~ '^apply_' THEN 'psp_semi_primary' ELSE 'psp_semi_primary, psp_functions' END) r(roles)
-         WHERE f.table_id = grant_capture.table_id AND f.name !~ '^capture_' AND f.function IS NOT NULL
+         WHERE f.table_id = ANY (table_ids) AND f.name !~ '^capture_' AND f.function IS NOT NULL
          GROUP BY roles
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', given.functions, given.roles);
     END LOOP;
     FOR given IN
         SELECT DISTINCT n.oid::regnamespace AS schema
-          FROM pg_index i JOIN psp.index_column_facts f ON f.index = i.indexrelid
-         CROSS JOIN LATERAL (SELECT f.operator_class, i.indcollation[f.place - 1]) k(opclass, collid)
+          FROM (SELECT DISTINCT f.operator_class, i.indcollation[f.place - 1]
+                  FROM pg_index i JOIN psp.index_column_facts f ON f.index = i.indexrelid
+                 WHERE i.indrelid = ANY (targets)) k(opclass, collid)
          CROSS JOIN LATERAL (
             SELECT c.collnamespace FROM pg_collation c WHERE c.oid = k.collid
             UNION ALL
@@ -66,35 +66,40 @@ BEGIN
               JOIN pg_proc f ON f.oid = p.amproc
              WHERE o.oid = k.opclass) s(schema)
           JOIN pg_namespace n ON n.oid = s.schema
-         WHERE i.indrelid = target AND n.nspname <> 'pg_catalog'
+         WHERE n.nspname <> 'pg_catalog'
            AND NOT EXISTS (SELECT FROM aclexplode(n.nspacl) a WHERE a.grantee = 'psp_functions'::regrole AND a.privilege_type = 'USAGE')
     LOOP
         EXECUTE format('GRANT USAGE ON SCHEMA %s TO psp_functions', given.schema);
     END LOOP;
 END $$;
 
--- What captures the rows of a table, in place of what there is.
-CREATE FUNCTION psp.install_triggers(facts jsonb) RETURNS void
+-- What captures the rows of tables and applies others', in place of what there is.
+CREATE FUNCTION psp.renew_functions(facts jsonb[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
-    complete CONSTANT jsonb := psp.with_references(facts);
+    complete  jsonb;
+    table_ids integer[];
+    targets   oid[];
+    paths     text[];
 BEGIN
-    PERFORM psp.create_guards(complete, complete ->> 'relation'),
-            psp.create_capture_triggers(complete),
-            psp.create_reference_triggers(complete);
+    FOR complete IN SELECT psp.with_references(facts) LOOP
+        PERFORM psp.create_guards(complete, complete ->> 'relation'),
+                psp.create_capture_triggers(complete),
+                psp.create_reference_triggers(complete);
+    END LOOP;
+    SELECT array_agg((f ->> 'table_id')::integer), array_agg((f ->> 'relation')::regclass::oid), array_agg(f ->> 'search_path')
+      INTO table_ids, targets, paths FROM unnest(facts) f;
+    PERFORM psp.create_apply_functions(table_ids, paths), psp.grant_capture(table_ids, targets);
 END $$;
 
--- Makes the capture of a table that has none, from what psp.define_table has returned: at adoption, before there is a guard.
-CREATE FUNCTION psp.install_capture(facts jsonb) RETURNS void
+-- Makes the capture of tables that have none, from what psp.define_tables has returned: at adoption, before there is a guard.
+CREATE FUNCTION psp.install_capture(facts jsonb[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
-DECLARE
-    table_id CONSTANT integer := facts ->> 'table_id';
 BEGIN
-    PERFORM psp.install_triggers(facts),
-            psp.create_look(facts),
-            psp.create_apply_functions(table_id, facts ->> 'search_path'),
-            psp.enable_unique_checks(ARRAY(SELECT r.value::regclass FROM jsonb_array_elements_text(facts -> 'relations') r), 'ALWAYS'),
-            psp.grant_capture(table_id, (facts ->> 'relation')::regclass);
+    PERFORM psp.create_look(f) FROM unnest(facts) f;
+    PERFORM psp.renew_functions(facts),
+            psp.enable_unique_checks(ARRAY(SELECT r.value::regclass FROM unnest(facts) f CROSS JOIN jsonb_array_elements_text(f -> 'relations') r),
+                                     'ALWAYS');
 END $$;
 
 -- Takes it away. The table may have another definition or name by now, or be gone.
@@ -160,7 +165,7 @@ BEGIN
     PERFORM psp.begin_own_commands();
     PERFORM psp.forget_table(table_id);
     PERFORM psp.remove_capture(table_id);
-    PERFORM psp.install_capture(psp.define_table(target, table_id, guard_ids));
+    PERFORM psp.install_capture(ARRAY[psp.define_table(target, table_id, guard_ids)]);
     PERFORM psp.note_table(table_id);
     PERFORM psp.end_own_commands();
 END $$;
@@ -170,14 +175,9 @@ END $$;
 -- for the change, and the change for it.
 CREATE FUNCTION psp.renew_capture(target regclass, table_id integer, guard_ids jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
-DECLARE
-    facts jsonb;
 BEGIN
     PERFORM psp.begin_own_commands();
-    facts := psp.define_table(target, table_id, guard_ids);
-    PERFORM psp.install_triggers(facts);
-    PERFORM psp.create_apply_functions(table_id, facts ->> 'search_path');
-    PERFORM psp.grant_capture(table_id, target);
+    PERFORM psp.renew_functions(ARRAY[psp.define_table(target, table_id, guard_ids)]);
     PERFORM psp.note_table(table_id);
     PERFORM psp.end_own_commands();
 END $$;

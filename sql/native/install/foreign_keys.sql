@@ -24,9 +24,9 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT 'pg_catalog.record_send(ROW())'
 $$;
 
--- The two columns of psp.tables as they would be now; of one table, or of all: null. (IS DISTINCT FROM NULL: a composite value of NULLs
+-- The two columns of psp.tables as they would be now; of these tables, or of all: null. (IS DISTINCT FROM NULL: a composite value of NULLs
 -- refers to a row, too.)
-CREATE FUNCTION psp.reference_facts(only_table integer) RETURNS TABLE (table_id integer, foreign_keys jsonb, referenced jsonb)
+CREATE FUNCTION psp.reference_facts(only_tables integer[]) RETURNS TABLE (table_id integer, foreign_keys jsonb, referenced jsonb)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
@@ -47,7 +47,7 @@ BEGIN
             SELECT CASE WHEN i.indisprimary THEN p.table_id
                         ELSE (SELECT (g.value ->> 'guard_id')::integer FROM jsonb_array_elements(p.guards) g
                                WHERE g.value ->> 'index' = x.relname) END) n(number)
-         WHERE n.number IS NOT NULL AND (only_table IS NULL OR only_table IN (c.table_id, p.table_id))
+         WHERE n.number IS NOT NULL AND (only_tables IS NULL OR only_tables && ARRAY[c.table_id, p.table_id])
     ), wholes AS MATERIALIZED (
         SELECT k.foreign_key, k.name, k.child, k.parent, k.number, bool_and(f.value IS NOT NULL) AS is_told,
                jsonb_build_object(
@@ -85,15 +85,18 @@ BEGIN
                                          'links', (SELECT jsonb_agg(DISTINCT k.link) FROM keys k WHERE k.number = w.number))
                                      || min(w.of_parent::text)::jsonb AS facts  -- the same in all
                       FROM wholes w WHERE w.parent = t.table_id GROUP BY w.number) r)
-      FROM tables t WHERE only_table IS NULL OR t.table_id = only_table;
+      FROM tables t WHERE only_tables IS NULL OR t.table_id = ANY (only_tables);
 END $$;
 
--- Writes them down, and adds them to the facts of the table.
-CREATE FUNCTION psp.with_references(facts jsonb) RETURNS jsonb
+-- Writes them down, and adds them to the facts of the tables.
+CREATE FUNCTION psp.with_references(facts jsonb[]) RETURNS SETOF jsonb
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE psp.tables t SET foreign_keys = r.foreign_keys, referenced = r.referenced
-      FROM psp.reference_facts((facts ->> 'table_id')::integer) r WHERE t.table_id = r.table_id
-    RETURNING facts || jsonb_build_object('foreign_keys', t.foreign_keys, 'referenced', t.referenced)
+      FROM unnest(facts) f
+      JOIN psp.reference_facts(ARRAY(SELECT (g ->> 'table_id')::integer FROM unnest(facts) g)) r
+           ON r.table_id = (f ->> 'table_id')::integer
+     WHERE t.table_id = r.table_id
+    RETURNING f || jsonb_build_object('foreign_keys', t.foreign_keys, 'referenced', t.referenced)
 $$;
 
 -- ---- SQL of the capture -------------------------------------------------------------------------------------------------------

@@ -311,5 +311,5 @@ ALTER TABLE psp.schema_history ENABLE ALWAYS TRIGGER psp_check_statement_writer,
 
 -- Captured like the application's tables. The owner never logs in, and has no search_path of its own.
 ALTER TABLE psp.schema_history OWNER TO psp_functions;
-SELECT psp.install_capture(psp.define_table('psp.schema_history', @SCHEMA_HISTORY_ID@, '{}')
-                           || '{"search_path": "pg_catalog, pg_temp"}');
+SELECT psp.install_capture(ARRAY[psp.define_table('psp.schema_history', @SCHEMA_HISTORY_ID@, '{}')
+                                 || '{"search_path": "pg_catalog, pg_temp"}']);

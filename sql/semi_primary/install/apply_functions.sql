@@ -144,20 +144,17 @@ SELECT table_id, relation,
                      replace(qualified, '%', '%%'))) AS read_furthest
   FROM inserts;
 
--- The functions of a table in psp.tables, in place of what there is, and the types of their parameters, which stay if they are there. Needs a
+-- The functions of a table, in place of what there is, and the types of their parameters, which stay if they are there. Needs a
 -- superuser: functions get other owners. Values are read as the capture has written them, and `path` is the owner's search_path. Deletions are planned
 -- each time: a join that was planned for a small table would read all of the grown one.
-CREATE FUNCTION psp.create_apply_functions(table_id integer, path text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-#variable_conflict use_column
+CREATE FUNCTION psp.create_functions_of(t psp.apply_statements, path text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    t    record;
     f    record;
     name text;
     functions regproc[];
     text_settings text := '';
 BEGIN
-    SELECT * INTO STRICT t FROM psp.apply_statements s WHERE s.table_id = create_apply_functions.table_id;
     IF to_regtype(format('psp.apply_rows_%s', t.table_id)) IS NULL THEN
         EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_arrays);
         EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', t.table_id, t.key_arrays);
@@ -191,6 +188,25 @@ BEGIN
         functions := functions || name::regproc;
     END LOOP;
     PERFORM psp.give_to_owner(functions, t.relation);
+END $$;
+
+-- The functions of these tables in psp.tables. One query reads what is to be done to all of them, since to begin it takes longer than what it
+-- does for a table.
+CREATE FUNCTION psp.create_apply_functions(table_ids integer[], paths text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    one record;
+BEGIN
+    FOR one IN
+        SELECT w.table_id, w.path, s.statements
+          FROM unnest(table_ids, paths) w(table_id, path)
+          LEFT JOIN LATERAL (SELECT a FROM psp.apply_statements a WHERE a.table_id = w.table_id OFFSET 0) s(statements) ON true
+    LOOP
+        IF one.statements IS NULL THEN
+            RAISE EXCEPTION 'psp: table % is not in psp.tables', one.table_id;
+        END IF;
+        PERFORM psp.create_functions_of(one.statements, one.path);
+    END LOOP;
 END $$;
 
 -- After code of others has run in the worker's session: what it may have left there. A cursor WITH HOLD would run its query

@@ -48,7 +48,8 @@ BEGIN
                     WHEN 'hash' THEN NULL WHEN 'constant' THEN NULL ELSE how END;
 END $$;
 
--- The definition of a table under its number; guard_ids: {index: number}.
+-- The definitions of tables under their numbers; guard_ids: of each table {index: number}. All tables in one query, since to begin it takes
+-- longer than what it does for a table.
 --   table_id, schema_name, table_name
 --   relation        the name, quoted, with the schema
 --   search_path     under which the owner works with it
@@ -64,26 +65,27 @@ END $$;
 --   partitioned     row triggers instead of statement triggers: MERGE, which moves a row to another partition, fires no statement
 --                   trigger for that, and has it in no transition table
 --   key_may_change  an update may change the key without naming its columns: triggers of its own, or computed keys
-CREATE FUNCTION psp.capture_facts(target oid, table_id integer, guard_ids jsonb) RETURNS jsonb
+CREATE FUNCTION psp.facts_of_tables(targets oid[], table_ids integer[], guard_ids jsonb[]) RETURNS SETOF jsonb
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
-DECLARE
-    tree  CONSTANT oid[] := ARRAY(SELECT target UNION SELECT t.relid FROM pg_partition_tree(target) t);
-    facts jsonb;
 BEGIN
+    RETURN QUERY WITH search_paths AS MATERIALIZED (
+        SELECT h.owner, h.home, psp.search_path_of(h.owner, h.home) AS path
+          FROM (SELECT DISTINCT c.relowner, c.relnamespace FROM pg_class c WHERE c.oid = ANY (targets)) h(owner, home)
+    )
     SELECT jsonb_build_object(
-        'table_id', capture_facts.table_id, 'schema_name', n.nspname, 'table_name', c.relname,
+        'table_id', w.table_id, 'schema_name', n.nspname, 'table_name', c.relname,
         'relation', format('%I.%I', n.nspname, c.relname),
-        'search_path', psp.search_path_of(c.relowner, c.relnamespace),
+        'search_path', s.path,
         'partitioned', c.relkind = 'p',
-        'relations', (SELECT jsonb_agg(format('%I.%I', pn.nspname, p.relname) ORDER BY p.oid <> target, p.oid)
-                        FROM pg_class p JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = ANY (tree)),
+        'relations', (SELECT jsonb_agg(format('%I.%I', pn.nspname, p.relname) ORDER BY p.oid <> w.target, p.oid)
+                        FROM pg_class p JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = ANY (w.tree)),
         'columns', (
             SELECT jsonb_agg(jsonb_build_object(
                        'name', f.name, 'type', f.type_name, 'encoding', f.encoding, 'checked_as', f.checked_as,
                        'by_output', f.by_output) ORDER BY f.number)
-              FROM psp.column_facts f WHERE f.relation = target AND NOT f.generated),
+              FROM psp.column_facts f WHERE f.relation = w.target AND NOT f.generated),
         'key_columns', (
             SELECT jsonb_agg(jsonb_build_object(
                        'name', a.attname, 'type', f.key_type,
@@ -91,11 +93,11 @@ BEGIN
                        'normalise', CASE WHEN f.generated AND f.normalise = 'none' THEN 'base' ELSE f.normalise END,
                        'look', CASE WHEN f.has_text THEN f.key_type END) ORDER BY f.place)
               FROM pg_index i JOIN psp.index_column_facts f ON f.index = i.indexrelid
-              JOIN pg_attribute a ON a.attrelid = target AND a.attnum = f.number
-             WHERE i.indrelid = target AND i.indisprimary),
+              JOIN pg_attribute a ON a.attrelid = w.target AND a.attnum = f.number
+             WHERE i.indrelid = w.target AND i.indisprimary),
         'guards', (
             SELECT coalesce(jsonb_agg(jsonb_build_object(
-                       'guard_id', (guard_ids ->> i.name)::integer, 'index', i.name, 'columns', f.definitions,
+                       'guard_id', (w.guard_ids ->> i.name)::integer, 'index', i.name, 'columns', f.definitions,
                        'expressions', f.expressions, 'others', f.others, 'raw_columns', r.names,
                        'arguments', CASE WHEN i.calls_users_code THEN r.arguments ELSE '[]' END,
                        'is_plain', i.predicate IS NULL AND f.is_plain, 'predicate', i.predicate,
@@ -110,30 +112,42 @@ BEGIN
                        coalesce(jsonb_agg(f.definition ORDER BY f.place) FILTER (WHERE f.operator_class IS NULL), '[]') AS others,
                        CASE WHEN bool_and(f.number > 0 AND psp.key_form(f.normalise, f.key_type) IS NOT NULL)
                             THEN jsonb_agg(jsonb_build_array(a.attname, psp.key_form(f.normalise, f.key_type)) ORDER BY f.place) END AS members
-                  FROM psp.index_column_facts f LEFT JOIN pg_attribute a ON a.attrelid = target AND a.attnum = f.number
+                  FROM psp.index_column_facts f LEFT JOIN pg_attribute a ON a.attrelid = w.target AND a.attnum = f.number
                  WHERE f.index = i.index) f
              CROSS JOIN LATERAL (
                 SELECT coalesce(jsonb_agg(a.attname ORDER BY a.attnum), '[]') AS names,
                        jsonb_agg(jsonb_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod))
                                  ORDER BY a.attnum) AS arguments
-                  FROM pg_attribute a WHERE a.attrelid = target AND a.attnum = ANY (i.referenced)) r
-             WHERE i.relation = target AND i.guarded),
-        'key_may_change', EXISTS (SELECT FROM psp.trigger_facts t WHERE t.relation = ANY (tree))
-                          OR EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = target AND a.attnum = ANY (i.indkey)
-                                      WHERE i.indrelid = target AND i.indisprimary AND a.attgenerated <> ''))
-      INTO STRICT facts
-      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE c.oid = target;
+                  FROM pg_attribute a WHERE a.attrelid = w.target AND a.attnum = ANY (i.referenced)) r
+             WHERE i.relation = w.target AND i.guarded),
+        'key_may_change', EXISTS (SELECT FROM psp.trigger_facts t WHERE t.relation = ANY (w.tree))
+                          OR EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = w.target AND a.attnum = ANY (i.indkey)
+                                      WHERE i.indrelid = w.target AND i.indisprimary AND a.attgenerated <> ''))
+      FROM (SELECT u.*, ARRAY(SELECT u.target UNION SELECT t.relid FROM pg_partition_tree(u.target) t) AS tree
+              FROM unnest(targets, table_ids, guard_ids) u(target, table_id, guard_ids)) w
+      JOIN pg_class c ON c.oid = w.target JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN search_paths s ON (s.owner, s.home) = (c.relowner, c.relnamespace)
+     ORDER BY w.table_id;
+END $$;
+
+-- Of one table.
+CREATE FUNCTION psp.capture_facts(target oid, table_id integer, guard_ids jsonb) RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    facts jsonb;
+BEGIN
+    SELECT f INTO STRICT facts FROM psp.facts_of_tables(ARRAY[target], ARRAY[table_id], ARRAY[guard_ids]) f;
     RETURN facts;
 END $$;
 
--- Writes the definition of a table down, as it is now, in place of the one that there is; guard_ids as above. Returns the facts.
-CREATE FUNCTION psp.define_table(target regclass, table_id integer, guard_ids jsonb) RETURNS jsonb
+
+-- Writes a definition down, in place of the one that there is.
+CREATE FUNCTION psp.write_definition(facts jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_column
 DECLARE
-    facts CONSTANT jsonb := psp.capture_facts(target, table_id, guard_ids);
-    wrong text;
+    target CONSTANT regclass := facts ->> 'relation';
+    wrong  text;
 BEGIN
     IF facts -> 'key_columns' = 'null' THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = format('psp: table %s has no primary key', target),
@@ -151,7 +165,7 @@ BEGIN
         RAISE EXCEPTION 'psp: index % of table % has no number', wrong, target;
     END IF;
     INSERT INTO psp.tables (table_id, schema_name, table_name, columns, key_columns, guards)
-    SELECT table_id, facts ->> 'schema_name', facts ->> 'table_name',
+    SELECT (facts ->> 'table_id')::integer, facts ->> 'schema_name', facts ->> 'table_name',
            (SELECT jsonb_agg(c.value - '{checked_as,by_output}'::text[] ORDER BY c.ordinality)
               FROM jsonb_array_elements(facts -> 'columns') WITH ORDINALITY c),
            (SELECT jsonb_agg(k.value - 'look' ORDER BY k.ordinality)
@@ -162,6 +176,27 @@ BEGIN
         ON CONFLICT (table_id) DO UPDATE
        SET schema_name = EXCLUDED.schema_name, table_name = EXCLUDED.table_name, columns = EXCLUDED.columns,
            key_columns = EXCLUDED.key_columns, guards = EXCLUDED.guards;
+END $$;
+
+-- Writes the definitions of tables down, as they are now; arguments as above. Returns the facts.
+CREATE FUNCTION psp.define_tables(targets oid[], table_ids integer[], guard_ids jsonb[]) RETURNS SETOF jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    facts jsonb;
+BEGIN
+    FOR facts IN SELECT f FROM psp.facts_of_tables(targets, table_ids, guard_ids) f LOOP
+        PERFORM psp.write_definition(facts);
+        RETURN NEXT facts;
+    END LOOP;
+END $$;
+
+-- Of one table.
+CREATE FUNCTION psp.define_table(target regclass, table_id integer, guard_ids jsonb) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    facts jsonb;
+BEGIN
+    SELECT f INTO STRICT facts FROM psp.define_tables(ARRAY[target::oid], ARRAY[table_id], ARRAY[guard_ids]) f;
     RETURN facts;
 END $$;
 
@@ -174,12 +209,13 @@ BEGIN
                      WHERE f.relation = target AND f.guarded) i);
 END $$;
 
--- Numbers the application's permanent tables and their guards from 1, in one space, and writes their definitions down.
-CREATE FUNCTION psp.define_tables() RETURNS SETOF jsonb
+-- Numbers the application's permanent tables and their guards from 1, in one space.
+CREATE FUNCTION psp.number_tables() RETURNS TABLE (relation oid, table_id integer, guard_ids jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+#variable_conflict use_column
 BEGIN
     RETURN QUERY
-     SELECT psp.define_table(t.relation::regclass, t.next_id - 1 - t.guards, psp.number_guards(t.relation, t.next_id - t.guards))
+     SELECT t.relation, t.next_id - 1 - t.guards, psp.number_guards(t.relation, t.next_id - t.guards)
        FROM (SELECT f.relation, f.guards, (1 + sum(1 + f.guards) OVER (ORDER BY f.schema, f.name))::integer AS next_id
                FROM (SELECT o.relation, o.schema, o.name,
                             (SELECT count(*) FROM psp.index_facts i WHERE i.relation = o.relation AND i.guarded)::integer AS guards

@@ -52,7 +52,7 @@ ATTACKS = [
     "SELECT psp.begin_job()",
     "SELECT psp.end_job(1, 1, 'done', NULL)",
     "SELECT psp.retry_job(1)",
-    "SELECT psp.create_apply_functions(1, 'public')",
+    "SELECT psp.create_apply_functions('{{1}}', '{{public}}')",
     "SELECT psp.give_to_owner(ARRAY['psp.end_batch'::regproc], 't'::regclass)",
     "ALTER FUNCTION psp.apply_clear_{id}() SECURITY INVOKER",
     "ALTER FUNCTION psp.apply_clear_{id}() RESET ALL",

@@ -38,8 +38,8 @@ def install(
     assert dblink_schema is not None, "begin was not called"
     identify(connection, identity, strides)
     connection.execute("SELECT psp.install_commit()")
-    for table in tables:
-        connection.execute("SELECT psp.install_capture(%s)", (Jsonb(table.facts),))
+    facts = [Jsonb(table.facts) for table in tables]
+    connection.execute("SELECT psp.install_capture(%s::jsonb[])", (facts,))
     prefer_own_part(connection, identity.sp_id, identity.slots)
     for script in closing_sql(dblink_schema):
         run_script(connection, script)

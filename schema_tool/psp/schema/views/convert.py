@@ -120,16 +120,14 @@ def install(
     for table in tables:
         _convert_table(connection, table)
     _store_undo(connection, tables)
+    connection.execute(
+        "SELECT psp.create_apply_functions(%s::integer[], %s::text[])",
+        ([t.captured.table_id for t in tables], [t.captured.facts["search_path"] for t in tables]),
+    )
     for table in tables:
-        facts = table.captured.facts
         connection.execute(
-            "SELECT psp.create_apply_functions(%s, %s), psp.create_guards(%s, %s)",
-            (
-                table.captured.table_id,
-                facts["search_path"],
-                Jsonb(facts),
-                table.qualified(table.persistent_name),
-            ),
+            "SELECT psp.create_guards(%s, %s)",
+            (Jsonb(table.captured.facts), table.qualified(table.persistent_name)),
         )
     for script in closing_sql(tables, in_cluster=identity is not None):
         run_script(connection, script)
