@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from psp.output import PspError
 from psp.schema.model import Mode, Stride
@@ -151,6 +153,22 @@ def wipe(connection: psycopg.Connection[Any]) -> None:
         "RESTART IDENTITY"
     )
     connection.execute("UPDATE psp.log_start SET truncated_t = 0, settled_t = 0, collected_t = 0")
+
+
+@contextmanager
+def without_key(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """psp.data, which is empty, has no primary key in the block: made of all rows at once it costs less.
+
+    In the caller's transaction; an exception leaves it without a key, to be rolled back.
+    """
+    key = connection.execute(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint "
+        "WHERE conrelid = 'psp.data'::regclass AND conname = 'data_pkey'"
+    ).fetchone()
+    assert key is not None
+    connection.execute("ALTER TABLE psp.data DROP CONSTRAINT data_pkey")
+    yield
+    connection.execute(sql.SQL("ALTER TABLE psp.data ADD CONSTRAINT data_pkey {}").format(sql.SQL(key[0])))
 
 
 def register(connection: psycopg.Connection[Any], name: str, zone: str, acked_t: int) -> int:

@@ -191,11 +191,12 @@ def _seed(
     """Copies all rows to the primary, but no guards: there is no snapshot that lacks a value."""
     total = sum(t.table.rows_about for t in tables)
     done = 0
-    for captured in tables:
-        count = 0
-        for count in _copy(connection, primary_connection, captured.row_query):
-            progress.rows(captured.table.label, done + count, max(total, done + count))
-        done += count
+    with primary.without_key(primary_connection):
+        for captured in tables:
+            count = 0
+            for count in _copy(connection, primary_connection, captured.row_query):
+                progress.rows(captured.table.label, done + count, max(total, done + count))
+            done += count
     progress.rows("", done, done)
 
 
@@ -204,7 +205,8 @@ def _copy(
 ) -> Iterator[int]:
     """Streams the query's rows into psp.data; yields the number of rows so far, at the end the exact one."""
     out = sql.SQL("COPY ({}) TO STDOUT (FORMAT binary)").format(sql.SQL(query))
-    into = "COPY psp.data (table_id, key, global_t, sp_id, deleted, image) FROM STDIN (FORMAT binary)"
+    # FREEZE: nobody has to write to the pages again to say that the rows are committed.
+    into = "COPY psp.data (table_id, key, global_t, sp_id, deleted, image) FROM STDIN (FORMAT binary, FREEZE)"
     with connection.cursor() as source, primary_connection.cursor() as target:
         with source.copy(out) as reader, target.copy(into) as writer:
             chunk = bytearray()

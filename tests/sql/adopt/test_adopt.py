@@ -57,6 +57,18 @@ def test_rows_are_at_the_primary(pair: Pair) -> None:
     assert pair.primary_rows("SELECT state FROM psp.cluster") == [("adopted",)]
 
 
+def test_the_primarys_table_is_as_it_was_made(pair: Pair) -> None:
+    made = (
+        "SELECT indexdef FROM pg_indexes WHERE tablename = 'data' UNION ALL SELECT pg_get_constraintdef(oid) "
+        "FROM pg_constraint WHERE conrelid = 'psp.data'::regclass ORDER BY 1"
+    )
+    before = pair.primary_rows(made)
+    assert ("PRIMARY KEY (table_id, key)",) in before
+    pair.run(SCHEMA)
+    pair.adopt()
+    assert pair.primary_rows(made) == before
+
+
 def test_failure_leaves_everything(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.run(SCHEMA)
     before = pair.dump()
