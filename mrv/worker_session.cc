@@ -41,7 +41,7 @@ WorkerSession::WorkerSession(const MrvSettings& settings, std::string worker, in
       runner_(runner),
       session_({.conninfo = settings.database,
                 .application_name = "psp mrv " + worker_ + " " + std::to_string(runner),
-                .settings = {"SET search_path = pg_catalog", "SET synchronous_commit = off", "SET jit = off",
+                .settings = {"SET search_path = pg_catalog", "SET synchronous_commit = off",
                              std::string(kFirstInDeadlocks),
                              "SET lock_timeout = " + std::to_string(settings.lock_timeout_ms)}}) {
   Prepare("write_self", sql::kWorkerWriteSelf);

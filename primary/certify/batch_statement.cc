@@ -160,13 +160,9 @@ void ChangeCatalog(pqxx::transaction_base& tx, const BatchItem& item) {
 }  // namespace
 
 std::vector<std::string> BatchSessionSettings() {
-  return {"SET synchronous_commit = on",
-          "SET plan_cache_mode = force_generic_plan",
-          "SET enable_seqscan = off",
-          "SET enable_bitmapscan = off",
-          "SET enable_hashjoin = off",
-          "SET enable_mergejoin = off",
-          "SET jit = off",
+  return {"SET synchronous_commit = on", "SET plan_cache_mode = force_generic_plan",
+          "SET enable_seqscan = off",    "SET enable_bitmapscan = off",
+          "SET enable_hashjoin = off",   "SET enable_mergejoin = off",
           "SET work_mem = '64MB'"};
 }
 

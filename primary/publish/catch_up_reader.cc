@@ -28,7 +28,7 @@ CatchUpReader::CatchUpReader(std::string database, Epoch epoch,
       session_({.conninfo = std::move(database),
                 .application_name = "psp-primary catch-up",
                 .settings = {"SET plan_cache_mode = force_generic_plan", "SET enable_seqscan = off",
-                             "SET enable_bitmapscan = off", "SET jit = off"}}),
+                             "SET enable_bitmapscan = off"}}),
       thread_([this](std::stop_token stop) { Run(std::move(stop)); }) {}
 
 CatchUpReader::~CatchUpReader() {

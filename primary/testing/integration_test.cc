@@ -300,6 +300,15 @@ TEST_F(PrimaryTest, SessionsAreReadCommittedWhateverTheDatabaseGivesApplications
   EXPECT_EQ(isolation.value(), "read committed");
 }
 
+TEST_F(PrimaryTest, StatementsAreNotCompiled) {
+  PgSession session({.conninfo = settings_.database, .application_name = "jit", .settings = {}});
+  ASSERT_TRUE(session.Connect().ok());
+  const auto jit =
+      session.Autocommit([](auto& tx) { return tx.exec1("SHOW jit")[0].template as<std::string>(); });
+  ASSERT_TRUE(jit.ok()) << jit.error().message;
+  EXPECT_EQ(jit.value(), "off");
+}
+
 TEST_F(PrimaryTest, BatchPlanReadsTablesByTheirKeysOnly) {
   Sql("INSERT INTO psp.data SELECT 1, int8send(g), 0, 0, false, 'x' FROM generate_series(1, 200000) g; "
       "ANALYZE");

@@ -36,6 +36,7 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {"idle_session_timeout", "0"},
     {"exit_on_error", "off"},
     {"default_transaction_deferrable", "off"},
+    {"jit", "off"},  // it takes longer than the statements
     // How values are read.
     {"array_nulls", "on"},
     {"datestyle", "ISO, MDY"},

@@ -36,7 +36,6 @@ const std::vector<std::string> kSettings = {
     "SET lock_timeout = '1s'",  // so that a stop is seen; then it is tried again
     "SET idle_in_transaction_session_timeout = 0",
     "SET plan_cache_mode = force_generic_plan",
-    "SET jit = off",
 };
 
 Status StatusOf(std::string_view name) {

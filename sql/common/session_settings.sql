@@ -15,6 +15,8 @@ SELECT set_config(s.name, v.value, false)
         ('idle_session_timeout', '0'),
         ('transaction_timeout', '0'),
         ('exit_on_error', 'off'),
+        -- To compile them takes longer than to run them.
+        ('jit', 'off'),
         -- Values are written and read in one way.
         ('client_encoding', 'UTF8'),
         ('DateStyle', 'ISO, MDY'),
