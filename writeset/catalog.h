@@ -22,11 +22,11 @@ struct KnownTables {
   std::unordered_map<std::uint32_t, KnownTable> numbers;  // tables and guards
 };
 
-// The types of an array in a record of arrays, which the table's functions take
+// The type of the rows or keys of which the table's functions take an array
 // (sql/semi_primary/install/apply_functions.sql).
-struct ArrayType {
-  std::uint32_t array_oid = 0;
-  std::uint32_t element_oid = 0;
+struct RowType {
+  std::uint32_t oid = 0;
+  std::vector<std::uint32_t> fields;  // their types
 };
 
 // From where a column of today's image comes if the row was written under an older catalog.
@@ -41,11 +41,11 @@ struct CapturedTable {
   std::string schema_name;
   std::string table_name;
   std::vector<std::string> key_names;
-  std::vector<ArrayType> columns;  // in image order
-  std::vector<ArrayType> key;      // in key order
-  bool always_replace = false;     // delete and insert, never ON CONFLICT
-  bool makes_way = false;          // rows whose unique values change can be told from others
-  bool versioned = false;          // views mode: the last array, here too, is the rows' global_t
+  RowType columns;              // in image order
+  RowType key;                  // in key order
+  bool always_replace = false;  // delete and insert, never ON CONFLICT
+  bool makes_way = false;       // rows whose unique values change can be told from others
+  bool versioned = false;       // views mode: the last field, here too, is the row's global_t
   // By the version up to which images were written so, those of the next smaller one excepted.
   std::map<std::uint32_t, OlderImage> older_images{};
 };

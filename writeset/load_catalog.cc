@@ -26,22 +26,14 @@ std::vector<std::uint32_t> Oids(const pqxx::field& field) {
   return oids;
 }
 
-std::vector<ArrayType> ArrayTypes(const pqxx::field& arrays, const pqxx::field& elements) {
-  const std::vector<std::uint32_t> array_oids = Oids(arrays);
-  const std::vector<std::uint32_t> element_oids = Oids(elements);
-  std::vector<ArrayType> types;
-  for (std::size_t i = 0; i < array_oids.size(); ++i) types.push_back({array_oids[i], element_oids.at(i)});
-  return types;
-}
-
 CapturedTable TableOf(const pqxx::row& row) {
   CapturedTable table;
   table.table_id = row["table_id"].as<std::uint32_t>();
   table.schema_name = row["schema_name"].as<std::string>();
   table.table_name = row["table_name"].as<std::string>();
   table.key_names = Split(row["key_names"].as<std::string>(), '\1');
-  table.columns = ArrayTypes(row["column_array_oids"], row["column_oids"]);
-  table.key = ArrayTypes(row["key_array_oids"], row["key_oids"]);
+  table.columns = {row["row_type"].as<std::uint32_t>(), Oids(row["row_fields"])};
+  table.key = {row["key_type"].as<std::uint32_t>(), Oids(row["key_fields"])};
   table.always_replace = row["always_replace"].as<bool>();
   table.makes_way = row["makes_way"].as<bool>();
   table.versioned = row["versioned"].as<bool>();

@@ -191,7 +191,7 @@ void ApplyCore::BeginPart() {
   Build();
 }
 
-// The segment's rows as arrays. A table that is not known may have come since the catalog was read.
+// The segment's rows as arrays of records. A table that is not known may have come since the catalog was read.
 void ApplyCore::Build() {
   std::vector<WrittenRows> written;
   if (copy_) {

@@ -174,13 +174,13 @@ class FakeSession {
   void Do(const EndWorker&) {}
 
   TableCatalogPtr Catalog() const {
-    constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
+    const RowType int8 = {20000, {kOidInt8}};
     auto catalog = std::make_shared<TableCatalog>();
     catalog->version = catalog_version;
     for (std::uint32_t id = 1; id <= tables_inside_.value_or(tables); ++id) {
-      catalog->tables[id] = {id, "public", "t", {"id"}, {kInt8}, {kInt8}};
+      catalog->tables[id] = {id, "public", "t", {"id"}, int8, int8};
     }
-    catalog->tables[kSchemaHistoryId] = {kSchemaHistoryId, "psp", "schema_history", {"n"}, {kInt8}, {kInt8}};
+    catalog->tables[kSchemaHistoryId] = {kSchemaHistoryId, "psp", "schema_history", {"n"}, int8, int8};
     return catalog;
   }
 

@@ -117,35 +117,32 @@ const OlderImage* OlderImageOf(const CapturedTable& table, const proto::Row& row
   return older == table.older_images.end() ? nullptr : &older->second;
 }
 
-// One array for each column of the records, and one of their global_t if the table is versioned.
-class Arrays {
+// An array of records, as types of this database; with their global_t if the table is versioned.
+class Records {
  public:
-  Arrays(const std::vector<ArrayType>& types, bool versioned)
-      : types_(types), columns_(types.size() - (versioned ? 1 : 0)) {
-    for (const ArrayType& type : types) writers_.emplace_back(type.element_oid);
-  }
+  Records(const RowType& type, bool versioned)
+      : type_(type), columns_(type.fields.size() - (versioned ? 1 : 0)), array_(type.oid) {}
 
   // False when the record is malformed or has another number of columns. `older`: it is an older image.
   bool Add(std::string_view record, GlobalT global_t, const OlderImage* older = nullptr) {
     if (!DecodeRecord(&record, &fields_).empty() || !record.empty()) return false;
     if (older != nullptr && !BringUpToDate(*older)) return false;
     if (fields_.size() != columns_) return false;
-    for (std::size_t i = 0; i < columns_; ++i) writers_[i].Add(fields_[i].value);
-    if (writers_.size() > columns_) writers_.back().AddInt8(global_t);
+    std::string number;
+    if (type_.fields.size() > columns_) {
+      AppendInt64(&number, global_t);
+      fields_.push_back({kOidInt8, number});
+    }
+    // A type that a user has made has another number at each semi-primary.
+    for (std::size_t i = 0; i < fields_.size(); ++i) fields_[i].type_oid = type_.fields[i];
+    record_.clear();
+    AppendRecord(&record_, fields_);
+    array_.Add(std::string_view(record_));
     return true;
   }
 
-  // The record of the arrays; empty when there is no row.
-  std::string Finish() {
-    std::string record;
-    if (writers_.empty() || writers_[0].size() == 0) return record;
-    std::vector<std::string> arrays;
-    for (ArrayWriter& writer : writers_) arrays.push_back(writer.Finish());
-    std::vector<RecordField> fields;
-    for (std::size_t i = 0; i < arrays.size(); ++i) fields.push_back({types_[i].array_oid, arrays[i]});
-    AppendRecord(&record, fields);
-    return record;
-  }
+  // Empty when there is no row.
+  std::string Finish() { return array_.size() == 0 ? std::string() : array_.Finish(); }
 
  private:
   bool BringUpToDate(const OlderImage& older) {
@@ -158,10 +155,11 @@ class Arrays {
     return true;
   }
 
-  const std::vector<ArrayType>& types_;
+  const RowType& type_;
   const std::size_t columns_;
-  std::vector<ArrayWriter> writers_;
-  std::vector<RecordField> fields_;
+  ArrayWriter array_;
+  std::vector<RecordField> fields_;  // of the record that is added
+  std::string record_;
 };
 
 }  // namespace
@@ -182,8 +180,8 @@ Result<std::vector<TableChange>, BatchProblem> BuildBatch(const TableCatalog& ca
     const bool makes_way = entry.table->makes_way;
     change.replace = replace_all || entry.table->always_replace || (entry.has_guards && !makes_way);
     change.make_way = entry.has_guards && !change.replace;
-    Arrays keys(entry.table->key, entry.table->versioned);
-    Arrays values(entry.table->columns, entry.table->versioned);
+    Records keys(entry.table->key, entry.table->versioned);
+    Records values(entry.table->columns, entry.table->versioned);
     for (const auto& [row, global_t] : entry.rows) {
       if ((row->deleted() || change.replace) && !keys.Add(row->key(), global_t))
         return Malformed(*entry.table, "has a malformed key");

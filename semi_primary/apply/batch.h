@@ -1,4 +1,4 @@
-// The rows of several transactions as one binary record of arrays, one for each column, of each table. Pure.
+// The rows of several transactions as one binary array of records for each table. Pure.
 //
 // The last writer of a key wins inside the batch. Where guards accompany a table's rows, these may swap unique values: those whose
 // unique values change make way first, or the table is replaced (all its rows are deleted first and then inserted; docs/decisions/20). Guards that
@@ -29,8 +29,8 @@ struct TableChange {
   const CapturedTable* table = nullptr;
   bool replace = false;       // delete_keys hold the keys of the new rows too
   bool make_way = false;      // before the rows are written
-  std::string delete_keys;    // a record of arrays; empty: nothing to delete
-  std::string upsert_values;  // the same; empty: nothing to write
+  std::string delete_keys;    // an array of keys; empty: nothing to delete
+  std::string upsert_values;  // an array of rows; empty: nothing to write
 };
 
 struct BatchProblem {

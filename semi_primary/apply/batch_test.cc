@@ -16,32 +16,36 @@ std::string Record(const std::vector<std::string>& values) {
   return out;
 }
 
-std::string Array(const std::vector<std::string>& values) {
-  ArrayWriter writer(kOidText);
-  for (const std::string& value : values) writer.Add(std::string_view(value));
+constexpr std::uint32_t kRowType = 20000;
+constexpr std::uint32_t kKeyType = 20001;
+constexpr std::size_t kArrayOfOneBytes = 24;  // what comes before the element
+
+// As a table's functions take them: each row with its values, in the order in which they were written.
+std::string Array(std::uint32_t type, const std::vector<std::string>& records) {
+  ArrayWriter writer(type);
+  for (const std::string& record : records) writer.Add(std::string_view(record));
   return writer.Finish();
 }
-
-const ArrayType kText = {kOidTextArray, kOidText};
-const ArrayType kInt8 = {kOidInt8Array, kOidInt8};
-
-// A record of arrays.
-std::string Arrays(const std::vector<std::string>& arrays, const std::vector<ArrayType>& types) {
-  std::vector<RecordField> fields;
-  for (std::size_t i = 0; i < arrays.size(); ++i) fields.push_back({types[i].array_oid, arrays[i]});
-  std::string out;
-  AppendRecord(&out, fields);
-  return out;
+std::string Rows(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::string> records;
+  for (const auto& row : rows) records.push_back(Record(row));
+  return Array(kRowType, records);
+}
+std::string Keys(const std::vector<std::string>& keys) {
+  std::vector<std::string> records;
+  for (const std::string& key : keys) records.push_back(Record({key}));
+  return Array(kKeyType, records);
 }
 
 class BatchTest : public ::testing::Test {
  protected:
   BatchTest() {
     catalog_.version = 2;
-    catalog_.tables[1] = {1, "public", "t", {"k"}, {kText, kText}, {kText}};
+    catalog_.tables[1] = {1, "public", "t", {"k"}, {kRowType, {kOidText, kOidText}}, {kKeyType, {kOidText}}};
     catalog_.guards[2] = {1, "t_v"};
     for (const std::uint32_t id : {3, 4, 5}) {
-      catalog_.tables[id] = {id, "public", "always", {"k"}, {kText}, {kText}, true};
+      catalog_.tables[id] = {id,  "public", "always", {"k"}, {kRowType, {kOidText}}, {kKeyType, {kOidText}},
+                             true};
     }
   }
   static void Upsert(proto::WriteSet* set, std::uint32_t table, const std::string& key,
@@ -84,8 +88,17 @@ TEST_F(BatchTest, LastWriterOfAKeyWins) {
   const auto changes = Build();
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_FALSE(changes[0].replace);
-  EXPECT_EQ(changes[0].upsert_values, Arrays({Array({"a", "c"}), Array({"2", "2"})}, {kText, kText}));
-  EXPECT_EQ(changes[0].delete_keys, Arrays({Array({"b"})}, {kText}));
+  EXPECT_EQ(changes[0].upsert_values, Rows({{"a", "2"}, {"c", "2"}}));
+  EXPECT_EQ(changes[0].delete_keys, Keys({"b"}));
+}
+
+// Types that users have made have another number at each semi-primary.
+TEST_F(BatchTest, RowsGetTheTypesOfThisDatabase) {
+  Upsert(&first_, 1, "a", {"a", "1"});
+  catalog_.tables[1].columns.fields[1] = 30000;
+  std::string row;
+  AppendRecord(&row, {{kOidText, "a"}, {30000, "1"}});
+  EXPECT_EQ(Build()[0].upsert_values, Array(kRowType, {row}));
 }
 
 TEST_F(BatchTest, GuardsMakeATableReplaced) {
@@ -94,7 +107,7 @@ TEST_F(BatchTest, GuardsMakeATableReplaced) {
   const auto changes = Build();
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_TRUE(changes[0].replace);
-  EXPECT_EQ(changes[0].delete_keys, Arrays({Array({"a"})}, {kText}));
+  EXPECT_EQ(changes[0].delete_keys, Keys({"a"}));
 }
 
 TEST_F(BatchTest, RowsWhoseUniqueValuesChangeMakeWayWhereTheyCanBeTold) {
@@ -106,7 +119,7 @@ TEST_F(BatchTest, RowsWhoseUniqueValuesChangeMakeWayWhereTheyCanBeTold) {
   const auto changes = Build();
   EXPECT_TRUE(changes[0].make_way);
   EXPECT_FALSE(changes[0].replace);
-  EXPECT_EQ(changes[0].delete_keys, Arrays({Array({"b"})}, {kText}));
+  EXPECT_EQ(changes[0].delete_keys, Keys({"b"}));
   EXPECT_FALSE(Build(true)[0].make_way);
 }
 
@@ -138,15 +151,20 @@ TEST_F(BatchTest, TablesComeInTheOrderInWhichTheyAreWritten) {
 }
 
 TEST_F(BatchTest, VersionedTablesGetTheNumberOfEachRowsLastWriter) {
-  const auto numbers = [](const std::vector<GlobalT>& values) {
-    ArrayWriter writer(kOidInt8);
-    for (const GlobalT value : values) writer.AddInt8(value);
-    return writer.Finish();
+  const auto with_number = [](const std::vector<std::string>& values, GlobalT global_t) {
+    std::string number;
+    AppendInt64(&number, global_t);
+    std::vector<RecordField> fields;
+    for (const std::string& value : values) fields.push_back({kOidText, value});
+    fields.push_back({kOidInt8, number});
+    std::string record;
+    AppendRecord(&record, fields);
+    return record;
   };
   CapturedTable& table = catalog_.tables[1];
   table.versioned = true;
-  table.columns.push_back(kInt8);
-  table.key.push_back(kInt8);
+  table.columns.fields.push_back(kOidInt8);
+  table.key.fields.push_back(kOidInt8);
   Upsert(&first_, 1, "a", {"a", "1"});
   Upsert(&first_, 1, "b", {"b", "1"});
   Upsert(&second_, 1, "a", {"a", "2"});
@@ -154,8 +172,8 @@ TEST_F(BatchTest, VersionedTablesGetTheNumberOfEachRowsLastWriter) {
   const auto changes = Build();
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].upsert_values,
-            Arrays({Array({"a", "b"}), Array({"2", "1"}), numbers({2, 1})}, {kText, kText, kInt8}));
-  EXPECT_EQ(changes[0].delete_keys, Arrays({Array({"c"}), numbers({2})}, {kText, kInt8}));
+            Array(kRowType, {with_number({"a", "2"}, 2), with_number({"b", "1"}, 1)}));
+  EXPECT_EQ(changes[0].delete_keys, Array(kKeyType, {with_number({"c"}, 2)}));
 }
 
 TEST_F(BatchTest, OnlyGuardsChangeNothing) {
@@ -209,7 +227,8 @@ TEST_F(BatchTest, ANewerCatalogIsReadBeforeItsRowsAreWritten) {
 
 // It has the version which it makes.
 TEST_F(BatchTest, ASchemaChangeIsNotComparedWithTheCatalog) {
-  catalog_.tables[kSchemaHistoryId] = {kSchemaHistoryId, "psp", "schema_history", {"n"}, {kText}, {kText}};
+  catalog_.tables[kSchemaHistoryId] = {
+      kSchemaHistoryId, "psp", "schema_history", {"n"}, {kRowType, {kOidText}}, {kKeyType, {kOidText}}};
   Upsert(&first_, kSchemaHistoryId, "1", {"1"});
   first_.set_kind(proto::ENTRY_SCHEMA_CHANGE);
   first_.set_catalog_version(3);
@@ -224,10 +243,10 @@ TEST_F(BatchTest, ASegmentIsBuiltAlone) {
     const auto built = BuildBatch(catalog_, {{15, &first_, rows}}, true);
     return built.ok() ? (*built)[0].delete_keys : built.error().message;
   };
-  EXPECT_EQ(keys({0, 2}), Arrays({Array({"a", "b"})}, {kText}));
-  EXPECT_EQ(keys({1, 3}), Arrays({Array({"b", "a"})}, {kText}));
-  EXPECT_EQ(keys({2, 3}), Arrays({Array({"a"})}, {kText}));
-  EXPECT_EQ(keys({}), Arrays({Array({"a", "b"})}, {kText}));
+  EXPECT_EQ(keys({0, 2}), Keys({"a", "b"}));
+  EXPECT_EQ(keys({1, 3}), Keys({"b", "a"}));
+  EXPECT_EQ(keys({2, 3}), Keys({"a"}));
+  EXPECT_EQ(keys({}), Keys({"a", "b"}));
 }
 
 TEST_F(BatchTest, AGuardOfAnIndexThatTheSchemaChangeHasDroppedIsNothing) {
@@ -278,7 +297,7 @@ class OlderImageTest : public BatchTest {
   // Up to version 2 the table had v, k and a column that is gone; up to version 4 k only.
   OlderImageTest() {
     catalog_.version = 9;
-    catalog_.tables[1].columns.push_back(kText);
+    catalog_.tables[1].columns.fields.push_back(kOidText);
     catalog_.tables[1].older_images = {
         {2, {{1, std::nullopt}, {0, std::nullopt}, {std::nullopt, "new"}}},
         {4, {{0, std::nullopt}, {std::nullopt, std::nullopt}, {std::nullopt, ""}}}};
@@ -293,17 +312,11 @@ class OlderImageTest : public BatchTest {
     const auto built = BuildBatch(catalog_, {{1, &first_}}, false);
     if (!built) return {built.error().message};
     std::string_view record = (*built)[0].upsert_values;
-    std::vector<RecordField> arrays;
-    EXPECT_EQ(DecodeRecord(&record, &arrays), "");
+    record.remove_prefix(kArrayOfOneBytes);
+    std::vector<RecordField> fields;
+    EXPECT_EQ(DecodeRecord(&record, &fields), "");
     std::vector<std::string> values;
-    for (const RecordField& array : arrays) {
-      for (const std::string value : {"k", "v", "new", ""}) {
-        if (*array.value == Array({value})) values.push_back(value);
-      }
-      ArrayWriter null(kOidText);
-      null.Add(std::nullopt);
-      if (*array.value == null.Finish()) values.emplace_back("-");
-    }
+    for (const RecordField& field : fields) values.emplace_back(field.value.value_or("-"));
     return values;
   }
 };

@@ -31,16 +31,16 @@ struct ClearTable {
 struct BeginCopy {};
 struct DeleteRows {
   std::uint32_t table_id = 0;
-  std::string_view keys;  // a record of arrays
+  std::string_view keys;  // an array of keys
 };
 // Those of these rows whose value of some unique index changes are deleted. They come back by WriteRows.
 struct MakeWay {
   std::uint32_t table_id = 0;
-  std::string_view rows;  // a record of arrays
+  std::string_view rows;  // an array of rows
 };
 struct WriteRows {
   std::uint32_t table_id = 0;
-  std::string_view rows;  // a record of arrays
+  std::string_view rows;  // an array of rows
   bool are_new = false;   // no row with one of their keys is there
 };
 // Views mode: an own transaction whose rows were written here is committed.

@@ -38,32 +38,21 @@ std::int32_t TakeInt4(std::string_view* bytes) {
   return value;
 }
 
-// A binary int8[] without NULLs.
-std::vector<std::int64_t> ArrayOf(std::string_view bytes) {
+// The records of a binary array without NULLs, each as its numbers.
+std::vector<std::vector<std::int64_t>> RecordsOf(std::string_view bytes) {
   const std::int32_t dimensions = TakeInt4(&bytes);
   const std::int32_t flags = TakeInt4(&bytes);
-  const std::int32_t oid = TakeInt4(&bytes);
-  if (dimensions != 1 || flags != 0 || oid != static_cast<std::int32_t>(kOidInt8)) {
-    throw std::logic_error("not an int8[]");
-  }
+  TakeInt4(&bytes);  // type
+  if (dimensions != 1 || flags != 0) throw std::logic_error("not an array of records");
   const std::int32_t length = TakeInt4(&bytes);
   TakeInt4(&bytes);  // lower bound
-  std::vector<std::int64_t> values;
+  std::vector<std::vector<std::int64_t>> records;
   for (std::int32_t i = 0; i < length; ++i) {
-    if (TakeInt4(&bytes) != 8) throw std::logic_error("not an int8");
-    values.push_back(ReadInt64(bytes.substr(0, 8)).value());
-    bytes.remove_prefix(8);
+    const auto size = static_cast<std::size_t>(TakeInt4(&bytes));
+    records.push_back(FieldsOf(bytes.substr(0, size)));
+    bytes.remove_prefix(size);
   }
-  return values;
-}
-
-// Of a record of arrays.
-std::vector<std::vector<std::int64_t>> ArraysOf(std::string_view record) {
-  std::vector<RecordField> fields;
-  if (const std::string error = DecodeRecord(&record, &fields); !error.empty()) throw std::logic_error(error);
-  std::vector<std::vector<std::int64_t>> arrays;
-  for (const RecordField& field : fields) arrays.push_back(ArrayOf(field.value.value()));
-  return arrays;
+  return records;
 }
 
 }  // namespace
@@ -81,19 +70,16 @@ std::string Image(std::int64_t id, std::int64_t value) { return Record({id, valu
 std::int64_t ValueOf(const std::string& image) { return FieldsOf(image).at(1); }
 std::int64_t IdOf(const RowKey& key) { return FieldsOf(key.key).at(0); }
 
-std::vector<RowKey> UnpackKeys(std::uint32_t table_id, std::string_view record) {
-  const auto arrays = ArraysOf(record);
+std::vector<RowKey> UnpackKeys(std::uint32_t table_id, std::string_view array) {
   std::vector<RowKey> keys;
-  for (const std::int64_t id : arrays.at(0)) keys.push_back({table_id, Record({id})});
+  for (const auto& record : RecordsOf(array)) keys.push_back({table_id, Record({record.at(0)})});
   return keys;
 }
 
-std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, std::string_view record) {
-  const auto arrays = ArraysOf(record);
+std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, std::string_view array) {
   std::vector<std::pair<RowKey, std::string>> rows;
-  for (std::size_t i = 0; i < arrays.at(0).size(); ++i) {
-    const std::int64_t id = arrays[0][i];
-    rows.emplace_back(RowKey{table_id, Record({id})}, Image(id, arrays.at(1).at(i)));
+  for (const auto& record : RecordsOf(array)) {
+    rows.emplace_back(RowKey{table_id, Record({record.at(0)})}, Image(record[0], record.at(1)));
   }
   return rows;
 }

@@ -49,9 +49,9 @@ struct RowChanges {
   std::vector<RowKey> deletes;
   std::vector<std::pair<RowKey, std::string>> upserts;
 };
-// What the SQL of the apply worker would make of a record of arrays.
-std::vector<RowKey> UnpackKeys(std::uint32_t table_id, std::string_view record);
-std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, std::string_view record);
+// What the SQL of the apply worker would make of an array of records.
+std::vector<RowKey> UnpackKeys(std::uint32_t table_id, std::string_view array);
+std::vector<std::pair<RowKey, std::string>> UnpackRows(std::uint32_t table_id, std::string_view array);
 
 // For traces.
 std::string Text(const RowKey& key);

@@ -36,11 +36,12 @@ void Schema::Add(const SchemaChange& what) {
 }
 
 TableCatalogPtr CatalogOf(const Schema& schema) {
-  constexpr ArrayType kInt8 = {kOidInt8Array, kOidInt8};
+  constexpr std::uint32_t kRecord = 2249;
   auto catalog = std::make_shared<TableCatalog>();
   catalog->version = schema.version;
   const auto add = [&](std::uint32_t id, const std::string& name) {
-    catalog->tables[id] = {id, "public", name, {"id"}, {kInt8, kInt8}, {kInt8}};
+    catalog->tables[id] = {
+        id, "public", name, {"id"}, {kRecord, {kOidInt8, kOidInt8}}, {kRecord, {kOidInt8}}};
   };
   add(kHistoryTable, "schema_history");
   add(kCounters, "counters");

@@ -1,14 +1,13 @@
--- What the apply worker needs to know of each captured table: the types of its functions' arguments (apply_functions.sql),
--- which are records of arrays, and the elements' types.
+-- What the apply worker needs to know of each captured table: the types of the rows and keys of which its functions take arrays
+-- (apply_functions.sql), and the types of their fields.
 WITH parts AS (
-    SELECT c.relname, string_agg(a.atttypid::text, ',' ORDER BY a.attnum) AS arrays,
-           string_agg(e.typelem::text, ',' ORDER BY a.attnum) AS elements
-      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type e ON e.oid = a.atttypid
+    SELECT c.relname, c.reltype AS type, string_agg(a.atttypid::text, ',' ORDER BY a.attnum) AS fields
+      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
      WHERE c.relnamespace = 'psp'::regnamespace AND c.relkind = 'c' AND a.attnum > 0 AND NOT a.attisdropped
-     GROUP BY c.relname
+     GROUP BY c.relname, c.reltype
 )
 SELECT t.table_id, t.schema_name, t.table_name, t.persistent IS NOT NULL AS versioned,
-       r.arrays AS column_array_oids, r.elements AS column_oids, k.arrays AS key_array_oids, k.elements AS key_oids,
+       r.type AS row_type, r.fields AS row_fields, k.type AS key_type, k.fields AS key_fields,
        (SELECT string_agg(n.value ->> 'name', chr(1) ORDER BY n.ordinality)
           FROM jsonb_array_elements(t.key_columns) WITH ORDINALITY n) AS key_names,
        -- not an arbiter of ON CONFLICT, or a column that an update cannot set

@@ -14,17 +14,17 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN col ->> 'encoding' = 'text' THEN '(psp_u.psp_values).c' ELSE 'psp_u.c' END || n
 $$;
 
--- What is to be done to each captured table, and as which role. The rows come as one record of arrays, one for each column,
--- and so do the keys. (A function can have no more than 100 arguments.) Names and operators are qualified, so the search_path
--- does not matter.
+-- What is to be done to each captured table, and as which role. The rows come as one array of records, and so do the keys. (An array for
+-- each column would be unnested into a store of its own each.) Names and operators are qualified, so the search_path does not matter.
 -- Values that travel as text go through a type of psp's own (row_values): there PostgreSQL reads them by the input functions
 -- of their types, where a cast from text might be one that a user has made.
 -- Who refers to a row has locked it against the loss of its keys, which are what is in unique indexes (FOR KEY SHARE). PostgreSQL takes an
 -- update for one of keys if it names such a column, also with the value that it has. So a row whose keys stay is updated without naming them, also in a
 -- batch in which unique values change hands: only rows that give one up make way. Otherwise who refers to a row would be in the
 -- worker's way whenever the row is updated elsewhere, and be ended for it.
--- Views mode: rows go into T_persistent with the global_t that wrote them (one more array, the last), a deleted one stays
+-- Views mode: rows go into T_persistent with the global_t that wrote them (one more field, the last), a deleted one stays
 -- as a tombstone, and nothing older replaces anything newer.
+-- is_exact: of the primary key, and equal values are the same in bytes. Such a column stays as it is whenever the row is found by its key.
 CREATE VIEW psp.apply_statements AS
 WITH tables AS NOT MATERIALIZED (
     SELECT t.*, t.persistent IS NOT NULL AS versioned, c.oid AS relation,
@@ -49,7 +49,10 @@ WITH tables AS NOT MATERIALIZED (
            CASE WHEN c.value ->> 'encoding' = 'text' THEN 'text'::regtype::oid ELSE b.plain END AS element,
            format_type(a.atttypid, a.atttypmod) AS type_name,
            psp.given_value(c.value, c.ordinality) AS given,
-           a.attname = ANY (i.uniques) AS is_unique, a.attname = ANY (i.guarded) AS is_guarded
+           a.attname = ANY (i.uniques) AS is_unique, a.attname = ANY (i.guarded) AS is_guarded,
+           t.key_columns @> jsonb_build_array(jsonb_build_object('name', a.attname))
+           AND b.plain = ANY ('{bool,"char",name,int2,int4,int8,oid,text,varchar,bytea,date,time,timestamp,timestamptz,uuid}'::regtype[])
+           AND NOT EXISTS (SELECT FROM pg_collation o WHERE o.oid = a.attcollation AND NOT o.collisdeterministic) AS is_exact
       FROM tables t JOIN indexes i USING (table_id) CROSS JOIN jsonb_array_elements(t.columns) WITH ORDINALITY c
       JOIN pg_attribute a ON a.attname = c.value ->> 'name' AND NOT a.attisdropped
       JOIN psp.plain_types b ON b.type = a.atttypid
@@ -66,44 +69,38 @@ WITH tables AS NOT MATERIALIZED (
      WHERE a.attrelid = t.relation
 ), column_texts AS (
     SELECT table_id,
-           string_agg(format('c%s %s', n, format_type(e.typarray, -1)), ', ' ORDER BY n) AS row_arrays,
+           string_agg(format('c%s %s', n, format_type(element, -1)), ', ' ORDER BY n) AS row_fields,
            string_agg(format('c%s %s', n, type_name), ', ' ORDER BY n) FILTER (WHERE is_text) AS row_values,
            string_agg(format('%I', name), ', ' ORDER BY n) AS names,
            string_agg(given, ', ' ORDER BY n) AS selected,
-           string_agg(format('pg_catalog.unnest(psp_rows.c%s)', n), ', ' ORDER BY n) AS unnested,
-           string_agg('c' || n, ', ' ORDER BY n) AS aliases,
            string_agg('psp_r.c' || n, ', ' ORDER BY n) FILTER (WHERE is_text) AS texts,
            string_agg(format('%I = EXCLUDED.%I', name, name), ', ' ORDER BY n) FILTER (WHERE NOT always) AS assignments,
            string_agg(format('%I = EXCLUDED.%I', name, name), ', ' ORDER BY n) FILTER (WHERE NOT always AND NOT is_unique) AS others,
            string_agg(format('%I = %s', name, given), ', ' ORDER BY n) FILTER (WHERE NOT always) AS given_assignments,
-           psp.same_bytes(string_agg(format('psp_t.%I', name), ', ' ORDER BY n) FILTER (WHERE is_unique),
-                          string_agg(format('EXCLUDED.%I', name), ', ' ORDER BY n) FILTER (WHERE is_unique)) AS keys_stay,
-           psp.same_bytes(string_agg(format('psp_t.%I', name), ', ' ORDER BY n) FILTER (WHERE is_unique),
-                          string_agg(given, ', ' ORDER BY n) FILTER (WHERE is_unique)) AS given_keys_stay,
+           -- null: they always do
+           psp.same_bytes(string_agg(format('psp_t.%I', name), ', ' ORDER BY n) FILTER (WHERE is_unique AND NOT is_exact),
+                          string_agg(format('EXCLUDED.%I', name), ', ' ORDER BY n) FILTER (WHERE is_unique AND NOT is_exact)) AS keys_stay,
+           psp.same_bytes(string_agg(format('psp_t.%I', name), ', ' ORDER BY n) FILTER (WHERE is_unique AND NOT is_exact),
+                          string_agg(given, ', ' ORDER BY n) FILTER (WHERE is_unique AND NOT is_exact)) AS given_keys_stay,
            psp.same_bytes(string_agg(format('psp_t.%I', name), ', ' ORDER BY n) FILTER (WHERE is_guarded),
                           string_agg(given, ', ' ORDER BY n) FILTER (WHERE is_guarded)) AS guarded_stay
-      FROM columns JOIN pg_type e ON e.oid = element GROUP BY table_id
+      FROM columns GROUP BY table_id
 ), key_texts AS (
     SELECT table_id,
-           string_agg(format('k%s %s', n, format_type(e.typarray, -1)), ', ' ORDER BY n) AS key_arrays,
+           string_agg(format('k%s %s', n, format_type(element, -1)), ', ' ORDER BY n) AS key_fields,
            string_agg(format('%I', name), ', ' ORDER BY n) AS names,
-           string_agg(format('pg_catalog.unnest(psp_keys.k%s)', n), ', ' ORDER BY n) AS unnested,
-           string_agg('k' || n, ', ' ORDER BY n) AS aliases,
            string_agg(format('psp_t.%I%s OPERATOR(pg_catalog.=) psp_u.k%s', name, undomained, n), ' AND ' ORDER BY n) AS matches,
            string_agg(format('psp_t.%1$I%2$s OPERATOR(pg_catalog.=) %3$s%2$s', name, undomained, given), ' AND ' ORDER BY n) AS given_matches
-      FROM keys JOIN pg_type e ON e.oid = element GROUP BY table_id
+      FROM keys GROUP BY table_id
 ), sources AS (
-    SELECT t.*, i.tells_values, c.row_arrays, c.row_values, k.key_arrays, c.names, c.selected, c.assignments, c.others, c.given_assignments,
+    SELECT t.*, i.tells_values, c.row_fields, c.row_values, k.key_fields, c.names, c.selected, c.assignments, c.others, c.given_assignments,
            c.keys_stay, c.given_keys_stay, c.guarded_stay, k.names AS key_names, k.matches, k.given_matches,
-           format('ROWS FROM (%s%s) AS psp_r (%s%s)', c.unnested, CASE WHEN versioned THEN ', pg_catalog.unnest(psp_rows.t)' END,
-                  c.aliases, CASE WHEN versioned THEN ', t' END) AS rows,
            CASE WHEN c.texts IS NOT NULL
                 THEN format(', ROW(%s)::pg_catalog.text::psp.apply_values_%s AS psp_values', c.texts, table_id) END AS read_texts,
-           format('ROWS FROM (%s%s) AS psp_u (%s%s)', k.unnested, CASE WHEN versioned THEN ', pg_catalog.unnest(psp_keys.t)' END,
-                  k.aliases, CASE WHEN versioned THEN ', t' END) AS keys
+           'pg_catalog.unnest(psp_keys) AS psp_u' AS keys
       FROM tables t JOIN indexes i USING (table_id) JOIN column_texts c USING (table_id) JOIN key_texts k USING (table_id)
 ), given AS (
-    SELECT *, format('(SELECT psp_r.*%s FROM %s OFFSET 0) AS psp_u', read_texts, rows) AS given FROM sources
+    SELECT *, format('(SELECT psp_r.*%s FROM pg_catalog.unnest(psp_rows) AS psp_r OFFSET 0) AS psp_u', read_texts) AS given FROM sources
 ), inserts AS (
     SELECT *, CASE WHEN versioned
                    THEN format('INSERT INTO %s AS psp_t (%s, deleted, global_t) SELECT %s, false, psp_u.t', qualified, names, selected)
@@ -114,20 +111,20 @@ WITH tables AS NOT MATERIALIZED (
               CASE WHEN versioned
                    THEN format('UPDATE SET %s, deleted = false, global_t = EXCLUDED.global_t '
                                'WHERE psp_t.global_t OPERATOR(pg_catalog.<=) EXCLUDED.global_t', assignments)
-                   WHEN tells_values THEN coalesce('UPDATE SET ' || others || ' WHERE ' || keys_stay, 'NOTHING')
+                   WHEN tells_values THEN coalesce('UPDATE SET ' || others || coalesce(' WHERE ' || keys_stay, ''), 'NOTHING')
                    ELSE coalesce('UPDATE SET ' || assignments, 'NOTHING') END AS on_conflict
       FROM given
 )
 SELECT table_id, relation,
-       row_arrays || CASE WHEN versioned THEN ', t bigint[]' ELSE '' END AS row_arrays,
-       key_arrays || CASE WHEN versioned THEN ', t bigint[]' ELSE '' END AS key_arrays,
+       row_fields || CASE WHEN versioned THEN ', t bigint' ELSE '' END AS row_fields,
+       key_fields || CASE WHEN versioned THEN ', t bigint' ELSE '' END AS key_fields,
        row_values,
        -- What is deleted stays as a tombstone, which an insertion would meet.
        insert_rows || CASE WHEN versioned THEN on_conflict ELSE '' END AS insert_rows,
        -- After those that are new or keep their keys the few whose keys are equal but not identical, or are NULL now.
-       insert_rows || on_conflict || CASE WHEN tells_values AND given_assignments IS NOT NULL THEN psp.fill($$;
+       insert_rows || on_conflict || CASE WHEN tells_values AND given_assignments IS NOT NULL AND given_keys_stay IS NOT NULL THEN psp.fill($$;
     GET DIAGNOSTICS psp_written = ROW_COUNT;
-    IF psp_written OPERATOR(pg_catalog.<) pg_catalog.cardinality(psp_rows.c1) THEN
+    IF psp_written OPERATOR(pg_catalog.<) pg_catalog.cardinality(psp_rows) THEN
         UPDATE {table} AS psp_t SET {assignments} FROM {given} WHERE {matches} AND NOT {keys_stay};
     END IF$$, jsonb_build_object('table', qualified, 'assignments', given_assignments, 'given', given, 'matches', given_matches,
                                  'keys_stay', given_keys_stay)) ELSE '' END AS upsert_rows,
@@ -156,8 +153,8 @@ DECLARE
     text_settings text := '';
 BEGIN
     IF to_regtype(format('psp.apply_rows_%s', t.table_id)) IS NULL THEN
-        EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_arrays);
-        EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', t.table_id, t.key_arrays);
+        EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_fields);
+        EXECUTE format('CREATE TYPE psp.apply_keys_%s AS (%s)', t.table_id, t.key_fields);
         IF t.row_values IS NOT NULL THEN
             EXECUTE format('CREATE TYPE psp.apply_values_%s AS (%s)', t.table_id, t.row_values);
         END IF;
@@ -167,11 +164,11 @@ BEGIN
     END IF;
     -- (advance_sequences calls apply_furthest.)
     FOR f IN VALUES
-        ('insert', 'psp_rows psp.apply_rows_' || t.table_id, t.insert_rows, text_settings, 'void'),
-        ('upsert', 'psp_rows psp.apply_rows_' || t.table_id, t.upsert_rows, text_settings, 'void'),
-        ('make_way', 'psp_rows psp.apply_rows_' || t.table_id, t.make_way_rows,
+        ('insert', format('psp_rows psp.apply_rows_%s[]', t.table_id), t.insert_rows, text_settings, 'void'),
+        ('upsert', format('psp_rows psp.apply_rows_%s[]', t.table_id), t.upsert_rows, text_settings, 'void'),
+        ('make_way', format('psp_rows psp.apply_rows_%s[]', t.table_id), t.make_way_rows,
          text_settings || 'SET plan_cache_mode = force_custom_plan', 'void'),
-        ('delete', 'psp_keys psp.apply_keys_' || t.table_id, t.delete_rows, 'SET plan_cache_mode = force_custom_plan', 'void'),
+        ('delete', format('psp_keys psp.apply_keys_%s[]', t.table_id), t.delete_rows, 'SET plan_cache_mode = force_custom_plan', 'void'),
         ('clear', '', t.delete_all_rows, '', 'void'),
         ('furthest', 'psp_column name, psp_aggregate text, psp_operator text, psp_until bigint, OUT psp_furthest numeric',
          t.read_furthest, '', 'numeric')

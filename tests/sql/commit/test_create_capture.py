@@ -213,8 +213,10 @@ def test_rows_are_looked_up_and_applied_in_the_new_form(connection: psycopg.Conn
     key = one(connection, "SELECT record_send(ROW(9))")
     found = one(connection, f"SELECT psp.look_{table_id}(ARRAY[%s::bytea], ARRAY[ARRAY['9']])", key)
     assert image is not None and found.endswith(image)
-    row = "ROW('{9}', '{4}', '{y}', '{5}', '{6}')"
-    connection.execute(f"SELECT psp.apply_upsert_{table_id}({row}::psp.apply_rows_{table_id})".encode())
+    row = "ROW(9, 4, 'y', 5, 6)"
+    connection.execute(
+        f"SELECT psp.apply_upsert_{table_id}(ARRAY[{row}::psp.apply_rows_{table_id}])".encode()
+    )
     assert connection.execute("SELECT * FROM public.t WHERE id = 9").fetchall() == [(9, 4, "y", 5, 6)]
 
 
