@@ -49,6 +49,7 @@ Conflict LocalCertification::ConflictOf(const RowKeyView& key, const Use& use, c
 
 std::optional<Conflict> LocalCertification::Add(const TxId& tx_id, const Snapshot& snapshot,
                                                 const WriteSetPtr& write_set, const KeyUsesPtr& uses) {
+  while (noted_ < arrived_.size()) NoteNext([](const RowKeyView&, const Writer&, bool) {});
   const Waiting transaction{snapshot, write_set, uses};
   std::optional<Conflict> conflict;
   ForEachUse(transaction, [&](const RowKeyView& key, const Use& use) {
@@ -80,8 +81,17 @@ void LocalCertification::Remove(const TxId& tx_id) {
 std::vector<LocalCertification::Doomed> LocalCertification::Arrived(GlobalT global_t, SpId sp_id,
                                                                     const WriteSetPtr& write_set) {
   std::vector<Doomed> doomed;
-  arrived_.push_back({global_t, write_set});
-  const Writer writer{global_t, sp_id};
+  arrived_.push_back({{global_t, sp_id}, write_set});
+  if (waiting_.empty()) return doomed;
+  NoteNext([&](const RowKeyView& key, const Writer& writer, bool has_ended) {
+    Doom(key, writer, has_ended, &doomed);
+  });
+  return doomed;
+}
+
+template <class Visit>
+void LocalCertification::NoteNext(Visit visit) {
+  const auto& [writer, write_set] = arrived_[noted_++];
   const auto note = [&](Writers* writers, const RowKeyView& key) {
     writers->erase(key);  // its view points into an older write-set
     writers->emplace(key, writer);
@@ -89,9 +99,8 @@ std::vector<LocalCertification::Doomed> LocalCertification::Arrived(GlobalT glob
   ForEachWritten(*write_set, [&](const RowKeyView& key, bool has_ended) {
     note(&writers_, key);
     if (has_ended) note(&enders_, key);
-    Doom(key, writer, has_ended, &doomed);
+    visit(key, writer, has_ended);
   });
-  return doomed;
 }
 
 void LocalCertification::Doom(const RowKeyView& key, const Writer& winner, bool has_ended,
@@ -112,24 +121,33 @@ void LocalCertification::Doom(const RowKeyView& key, const Writer& winner, bool 
 }
 
 void LocalCertification::Applied(GlobalT watermark) {
-  while (!arrived_.empty() && arrived_.front().global_t <= watermark) {
-    const ArrivedTransaction& oldest = arrived_.front();
-    const auto forget = [&](Writers* writers, const RowKeyView& key) {
-      const auto writer = writers->find(key);
-      if (writer != writers->end() && writer->second.global_t == oldest.global_t) writers->erase(writer);
-    };
-    ForEachWritten(*oldest.write_set, [&](const RowKeyView& key, bool has_ended) {
-      forget(&writers_, key);
-      if (has_ended) forget(&enders_, key);
-    });
+  while (!arrived_.empty() && arrived_.front().writer.global_t <= watermark) {
+    if (noted_ > 0) {
+      ForgetOldest();
+      --noted_;
+    }
     arrived_.pop_front();
   }
+}
+
+void LocalCertification::ForgetOldest() {
+  const auto& [oldest, write_set] = arrived_.front();
+  const GlobalT global_t = oldest.global_t;
+  const auto forget = [global_t](Writers* writers, const RowKeyView& key) {
+    const auto writer = writers->find(key);
+    if (writer != writers->end() && writer->second.global_t == global_t) writers->erase(writer);
+  };
+  ForEachWritten(*write_set, [&](const RowKeyView& key, bool has_ended) {
+    forget(&writers_, key);
+    if (has_ended) forget(&enders_, key);
+  });
 }
 
 void LocalCertification::ForgetArrived() {
   writers_.clear();
   enders_.clear();
   arrived_.clear();
+  noted_ = 0;
 }
 
 }  // namespace psp::sp

@@ -59,7 +59,7 @@ class LocalCertification {
   };
   using Writers = std::unordered_map<RowKeyView, Writer, RowKeyHash>;
   struct ArrivedTransaction {
-    GlobalT global_t = 0;
+    Writer writer;
     WriteSetPtr write_set;
   };
   struct Waiting {
@@ -82,9 +82,16 @@ class LocalCertification {
   static void ForEachUse(const Waiting& transaction, Visit visit);
   static bool HasSeen(const Use& use, const Snapshot& snapshot, GlobalT writer_t);
   static Conflict ConflictOf(const RowKeyView& key, const Use& use, const Writer& winner);
+  // Puts the next one of arrived_ into writers_ and enders_. Calls visit(key, writer, has_ended) for each of its keys.
+  template <class Visit>
+  void NoteNext(Visit visit);
+  void ForgetOldest();  // of arrived_, which is noted
   void Doom(const RowKeyView& key, const Writer& winner, bool has_ended, std::vector<Doomed>* doomed);
 
   std::deque<ArrivedTransaction> arrived_;
+  // So many of the first ones are in writers_ and enders_: all of them while somebody waits. A semi-primary that only
+  // applies never looks.
+  std::size_t noted_ = 0;
   // Of each key, or of each table under the empty key, the newest one that has arrived. The keys are views into that
   // one's write-set, so it lives as long as the entry.
   Writers writers_;

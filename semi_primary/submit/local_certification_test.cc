@@ -210,6 +210,7 @@ TEST(LocalCertification, AgreesWithTheDefinition) {
       applied = std::max<GlobalT>(applied, now - random() % 30);
       certification.Applied(applied);
     }
+    if (random() % 20 < 12) continue;  // nobody commits here
     const std::string mine(1, static_cast<char>('a' + random() % 20));
     bool expected = false;
     for (const auto& [t, written] : arrived) expected |= t > applied && written == mine;

@@ -41,6 +41,14 @@ def test_a_long_snapshot_makes_nobody_else_read_more(adopted: Pair) -> None:
         assert one(long, READ) == before
 
 
+def test_a_look_meets_few_entries(adopted: Pair) -> None:
+    """PostgreSQL looks at all entries of an index's page, those of moves that are forgotten among them."""
+    with adopted.connect(autocommit=True) as worker:
+        worker.execute(BATCHES)
+        pages = one(worker, "SELECT pg_relation_size('psp.watermarks_newest') / 8192")
+        assert 3000 / pages < 60
+
+
 def test_old_ones_are_forgotten(adopted: Pair) -> None:
     with adopted.connect(autocommit=True) as worker:
         worker.execute(BATCHES)
