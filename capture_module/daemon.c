@@ -73,7 +73,11 @@ void ConnectToDaemon(const char *conninfo) {
     RaiseUnreachable(pstrdup(PQerrorMessage(connection.libpq)));
   WaitWhileConnecting();
   PQsetnonblocking(connection.libpq, 1);
+#if PG_VERSION_NUM >= 170000
+  WaitEventSet *events = CreateWaitEventSet(NULL, 3);  // no resource owner: it outlives the transaction
+#else
   WaitEventSet *events = CreateWaitEventSet(TopMemoryContext, 3);
+#endif
   AddWaitEventToSet(events, WL_SOCKET_READABLE, PQsocket(connection.libpq), NULL, NULL);
   AddWaitEventToSet(events, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
   AddWaitEventToSet(events, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);

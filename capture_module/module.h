@@ -126,7 +126,7 @@ struct varlena *AskPsp(PspQuery query, const char *argument);
 // ---- commit.c -------------------------------------------------------------------------------------------------------------
 
 // A write that comes too late: 08007 if the transaction is decided.
-void RaiseLateWrite(void) pg_attribute_noreturn();
+_Noreturn void RaiseLateWrite(void);
 
 // Makes this transaction's COMMIT ask the daemon.
 void ExpectCommit(void);

@@ -3,7 +3,7 @@
 # The command finds it by PSP_TEST_DSN (a superuser's connection) and may put sockets into PSP_TEST_DIR. The server
 # listens in that folder only, so any number of them run side by side.
 set -eu
-pg_bin=${PG_BIN:-/usr/lib/postgresql/15/bin}
+pg_bin=${PSP_PG_BIN:-/usr/lib/postgresql/15/bin}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/psp-test.XXXXXX")
 
 # PostgreSQL refuses to run as root.

@@ -52,9 +52,16 @@ def binary(name: str) -> Path:
 
 
 @cache
-def postgres_program(name: str) -> Path:
-    """A program of PostgreSQL 15 or later: pg_config's, Debian's or on the PATH. PspError if none."""
+def postgres_program(name: str, at_least: int = POSTGRES_MIN_VERSION) -> Path:
+    """A program of a PostgreSQL of this major version or later. PspError if none.
+
+    In PSP_PG_BIN, pg_config's, Debian's (the oldest that will do) or on the PATH. Throw-away servers are of
+    the first version that is found; pg_dump refuses servers that are newer than itself.
+    """
     candidates = []
+    configured = os.environ.get("PSP_PG_BIN")
+    if configured:
+        candidates.append(Path(configured) / name)
     pg_config = shutil.which("pg_config")
     if pg_config:
         shown = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True)
@@ -65,13 +72,18 @@ def postgres_program(name: str) -> Path:
     if on_path:
         candidates.append(Path(on_path))
     for candidate in candidates:
-        if os.access(candidate, os.X_OK) and _version(candidate) >= POSTGRES_MIN_VERSION:
+        if os.access(candidate, os.X_OK) and _version(candidate) >= at_least:
             return candidate
     looked = ", ".join(str(c) for c in candidates) or "pg_config's folder, /usr/lib/postgresql and the PATH"
     raise PspError(
-        f"no {name} of PostgreSQL {POSTGRES_MIN_VERSION} or later found in {looked}",
-        "sudo apt-get install -y postgresql postgresql-contrib",
+        f"no {name} of PostgreSQL {at_least} or later found in {looked}",
+        "sudo apt-get install -y postgresql postgresql-contrib; or set PSP_PG_BIN to a folder that has it",
     )
+
+
+def server_version() -> int:
+    """The major version of throw-away servers."""
+    return _version(postgres_program("postgres"))
 
 
 @cache
@@ -84,7 +96,7 @@ def module_dir() -> Path | None:
     if configured is not None:
         folder = Path(configured)
     else:
-        version = _version(postgres_program("postgres"))
+        version = server_version()
         bin_dir = Path(os.environ.get("PSP_BIN", home() / "build" / "bin"))
         folder = bin_dir.parent / "lib" / "postgresql" / str(version)
     return folder if configured != "" and (folder / "psp_capture.so").exists() else None

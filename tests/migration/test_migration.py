@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from psp.cluster import growth, verify
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
-from psp.paths import postgres_program
+from psp.paths import postgres_program, server_version
 
 from benchmarks.tpcc import check, runner
 from tests.cluster.schema_changes.statements import allow_ddl, changes
@@ -220,7 +220,12 @@ class Scene:
 
 def dump(sp: SpNode) -> str:
     """The schema without psp's, and without what each SP has of its own: the strides of its sequences."""
-    command = [str(postgres_program("pg_dump")), "--schema-only", "--exclude-schema=psp", sp.admin_dsn]
+    command = [
+        str(postgres_program("pg_dump", server_version())),
+        "--schema-only",
+        "--exclude-schema=psp",
+        sp.admin_dsn,
+    ]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     own = ("START WITH", "INCREMENT BY", "MINVALUE", "MAXVALUE", "\\restrict", "\\unrestrict")
     return "\n".join(line for line in text.splitlines() if not line.strip().startswith(own))

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import psycopg
-from psp.paths import postgres_program
+from psp.paths import postgres_program, server_version
 from psp.primary.database import init_primary
 from psp.schema.adopt import Options, adopt
 from psp.schema.native.capture import CaptureChoice
@@ -84,7 +84,7 @@ class Pair:
 
     def dump(self, *options: str) -> str:
         done = subprocess.run(
-            [str(postgres_program("pg_dump")), *options, "-d", self.dsn],
+            [str(postgres_program("pg_dump", server_version())), *options, "-d", self.dsn],
             capture_output=True,
             text=True,
             check=True,

@@ -17,7 +17,8 @@ from psp.schema.templates import dollar_quote
 from psp.sql_files import read_sql
 
 LOCK_WAIT_MS = 5000
-_RESTRICT = re.compile(r"^\\(un)?restrict .*\n", re.MULTILINE)  # psql commands, not SQL
+# Of newer pg_dumps: commands of psql, which are no SQL, and a setting that older servers do not have.
+_NEWER = re.compile(r"^(\\(un)?restrict .*|SET transaction_timeout = 0;)\n", re.MULTILINE)
 
 
 def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
@@ -32,7 +33,7 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     if password:
         environment["PGPASSWORD"] = str(password)  # not on the command line, which everybody may read
     command = [
-        str(postgres_program("pg_dump")), "--schema-only",
+        str(postgres_program("pg_dump", connection.info.server_version // 10000)), "--schema-only",
         "--no-publications", "--no-subscriptions", "--no-tablespaces",
         "--exclude-schema=psp", f"--lock-wait-timeout={LOCK_WAIT_MS}", "-d", make_conninfo("", **settings),
     ]  # fmt: skip
@@ -41,7 +42,7 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     )
     if done.returncode != 0:
         raise PspError(f"pg_dump failed: {done.stderr.strip()}")
-    return _roles(connection) + _search_paths(connection) + _RESTRICT.sub("", done.stdout, count=2)
+    return _roles(connection) + _search_paths(connection) + _NEWER.sub("", done.stdout, count=3)
 
 
 def _roles(connection: psycopg.Connection[Any]) -> str:

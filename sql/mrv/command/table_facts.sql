@@ -44,6 +44,9 @@ SELECT json_build_object(
                      FROM pg_depend p LEFT JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
                     WHERE p.refclassid = 'pg_class'::regclass AND p.refobjid = t.oid AND p.deptype <> 'i'
                       AND NOT (p.classid = 'pg_rewrite'::regclass AND EXISTS (SELECT FROM pg_rewrite w WHERE w.oid = p.objid AND w.ev_class = t.oid))
+                      -- NOT NULL, which is a constraint since PostgreSQL 18, goes along with its column.
+                      AND NOT EXISTS (SELECT FROM pg_constraint x
+                                       WHERE (p.classid, p.objid, x.contype) = ('pg_constraint'::regclass, x.oid, 'n'))
                       AND NOT (p.refobjsubid = 0 AND p.classid IN ('pg_class'::regclass, 'pg_constraint'::regclass) AND coalesce(
                               (SELECT concat(i.indexprs, i.indpred) FROM pg_index i WHERE i.indexrelid = p.objid AND p.classid = 'pg_class'::regclass),
                               (SELECT concat(x.conbin) FROM pg_constraint x WHERE x.oid = p.objid AND p.classid = 'pg_constraint'::regclass),

@@ -231,6 +231,8 @@ DECLARE
 BEGIN
     IF position(';' IN message) = 0 AND message ~* '^\s*create\s+((local|global)\s+)?temp' THEN
         RETURN;  -- so that these cost no more
+    ELSIF tg_tag = 'REINDEX' THEN
+        RETURN;  -- it changes no schema, and fires nothing before PostgreSQL 17
     END IF;
     running := psp.running_ddl();
     IF running.depth > 0 THEN
@@ -343,6 +345,9 @@ DECLARE
     changed record;
     context text;
 BEGIN
+    IF tg_tag = 'REINDEX' THEN
+        RETURN;
+    END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     SELECT coalesce(bool_or(o.temporary), false) AS temporary, coalesce(bool_or(NOT o.temporary), tg_tag = 'DROP OWNED') AS permanent,
            array_agg(o.name) AS names INTO changed

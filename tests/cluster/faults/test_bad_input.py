@@ -14,7 +14,7 @@ from psp.cluster import daemons
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster
 from psp.output import PspError
-from psp.paths import postgres_program
+from psp.paths import postgres_program, server_version
 from psp.schema.release import release
 from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
@@ -196,7 +196,10 @@ def copy(cluster: LocalCluster) -> Iterator[str]:
         admin.execute("CREATE DATABASE staging")
     try:
         dump = subprocess.run(
-            [postgres_program("pg_dump"), original], capture_output=True, check=True, timeout=WAIT_S
+            [postgres_program("pg_dump", server_version()), original],
+            capture_output=True,
+            check=True,
+            timeout=WAIT_S,
         ).stdout
         psql = [str(postgres_program("psql")), "-q", restored]
         subprocess.run(psql, input=dump, stdout=subprocess.DEVNULL, check=True, timeout=WAIT_S)

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import psycopg
-from psp.paths import postgres_program
+from psp.paths import postgres_program, server_version
 from psycopg.conninfo import make_conninfo
 
 from tests.sql.databases import APPLICATION, Pair
@@ -26,7 +26,10 @@ INSERT INTO own.t (s) VALUES ('a'), ('b');
 
 def run(program: str, *arguments: str) -> str:
     done = subprocess.run(
-        [str(postgres_program(program)), *arguments], capture_output=True, text=True, check=False
+        [str(postgres_program(program, server_version())), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -32,7 +32,8 @@ def test_the_server_agrees(server: PgServer) -> None:
         for sample in json.loads(SAMPLES.read_text())["run"]:
             notices.clear()
             connection.execute(sample["statement"].encode())
-            fired = [notice for notice in notices if notice.startswith("fired ")]
+            # From PostgreSQL 17 on REINDEX fires, too; psp.on_statement_start does not count it.
+            fired = [n for n in notices if n.startswith("fired ") and n != "fired REINDEX"]
             if sample["statement"].startswith("CREATE EXTENSION"):
                 fired = fired[-1:]
             assert fired != [] if sample["kind"] == "ddl" else fired == [], sample

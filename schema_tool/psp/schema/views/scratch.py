@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from psp.output import PspError
-from psp.paths import postgres_program
+from psp.paths import postgres_program, server_version
 from psp.problems import Problem
 from psp.schema import locks
 from psp.schema.views.convert import Options, convert
@@ -63,6 +63,6 @@ def _dump(server: PgServer) -> str:
 
 def _run(program: str, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(postgres_program(program)), *arguments],
+        [str(postgres_program(program, server_version())), *arguments],
         capture_output=True, encoding="utf-8", check=False, **more,
     )  # fmt: skip
