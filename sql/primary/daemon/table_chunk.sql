@@ -14,11 +14,13 @@ FROM (
         FROM psp.data
         WHERE (table_id, key) > ($1::int4, $2::bytea) AND image IS NOT NULL AND NOT deleted AND global_t <= $3
           AND table_id NOT IN (SELECT t.table_id FROM psp.table_versions AS t WHERE t.dropped)
-          AND global_t >= coalesce((SELECT e.emptied_t FROM psp.emptied_tables AS e WHERE e.table_id = data.table_id), 0)
+          -- (NOT IN: one lookup in a hash table for each row. Few tables are in there.)
+          AND (table_id NOT IN (SELECT e.table_id FROM psp.emptied_tables AS e)
+               OR global_t >= (SELECT e.emptied_t FROM psp.emptied_tables AS e WHERE e.table_id = data.table_id))
         ORDER BY table_id, key
         LIMIT 8192
     ) AS next
-    WINDOW by_key AS (ORDER BY table_id, key)
+    WINDOW by_key AS (ORDER BY table_id, key ROWS UNBOUNDED PRECEDING)
 ) AS counted
 WHERE bytes_before < $4 AND (n = 1 OR first_table <> @SCHEMA_HISTORY_ID@)
 ORDER BY table_id, key
