@@ -3,9 +3,11 @@
 from typing import Any
 
 import psycopg
-from psycopg.rows import scalar_row
 
-READS = 20_000
+from benchmarks.overhead import cpu
+
+READS = 100_000
+READS_IN_LONG_SNAPSHOT = 100
 MOVES = 20_000
 MOVES_BETWEEN_CLEANINGS = 100  # the daemon cleans about once a second
 
@@ -37,8 +39,8 @@ END $$
 
 
 def reading(dsn: str) -> dict[str, float]:
-    """Microseconds of one look. Nobody else may move W meanwhile: no daemon runs."""
-    with psycopg.connect(dsn, autocommit=True, row_factory=scalar_row) as connection:
+    """Microseconds of CPU of one look. Nobody else may move W meanwhile: no daemon runs."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE psp.watermarks")
         fresh = _read_us(connection, READS)
         _move(connection)
@@ -48,7 +50,7 @@ def reading(dsn: str) -> dict[str, float]:
             long.execute("SELECT watermark FROM psp.watermark")
             _move(connection)
             found["long_snapshot_open"] = _read_us(connection, READS)
-            found["in_the_long_snapshot"] = _read_us(long, 100)
+            found["in_the_long_snapshot"] = _read_us(long, READS_IN_LONG_SNAPSHOT)
     return found
 
 
@@ -57,12 +59,7 @@ def _move(connection: psycopg.Connection[Any]) -> None:
 
 
 def _read_us(connection: psycopg.Connection[Any], reads: int) -> float:
-    begin = _clock(connection)
+    backend = connection.info.backend_pid
+    before_s = cpu.times(backend).own_s
     connection.execute(_READ_SQL.format(reads=reads).encode())
-    return (_clock(connection) - begin) / reads * 1e6
-
-
-def _clock(connection: psycopg.Connection[Any]) -> float:
-    found = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
-    assert found is not None
-    return float(found[0] if isinstance(found, tuple) else found)
+    return (cpu.times(backend).own_s - before_s) / reads * 1e6
