@@ -49,6 +49,10 @@ demo: daemons venv  ## three zones against one far PostgreSQL (SECONDS=10: short
 bench-%: daemons venv  ## a benchmark, such as bench-overhead or bench-mrv-geo (benchmarks/README.md lists them)
 	@$(PYTHON) -m benchmarks.$(subst -,.,$*) $(ARGS)
 
+bench-primary: batches
+batches: deps  # the program that bench-primary runs
+	@tools/build.sh $(BUILD) off $(JOBS) psp-batches
+
 # ---- proving it -----------------------------------------------------------------------------------
 test: build venv  ## unit, SQL, cluster and benchmark tests
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
@@ -106,4 +110,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install uninstall demo test test-sql-capture fuzz fuzz-mutations test-migration test-references sanitize tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install uninstall demo batches test test-sql-capture fuzz fuzz-mutations test-migration test-references sanitize tsan asan-cluster tsan-cluster lint tidy format clean

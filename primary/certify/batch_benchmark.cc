@@ -1,103 +1,207 @@
-// How long a batch takes, and how much processor time of PostgreSQL: batch_benchmark CONNINFO [transactions
-// rows]. The database must be a primary's. For updates, psp.data should hold rows (1, int8send(1 … 1000000)).
-#include <unistd.h>
+// What certifying batches costs beside a raw upsert of the same rows, by turns on one PostgreSQL: its CPU time
+// and this program's. Prints one line of JSON. The database must be a primary's, with what setup.sql makes.
+#include <time.h>
 
-#include <cstdlib>
+#include <CLI/CLI.hpp>
+#include <cstdint>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <random>
+#include <string>
 
-#include "common/clock.h"
 #include "common/pg_binary.h"
+#include "embedded/raw_upsert_sql.h"
 #include "primary/certify/batch_statement.h"
 
 namespace psp::primary {
 namespace {
 
-constexpr int kBatches = 200;
-constexpr std::int64_t kKeys = 1'000'000;
+constexpr int kWarmUpBatches = 10;
+constexpr std::uint32_t kTableId = 1;
+constexpr SpId kSpId = 1;
 constexpr std::size_t kImageBytes = 200;
 
-// Processor time of a process, user and system.
-double CpuSeconds(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string word;
-  for (int i = 0; i < 13; ++i) file >> word;
-  long user = 0;
-  long system = 0;
-  file >> user >> system;
-  return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+struct Load {
+  std::string conninfo;
+  int transactions = 1;  // in a batch
+  int rows = 1;          // of a transaction
+  int conflicts = 0;     // per cent of the transactions, evenly spread
+  int batches = 100;
+  std::int64_t keys = 0;  // that psp.data and the raw table have
+};
+
+struct Cost {
+  double server_s = 0;
+  double client_s = 0;
+};
+
+double ServerSeconds(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
+  double on_cpu_ns = 0;
+  file >> on_cpu_ns;
+  return on_cpu_ns / 1e9;
 }
 
-Batch MakeBatch(std::mt19937_64& random, GlobalT* last_t, int transactions, int rows) {
-  std::uniform_int_distribution<std::int64_t> pick(1, kKeys);
-  Batch batch;
-  for (int i = 0; i < transactions; ++i) {
-    auto request = std::make_shared<CertifyRequest>();
-    std::string id;
-    AppendInt64(&id, static_cast<std::int64_t>(random()));
-    AppendInt64(&id, static_cast<std::int64_t>(random()));
-    request->tx_id = *TxId::FromBytes(id);
-    request->sp_id = 1;
-    request->watermark = *last_t;
-    for (int r = 0; r < rows; ++r) {
-      proto::Row* row = request->rows.add_rows();
-      row->set_table_id(1);
-      AppendInt64(row->mutable_key(),
-                  pick(random) / (transactions * rows) * (transactions * rows) + i * rows + r);
-      row->set_image(std::string(kImageBytes, 'y'));
+double ClientSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// Batches of transactions that update different rows. Who is to lose has a snapshot in which its rows are missing.
+class Batches {
+ public:
+  Batches(const Load& load, GlobalT last_t) : load_(load), last_t_(last_t) {}
+
+  Batch Next() {
+    Batch batch;
+    batch.numbers.first_t = last_t_ + 1;
+    const std::int64_t rows = std::int64_t{load_.transactions} * load_.rows;
+    std::uniform_int_distribution<std::int64_t> pick(0, load_.keys / rows - 1);
+    std::int64_t row = 0;
+    for (int i = 0; i < load_.transactions; ++i) {
+      auto request = std::make_shared<CertifyRequest>();
+      request->tx_id = NextTxId();
+      request->sp_id = kSpId;
+      request->watermark = Loses() ? 0 : last_t_;
+      for (int r = 0; r < load_.rows; ++r, ++row) {
+        proto::Row* added = request->rows.add_rows();
+        added->set_table_id(kTableId);
+        AppendInt64(added->mutable_key(), pick(random_) * rows + row);
+        added->set_image(std::string(kImageBytes, 'y'));
+      }
+      request->write_set = request->rows.SerializeAsString();
+      batch.items.push_back({request, 0, "", std::nullopt});
     }
-    request->write_set = request->rows.SerializeAsString();
-    batch.items.push_back({request, 0, "", std::nullopt});
+    for (BatchItem& item : batch.items) item.global_t = ++last_t_;
+    batch.numbers.last_t = last_t_;
+    return batch;
   }
-  batch.numbers.first_t = *last_t + 1;
-  for (BatchItem& item : batch.items) item.global_t = ++*last_t;
-  batch.numbers.last_t = *last_t;
-  return batch;
+
+ private:
+  TxId NextTxId() {
+    std::string id;
+    AppendInt64(&id, static_cast<std::int64_t>(random_()));
+    AppendInt64(&id, static_cast<std::int64_t>(random_()));
+    return *TxId::FromBytes(id);
+  }
+  bool Loses() {
+    lost_ += load_.conflicts;
+    if (lost_ < 100) return false;
+    lost_ -= 100;
+    return true;
+  }
+
+  const Load& load_;
+  GlobalT last_t_;
+  int lost_ = 0;  // in hundredths of a transaction
+  std::mt19937_64 random_{std::random_device{}()};
+};
+
+PgResult<Done> Upsert(PgSession& session, const Batch& batch) {
+  ArrayWriter tables(kOidInt4);
+  ArrayWriter keys(kOidBytea);
+  ArrayWriter numbers(kOidInt8);
+  ArrayWriter sps(kOidInt4);
+  ArrayWriter images(kOidBytea);
+  for (const BatchItem& item : batch.items) {
+    for (const proto::Row& row : item.request->rows.rows()) {
+      tables.AddInt4(static_cast<std::int32_t>(row.table_id()));
+      keys.Add(std::string_view(row.key()));
+      numbers.AddInt8(item.global_t);
+      sps.AddInt4(static_cast<std::int32_t>(item.request->sp_id));
+      images.Add(std::string_view(row.image()));
+    }
+  }
+  return session.Autocommit([&](pqxx::nontransaction& tx) {
+    tx.exec_prepared0("raw_upsert", Binary(tables.Finish()), Binary(keys.Finish()), Binary(numbers.Finish()),
+                      Binary(sps.Finish()), Binary(images.Finish()));
+    return Done{};
+  });
+}
+
+// Adds what the work costs; false if it failed.
+template <typename Work>
+bool Measure(PgSession& session, Cost* cost, Work work) {
+  const Cost before{ServerSeconds(session.backend_pid()), ClientSeconds()};
+  const auto done = work();
+  if (!done.ok()) {
+    std::cerr << done.error().message << "\n";
+    return false;
+  }
+  cost->client_s += ClientSeconds() - before.client_s;
+  cost->server_s += ServerSeconds(session.backend_pid()) - before.server_s;
+  return true;
+}
+
+bool Connect(PgSession& session) {
+  const auto connected = session.Connect();
+  if (!connected.ok()) std::cerr << connected.error().message << "\n";
+  return connected.ok();
+}
+
+int Run(const Load& load) {
+  const PgSession::Options options{
+      .conninfo = load.conninfo, .application_name = "psp-batches", .settings = BatchSessionSettings()};
+  PgSession certifying(options);
+  PgSession upserting(options);
+  PrepareBatchStatement(certifying);
+  upserting.Prepare("raw_upsert", std::string(sql::kRawUpsert));
+  if (!Connect(certifying) || !Connect(upserting)) return 1;
+  const auto last_t = certifying.Autocommit(
+      [](pqxx::nontransaction& tx) { return tx.exec1(std::string(sql::kNewestNumber))[0].as<GlobalT>(); });
+  if (!last_t.ok()) {
+    std::cerr << last_t.error().message << "\n";
+    return 1;
+  }
+  Batches batches(load, *last_t);
+  Cost certify;
+  Cost upsert;
+  std::int64_t committed = 0;
+  for (int i = -kWarmUpBatches; i < load.batches; ++i) {
+    if (i == 0) {
+      certify = {};
+      upsert = {};
+      committed = 0;
+    }
+    const Batch batch = batches.Next();
+    const bool done = Measure(certifying, &certify,
+                              [&] {
+                                auto verdicts = RunBatch(certifying, batch);
+                                if (!verdicts.ok()) return verdicts;
+                                for (const Verdict& one : *verdicts) committed += one.global_t > 0 ? 1 : 0;
+                                return verdicts;
+                              }) &&
+                      Measure(upserting, &upsert, [&] { return Upsert(upserting, batch); });
+    if (!done) return 1;
+  }
+  std::cout << "{\"transactions\": " << std::int64_t{load.batches} * load.transactions
+            << ", \"committed\": " << committed << ", \"certify_server_s\": " << certify.server_s
+            << ", \"certify_client_s\": " << certify.client_s << ", \"upsert_server_s\": " << upsert.server_s
+            << ", \"upsert_client_s\": " << upsert.client_s << "}\n";
+  return 0;
 }
 
 int Main(int argc, char** argv) {
-  if (argc != 2 && argc != 4) {
-    std::cerr << "usage: batch_benchmark CONNINFO [transactions rows]\n";
+  CLI::App app{"Certifies batches, and upserts the same rows, by turns."};
+  Load load;
+  app.add_option("conninfo", load.conninfo, "a primary's database, with what setup.sql makes")->required();
+  app.add_option("--transactions", load.transactions, "in a batch")->check(CLI::PositiveNumber);
+  app.add_option("--rows", load.rows, "of a transaction")->check(CLI::PositiveNumber);
+  app.add_option("--conflicts", load.conflicts, "per cent of the transactions")->check(CLI::Range(0, 100));
+  app.add_option("--batches", load.batches)->check(CLI::PositiveNumber);
+  app.add_option("--keys", load.keys, "that the tables have")->required()->check(CLI::PositiveNumber);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  if (load.keys < std::int64_t{load.transactions} * load.rows) {
+    std::cerr << "a batch has more rows than the tables\n";
     return 2;
   }
-  const int transactions = argc == 4 ? std::atoi(argv[2]) : 100;
-  const int rows = argc == 4 ? std::atoi(argv[3]) : 20;
-  PgSession session(
-      {.conninfo = argv[1], .application_name = "benchmark", .settings = BatchSessionSettings()});
-  PrepareBatchStatement(session);
-  if (const auto connected = session.Connect(); !connected.ok()) {
-    std::cerr << connected.error().message << "\n";
-    return 1;
-  }
-  GlobalT last_t =
-      session
-          .Autocommit([](pqxx::nontransaction& tx) {
-            return tx.exec1("SELECT coalesce(max(global_t), 0) FROM psp.replication_log")[0].as<GlobalT>();
-          })
-          .value();
-  std::mt19937_64 random(std::random_device{}());
-  std::int64_t busy_us = 0;
-  std::int64_t committed = 0;
-  const double cpu_before = CpuSeconds(session.backend_pid());
-  for (int i = 0; i < kBatches; ++i) {
-    const Batch batch = MakeBatch(random, &last_t, transactions, rows);
-    const std::int64_t begin_us = MonotonicUs();
-    const auto verdicts = RunBatch(session, batch);
-    busy_us += MonotonicUs() - begin_us;
-    if (!verdicts.ok()) {
-      std::cerr << verdicts.error().message << "\n";
-      return 1;
-    }
-    for (const Verdict& verdict : *verdicts) committed += verdict.global_t > 0 ? 1 : 0;
-  }
-  const double cpu_s = CpuSeconds(session.backend_pid()) - cpu_before;
-  const double all = static_cast<double>(kBatches) * transactions;
-  std::cout << transactions << " transactions x " << rows
-            << " rows: " << static_cast<double>(busy_us) / kBatches / 1000 << " ms a batch, "
-            << cpu_s * 1e6 / all << " us of PostgreSQL a transaction, " << committed << " of " << all
-            << " committed\n";
-  return 0;
+  return Run(load);
 }
 
 }  // namespace

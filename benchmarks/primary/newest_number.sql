@@ -1,0 +1,1 @@
+SELECT coalesce(max(global_t), 1) FROM psp.replication_log
