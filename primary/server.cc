@@ -1,5 +1,6 @@
 #include "primary/server.h"
 
+#include <algorithm>
 #include <array>
 
 #include "common/clock.h"
@@ -34,6 +35,7 @@ Core::Options ToCoreOptions(const PrimarySettings& settings) {
   options.hold_timeout_max_us = settings.hold_timeout_max_ms * 1000;
   options.reservations.reservation_max_us = settings.reservation_max_ms * 1000;
   options.scheduler = {Size(settings.batch_transactions_max), Size(settings.batch_bytes_max)};
+  options.batch_wait_max_us = settings.batch_wait_max_ms * 1000;
   options.streams = {Size(settings.replicate_bytes_max), Size(settings.stream_bytes_max),
                      Size(settings.recent_bytes_max)};
   return options;
@@ -87,10 +89,16 @@ bool Server::MayStop(std::int64_t now_us) const {
   return stop_by_us_ != 0 && (core_.idle() || now_us >= stop_by_us_);
 }
 
+int Server::WaitMs() const {
+  if (!dispatch_us_) return kWaitMs;
+  const std::int64_t wait_us = *dispatch_us_ - MonotonicUs();
+  return static_cast<int>(std::clamp<std::int64_t>((wait_us + 999) / 1000, 0, kWaitMs));
+}
+
 void Server::Turn() {
   const std::array fds = {executors_.fd(), catch_up_reader_.fd(), housekeeper_.fd(), signals_->fd(),
                           usurped_wake_up_.fd()};
-  const auto [decided, read, reported, signalled, usurped] = router_.Wait(fds, kWaitMs);
+  const auto [decided, read, reported, signalled, usurped] = router_.Wait(fds, WaitMs());
   const std::int64_t now_us = MonotonicUs();
   if (signalled && signals_->TakeSignal() && stop_by_us_ == 0) {
     spdlog::info("stopping: {} transactions are being decided", core_.undecided());
@@ -118,9 +126,14 @@ void Server::TakeMessages() {
 }
 
 void Server::DispatchBatches() {
+  dispatch_us_.reset();
   while (executors_.free() > 0) {
-    auto batch = core_.NextBatch();
-    if (!batch) return;
+    const std::int64_t now_us = MonotonicUs();
+    auto batch = core_.NextBatch(now_us);
+    if (!batch) {
+      dispatch_us_ = core_.WaitUntilUs(now_us);
+      return;
+    }
     executors_.Submit(std::move(*batch));
   }
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <zmq.hpp>
 
@@ -40,6 +41,7 @@ class Server {
   void DispatchBatches();
   // Carries out what the core wants done.
   void CarryOutActions();
+  int WaitMs() const;
   bool MayStop(std::int64_t now_us) const;
 
   StopSignals* const signals_;
@@ -48,6 +50,8 @@ class Server {
   // The main thread's.
   Core core_;
   std::int64_t stop_by_us_ = 0;  // 0: not stopping
+  // When those that wait for others need not wait any more. Nothing: nobody does, or no executor is free.
+  std::optional<std::int64_t> dispatch_us_;
 
   zmq::context_t context_;
   RouterSocket router_;

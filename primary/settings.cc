@@ -36,6 +36,11 @@ void DeclareIntegers(Settings& settings, PrimarySettings* into) {
   settings.Integer("batch_bytes_max",
                    "most bytes of write-sets that are decided together; a larger transaction goes alone",
                    16 * kMegabyte, 1, 256 * kMegabyte, &into->batch_bytes_max);
+  settings.Integer(
+      "batch_wait_max_ms",
+      "for how long a transaction waits for others at most, to be decided together with them; it waits "
+      "a fifteenth of its semi-primary's round trip, where others are expected; 0: never",
+      2, 0, 20, &into->batch_wait_max_ms);
   settings.Integer("write_set_bytes_max", "largest write-set of one transaction; a larger one is refused",
                    256 * kMegabyte, 1024, 400 * kMegabyte, &into->write_set_bytes_max);
   settings.Integer("inflight_bytes_max",

@@ -18,6 +18,7 @@ struct PrimarySettings {
   std::int64_t executors = 0;
   std::int64_t batch_transactions_max = 0;
   std::int64_t batch_bytes_max = 0;
+  std::int64_t batch_wait_max_ms = 0;
   std::int64_t write_set_bytes_max = 0;
   std::int64_t inflight_bytes_max = 0;
   std::int64_t hold_timeout_max_ms = 0;

@@ -75,6 +75,9 @@ class Scheduler {
   // free.
   std::optional<Batch> NextBatch();
 
+  // Whether NextBatch has something, unless it must be the first and something is in flight.
+  bool has_ready() const { return !ready_.empty(); }
+
   // Takes the decisions of a dispatched batch.
   Finished Finish(const BatchResult& result);
 

@@ -22,6 +22,7 @@ Core::Core(const Options& options, Start start)
                     std::move(start.epochs), std::move(start.kept)}),
       intake_(options.write_set_bytes_max, std::move(start.tables)),
       scheduler_(options.scheduler, start.closed_t),
+      batch_timing_(options.batch_wait_max_us),
       reservations_(options.reservations),
       streams_(options.streams, start.epoch, start.closed_t),
       schedule_(
@@ -37,6 +38,15 @@ Core::Actions Core::TakeActions() { return std::exchange(actions_, {}); }
 void Core::OnUnreachable(const Send& send) {
   const std::string* route = connections_.RouteOf(send.sp_id);
   if (route != nullptr && *route == send.route) Forget(send.sp_id, "cannot be reached");
+}
+
+std::optional<Batch> Core::NextBatch(std::int64_t now_us) {
+  return now_us < batch_timing_.may_go_us() ? std::nullopt : scheduler_.NextBatch();
+}
+
+std::optional<std::int64_t> Core::WaitUntilUs(std::int64_t now_us) const {
+  const bool waits = scheduler_.has_ready() && now_us < batch_timing_.may_go_us();
+  return waits ? std::optional(batch_timing_.may_go_us()) : std::nullopt;
 }
 
 // Before the next batch: what waits was let in under the older catalog.
@@ -188,6 +198,7 @@ void Core::EndConnection(SpId sp_id) {
   holds_.EndAllOf(sp_id);
   GoOnWithHolds();
   reservations_.Forget(sp_id);
+  batch_timing_.Forget(sp_id);
 }
 
 void Core::OnHouseReport(HouseReport report, std::int64_t now_us) {

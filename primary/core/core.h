@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/note.h"
+#include "primary/certify/batch_timing.h"
 #include "primary/certify/reservations.h"
 #include "primary/certify/scheduler.h"
 #include "primary/certify/table_holds.h"
@@ -47,6 +48,7 @@ class Core {
     std::size_t write_set_bytes_max = 64 << 20;
     std::size_t inflight_bytes_max = 256 << 20;  // of all write-sets that are not decided
     Scheduler::Limits scheduler;
+    std::int64_t batch_wait_max_us = 0;  // 0: nobody waits for others
     Reservations::Options reservations;
     Streams::Limits streams;
   };
@@ -85,9 +87,12 @@ class Core {
   void OnMessage(const std::string& route, proto::ToPrimary* message, std::int64_t now_us);
   void OnUnreachable(const Send& send);
 
-  // For the executors: the next batch when one of them is free. Its result is taken in two steps, so that the
-  // next batch can start in between: PostgreSQL works while the messages are written.
-  std::optional<Batch> NextBatch() { return scheduler_.NextBatch(); }
+  // For the executors: the next batch when one of them is free; nothing while none is ready, or while those that are wait for
+  // others. Its result is taken in two steps, so that the next batch can start in between: PostgreSQL works while the
+  // messages are written.
+  std::optional<Batch> NextBatch(std::int64_t now_us);
+  // Until when those that are ready wait for others; nothing: they do not, or none is ready.
+  std::optional<std::int64_t> WaitUntilUs(std::int64_t now_us) const;
   Scheduler::Finished Finish(const BatchResult& result);
   void AnnounceDecisions(const Scheduler::Finished& finished, std::int64_t now_us);
 
@@ -159,6 +164,7 @@ class Core {
   Connections connections_;
   Intake intake_;
   Scheduler scheduler_;
+  BatchTiming batch_timing_;
   TableHolds holds_;
   Reservations reservations_;
   LossesReport losses_report_;

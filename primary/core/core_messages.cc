@@ -97,6 +97,7 @@ proto::ToSemiPrimary Core::Welcome(bool say_hello) const {
 
 void Core::OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us) {
   if (stopping_) return;  // the SP asks the next daemon
+  batch_timing_.OnArrival(sp_id, scheduler_.has_ready(), now_us);
   CertifyRequest request;
   if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request)) {
     return AddNote(Note::Level::kWarning, NameOf(sp_id) + " sent a request without a tx id", true);
@@ -171,6 +172,7 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat, std::int64
   const auto copied_rows =
       heartbeat.has_copied_rows() ? std::optional<std::int64_t>(heartbeat.copied_rows()) : std::nullopt;
   reservations_.SetRoundTrip(sp_id, heartbeat.rtt_us());
+  batch_timing_.SetRoundTrip(sp_id, heartbeat.rtt_us());
   AddStreamActions(streams_.OnApplied(sp_id, heartbeat.applied()));
   AddStreamActions(streams_.OnCopied(sp_id, copied_rows));
 }

@@ -93,7 +93,7 @@ class PrimaryCoreTest : public testing::Test {
   }
   // Everything that is ready wins.
   void Decide() {
-    while (const auto batch = core_.NextBatch()) {
+    while (const auto batch = core_.NextBatch(now_us_)) {
       BatchResult result{batch->batch_id, {}};
       for (const BatchItem& item : batch->items) {
         result.verdicts.push_back({item.global_t, std::nullopt, item.abort_reason});
@@ -104,7 +104,7 @@ class PrimaryCoreTest : public testing::Test {
   // It was decided that the transaction has lost against one of the winner's.
   void Lose(const std::string& route, char id, const std::string& key, SpId winner = 2) {
     Certify(route, id, key);
-    const auto batch = core_.NextBatch();
+    const auto batch = core_.NextBatch(now_us_);
     core_.AnnounceDecisions(
         core_.Finish({batch->batch_id, {{0, Conflict{{1, key}, 9, winner, std::nullopt}, ""}}}), now_us_);
   }
@@ -129,6 +129,7 @@ class PrimaryCoreTest : public testing::Test {
   static Core::Options Options() {
     Core::Options options;
     options.tx_log_retention_s = 3600;
+    options.batch_wait_max_us = 2'000;
     return options;
   }
   static std::vector<RegistryRow> Registry() {
@@ -269,7 +270,7 @@ TEST_F(PrimaryCoreTest, WhatWaitsBehindASchemaChangeIsCheckedAgain) {
   Certify("x", 'a', OneChange(kCatalogVersion + 1, 1, {8}));
   Certify("x", 'b', "k");
   Certify("x", 'c', "l", 2);
-  const auto change = core_.NextBatch();
+  const auto change = core_.NextBatch(now_us_);
   ASSERT_TRUE(change.has_value());
   ASSERT_THAT(change->items, SizeIs(1));
   core_.AnnounceDecisions(core_.Finish({change->batch_id, {{11, std::nullopt, ""}}}), now_us_);
@@ -286,7 +287,7 @@ TEST_F(PrimaryCoreTest, AHoldIsGrantedWhenNoRowIsInFlightAndEndsWithTheChange) {
   Hello("y", 2, "b", 10);
   Now();
   Certify("y", 'a', "in flight", 2);
-  const auto in_flight = core_.NextBatch();
+  const auto in_flight = core_.NextBatch(now_us_);
   Hold("x", 1, {2});
   Certify("y", 'b', "waits", 2);
   Certify("y", 'c', "of another table", 1);
@@ -351,7 +352,7 @@ TEST_F(PrimaryCoreTest, AKeyIsReservedForWhoHasLostItTwice) {
   Lost("x", "k");  // it has not asked this time
   Now();
   Certify("y", 'b', "k");
-  EXPECT_FALSE(core_.NextBatch().has_value());
+  EXPECT_FALSE(core_.NextBatch(now_us_).has_value());
   EXPECT_FALSE(core_.idle());
   Certify("x", 'c', "k");
   Decide();
@@ -368,22 +369,43 @@ TEST_F(PrimaryCoreTest, LossesAgainstOnesOwnDoNotCount) {
   Lose("x", '1', "k", 1);
   Lose("x", '2', "k", 1);
   Certify("y", 'b', "k");
-  EXPECT_TRUE(core_.NextBatch().has_value());
+  EXPECT_TRUE(core_.NextBatch(now_us_).has_value());
+}
+
+TEST_F(PrimaryCoreTest, TransactionsOfFarOnesWaitForOneAnother) {
+  Hello("x", 1, "a", 10);
+  proto::ToPrimary heartbeat;
+  heartbeat.mutable_heartbeat()->set_rtt_us(30'000);
+  Hear("x", heartbeat);
+  for (char id = 'A'; id <= 'Z'; ++id) {
+    Certify("x", id, std::string(1, id));
+    now_us_ += 2'000;
+    Decide();
+  }
+  Certify("x", '1', "k");
+  EXPECT_FALSE(core_.NextBatch(now_us_).has_value());
+  EXPECT_EQ(core_.WaitUntilUs(now_us_), now_us_ + 2'000);
+  Certify("x", '2', "l");
+  now_us_ += 2'000;
+  EXPECT_EQ(core_.WaitUntilUs(now_us_), std::nullopt);
+  const auto batch = core_.NextBatch(now_us_);
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_THAT(batch->items, SizeIs(2));
 }
 
 TEST_F(PrimaryCoreTest, AReservationEndsWithItsTime) {
   WaitForXsTurn();
   core_.OnTime(now_us_ += 999'999);
-  EXPECT_FALSE(core_.NextBatch().has_value());
+  EXPECT_FALSE(core_.NextBatch(now_us_).has_value());
   core_.OnTime(now_us_ += 1);
-  EXPECT_TRUE(core_.NextBatch().has_value());
+  EXPECT_TRUE(core_.NextBatch(now_us_).has_value());
 }
 
 TEST_F(PrimaryCoreTest, AReservationEndsWithTheConnection) {
   WaitForXsTurn();
   Hello("x", 1, "a", 10);
   core_.OnTime(now_us_);
-  EXPECT_TRUE(core_.NextBatch().has_value());
+  EXPECT_TRUE(core_.NextBatch(now_us_).has_value());
 }
 
 TEST_F(PrimaryCoreTest, AHoldThatWasGrantedMeanwhileMeetsNobodyWhoHasWaitedForAReservation) {
@@ -391,11 +413,11 @@ TEST_F(PrimaryCoreTest, AHoldThatWasGrantedMeanwhileMeetsNobodyWhoHasWaitedForAR
   Hello("z", 3, "c", 10);
   Hold("z", 1, {1});
   core_.OnTime(now_us_ += 1'000'000);
-  EXPECT_FALSE(core_.NextBatch().has_value());
+  EXPECT_FALSE(core_.NextBatch(now_us_).has_value());
   proto::ToPrimary question;
   question.mutable_outcome_request()->set_tx_id(Id('b').ToBytes());
   Hear("y", question);
-  EXPECT_TRUE(core_.NextBatch().has_value()) << "who asks lets it go on";
+  EXPECT_TRUE(core_.NextBatch(now_us_).has_value()) << "who asks lets it go on";
 }
 
 TEST_F(PrimaryCoreTest, ASemiPrimaryHearsWhatIsReservedForIt) {
@@ -515,7 +537,7 @@ TEST_F(PrimaryCoreTest, TheLastRowOfAKeyInASchemaChangeCounts) {
   for (const HouseWork& work : Now().house_works) {
     core_.OnHouseReport({work.number, Registry(), Tables({0, 1, 2}), 0}, now_us_);
   }
-  const auto batch = core_.NextBatch();
+  const auto batch = core_.NextBatch(now_us_);
   ASSERT_TRUE(batch.has_value());
   ASSERT_THAT(batch->items, SizeIs(1));
   EXPECT_EQ(batch->items[0].abort_reason, "");
@@ -533,7 +555,7 @@ TEST_F(PrimaryCoreTest, ARepeatedSchemaChangeGetsTheSameAnswer) {
   Certify("x", 'a', change);
   Decide();
   Certify("x", 'a', change);
-  const auto batch = core_.NextBatch();
+  const auto batch = core_.NextBatch(now_us_);
   ASSERT_TRUE(batch.has_value());
   EXPECT_EQ(batch->items[0].global_t, 0) << "nothing is written again";
   core_.AnnounceDecisions(core_.Finish({batch->batch_id, {{11, std::nullopt, ""}}}), now_us_);
@@ -596,7 +618,7 @@ TEST_F(PrimaryCoreTest, UnknownKindsAreRefusedAndLoggedOnce) {
   entry = OneRow("k");
   entry.clear_catalog_version();
   Certify("x", 'c', entry);
-  auto batch = core_.NextBatch();
+  auto batch = core_.NextBatch(now_us_);
   ASSERT_TRUE(batch.has_value());
   ASSERT_THAT(batch->items, SizeIs(3));
   for (const BatchItem& item : batch->items) EXPECT_EQ(item.global_t, 0) << "nothing is written for it";

@@ -18,6 +18,7 @@ primary::Core::Options CoreOptions(const Scenario& scenario) {
   options.log_truncation_interval_us = 2 * scenario.housekeeping_interval_us;
   options.sweep_interval_us = 3 * scenario.housekeeping_interval_us;
   options.scheduler = {scenario.batch_transactions_max, 1 << 20};
+  options.batch_wait_max_us = 5'000;
   if (scenario.mutation == Mutation::kReservationsNeverEnd) {
     options.reservations.reservation_max_us = std::numeric_limits<std::int64_t>::max() / 2;
   }
@@ -110,9 +111,12 @@ void PrimaryDaemon::NoteMessage(const std::string& route, const proto::ToPrimary
 
 void PrimaryDaemon::Dispatch() {
   while (running_.size() < scenario_.executors) {
-    const auto batch = core_.NextBatch();
-    if (!batch) return;
+    const auto batch = core_.NextBatch(sim_.now_us());
+    if (!batch) break;
     RunBatch(*batch);
+  }
+  if (const auto until_us = core_.WaitUntilUs(sim_.now_us())) {
+    sim_.At(*until_us, alive_, [this] { Dispatch(); });
   }
 }
 

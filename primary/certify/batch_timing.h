@@ -1,0 +1,40 @@
+// From when on the next batch may go: a transaction waits a small part of its own semi-primary's round trip for others, so that
+// one statement and one flush decide them together, and goes with the first whose wait is over. docs/decisions/42.
+// Pure; one thread; time (monotonic microseconds) is an argument.
+//
+// Nobody waits where no other transaction is expected meanwhile, as when a single client commits one after the other.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "common/ids.h"
+
+namespace psp::primary {
+
+class BatchTiming {
+ public:
+  explicit BatchTiming(std::int64_t wait_max_us) : wait_max_us_(wait_max_us) {}
+
+  // As the semi-primary has measured it. Transactions of one whose round trip is not known do not wait.
+  void SetRoundTrip(SpId sp_id, std::int64_t rtt_us) { rtt_us_[sp_id] = rtt_us; }
+  // The semi-primary has gone.
+  void Forget(SpId sp_id) { rtt_us_.erase(sp_id); }
+
+  // A transaction has come. Are others ready, it can make the batch go earlier, not later.
+  void OnArrival(SpId sp_id, bool others_are_ready, std::int64_t now_us);
+
+  // From when on the next batch may go.
+  std::int64_t may_go_us() const { return may_go_us_; }
+
+ private:
+  std::int64_t WaitOf(SpId sp_id) const;
+
+  const std::int64_t wait_max_us_;
+  std::map<SpId, std::int64_t> rtt_us_;
+  std::int64_t last_arrival_us_ = 0;
+  std::int64_t gap_us_ = 200'000;  // between two arrivals: a mean in which the last ones count most
+  std::int64_t may_go_us_ = 0;
+};
+
+}  // namespace psp::primary
