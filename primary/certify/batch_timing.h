@@ -1,5 +1,5 @@
 // From when on the next batch may go: a transaction waits a small part of its own semi-primary's round trip for others, so that
-// one statement and one flush decide them together, and goes with the first whose wait is over. docs/decisions/42.
+// one statement and one flush decide them together, and goes with the first whose wait is over. docs/decisions/41.
 // Pure; one thread; time (monotonic microseconds) is an argument.
 //
 // Nobody waits where no other transaction is expected meanwhile, as when a single client commits one after the other.

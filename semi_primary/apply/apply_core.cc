@@ -8,8 +8,6 @@ namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kLookAliveUs = 1'000'000;
-constexpr std::string_view kUniqueViolation = "23505";
-constexpr std::string_view kCheckViolation = "23514";
 
 bool ChangesSchema(const std::shared_ptr<const proto::WriteSet>& write_set) {
   return write_set && write_set->kind() == proto::ENTRY_SCHEMA_CHANGE;
@@ -55,8 +53,6 @@ ApplyRequest ApplyCore::Next(std::int64_t now_us) {
       }
       return run;
     }
-    case State::kObstacle:
-      return refused_;
     case State::kDurable:
       end_ = {watermark_, watermark_, true, false};
       return RunStatements{{end_}};
@@ -365,30 +361,12 @@ void ApplyCore::OnError(const PgError& error) {
 void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& message) {
   wanting_since_us_ = 0;
   if (!parts_->TrySmaller()) {
-    if (sqlstate != kUniqueViolation && sqlstate != kCheckViolation) return GiveUp(sqlstate, message);
-    refused_ = {sqlstate, message};
-    state_ = State::kObstacle;
-    return;
+    if (joining_ && !copy_ && parts_->is_schema_change()) return CopyAgain(sqlstate, message);
+    return Stopped(watermark_, sqlstate, message);
   }
   notes_.push_back(
       {Note::Level::kWarning, "apply: " + sqlstate + " " + message + "; trying in smaller parts"});
   BeginPart();
-}
-
-void ApplyCore::OnObstacleRemoved(const PgResult<std::string>& done) {
-  if (!done) {
-    if (ReactionTo(done.error()) != ApplyReaction::kStop) return OnError(done.error());
-    notes_.push_back({Note::Level::kWarning, "apply: " + done.error().sqlstate + " " + done.error().message});
-  }
-  if (!done || done->empty()) return GiveUp(refused_.sqlstate, refused_.message);
-  notes_.push_back(
-      {Note::Level::kWarning, "apply: " + refused_.sqlstate + " " + refused_.message + "; " + *done});
-  BeginPart();
-}
-
-void ApplyCore::GiveUp(const std::string& sqlstate, const std::string& message) {
-  if (joining_ && !copy_ && parts_->is_schema_change()) return CopyAgain(sqlstate, message);
-  Stopped(watermark_, sqlstate, message);
 }
 
 // The copy is not a whole state yet: it lacks rows that have changed since its snapshot, so a foreign key may

@@ -62,8 +62,6 @@ class ApplyCore {
   void OnBackend(const PgResult<bool>& has_ended);
   void OnTemporaryRows(const PgResult<Done>& applied);
   void OnStatements(const PgResult<Done>& done, std::int64_t now_us);
-  // What has been done about the error; empty: nothing can be.
-  void OnObstacleRemoved(const PgResult<std::string>& done);
   void OnLookAlive(const PgResult<Done>& alive);
   void OnPaused() { pause_.reset(); }
 
@@ -75,19 +73,7 @@ class ApplyCore {
   std::vector<Note> TakeNotes();
 
  private:
-  enum class State {
-    kConnect,
-    kPosition,
-    kClaim,
-    kIdle,
-    kProofs,
-    kRows,
-    kObstacle,
-    kCatalog,
-    kDurable,
-    kAlive,
-    kEnded
-  };
+  enum class State { kConnect, kPosition, kClaim, kIdle, kProofs, kRows, kCatalog, kDurable, kAlive, kEnded };
 
   bool DurableIsDue(std::int64_t now_us) const;
   void NextProof();
@@ -105,7 +91,6 @@ class ApplyCore {
   void FailedByItself(const std::string& sqlstate, const std::string& message);
   // Somebody must remove the cause; `blocked_at`: see Trouble::Stops.
   void Stopped(GlobalT blocked_at, const std::string& sqlstate, const std::string& message);
-  void GiveUp(const std::string& sqlstate, const std::string& message);
   void CopyAgain(const std::string& sqlstate, const std::string& message);
   void BeginAgain(std::int64_t pause_ms);
 
@@ -117,7 +102,6 @@ class ApplyCore {
   std::optional<Pause> pause_;  // before the state's request
   int losses_ = 0;              // in a row
   std::int64_t wanting_since_us_ = 0;
-  RemoveObstacle refused_;  // what the smallest part met
 
   // Where the database stands:
   std::uint64_t generation_ = 0;

@@ -63,11 +63,10 @@ class FakeSession {
   std::uint32_t catalog_version = 1;
   std::uint32_t tables = 1;  // 1, 2, …; each statement creates the next one
   std::set<GlobalT> proofs;
-  std::deque<PgResult<Done>> results;          // of transactions, in this order; then all succeed
-  bool commits_all_the_same = false;           // although the result is an error
-  std::deque<PgResult<std::string>> removals;  // of obstacles, in this order; then there are none
-  std::optional<PgError> catalog_error;        // of the next catalog that is read in an open transaction
-  int backend_stays = 0;                       // so many times a backend is still committing
+  std::deque<PgResult<Done>> results;    // of transactions, in this order; then all succeed
+  bool commits_all_the_same = false;     // although the result is an error
+  std::optional<PgError> catalog_error;  // of the next catalog that is read in an open transaction
+  int backend_stays = 0;                 // so many times a backend is still committing
   std::vector<std::string> log;
   std::int64_t now_us = 10'000'000;
   std::int64_t paused_ms = 0;
@@ -124,12 +123,6 @@ class FakeSession {
   void Do(const ApplyTemporaryRows&) {
     log.emplace_back("temporary");
     core_.OnTemporaryRows(Done{});
-  }
-  void Do(const RemoveObstacle& refused) {
-    EXPECT_EQ(refused.message, kPicky.message);
-    log.push_back("obstacle " + refused.sqlstate);
-    core_.OnObstacleRemoved(removals.empty() ? PgResult<std::string>(std::string()) : removals.front());
-    if (!removals.empty()) removals.pop_front();
   }
   void Do(const RunStatements& run) {
     std::string text;
@@ -430,36 +423,15 @@ TEST_F(ApplyCoreTest, WhatCannotBeAppliedStopsWithItsReasonAndSkipsNothing) {
   Log();
   session_.results = {kPicky, kPicky, kPicky, kPicky};
   session_.Run({Step({Writes(1), Writes(2)})});
-  EXPECT_THAT(Log(), ElementsAre("upsert W=2 durable FAILS", "upsert W=1 durable FAILS",
-                                 "delete insert W=1 durable FAILS", "obstacle 23514", "disconnect", "connect",
-                                 "position", "claim"));
+  EXPECT_THAT(Log(),
+              ElementsAre("upsert W=2 durable FAILS", "upsert W=1 durable FAILS",
+                          "delete insert W=1 durable FAILS", "disconnect", "connect", "position", "claim"));
   EXPECT_TRUE(LastTrouble().stops);
   EXPECT_THAT(LastTrouble().message, HasSubstr("has stopped since noon: 23514 check"));
   session_.results.clear();
   session_.Run({Step({Writes(1), Writes(2)}, 2)});
   EXPECT_EQ(session_.watermark, 2);
   EXPECT_EQ(LastTrouble().message, "") << "it is over";
-}
-
-TEST_F(ApplyCoreTest, WhatStandsInTheWayOfRowsIsRemovedAndTheyAreTriedAgain) {
-  const PgError locked{PgReaction::kRetry, "55P03", "lock timeout"};
-  Log();
-  session_.results = {kPicky, kPicky, kPicky};
-  session_.removals = {locked, std::string("first"), std::string("second")};
-  session_.Run({Step({Writes(1)})});
-  EXPECT_THAT(Log(), ElementsAre("upsert W=1 durable FAILS", "delete insert W=1 durable FAILS",
-                                 "obstacle 23514", "obstacle 23514", "delete insert W=1 durable FAILS",
-                                 "obstacle 23514", "delete insert W=1 durable"));
-  EXPECT_EQ(LastTrouble().message, "") << "nobody has to do anything";
-  EXPECT_EQ(session_.watermark, 1);
-}
-
-TEST_F(ApplyCoreTest, WhenAnObstacleCannotBeRemovedApplyingStopsWithTheFirstError) {
-  const PgError denied{PgReaction::kAbort, "42501", "permission denied"};
-  session_.results = {kPicky, kPicky};
-  session_.removals = {denied};
-  session_.Run({Step({Writes(1)})});
-  EXPECT_THAT(LastTrouble().message, HasSubstr("has stopped since noon: 23514 check"));
 }
 
 TEST_F(ApplyCoreTest, ADeadlockIsTriedAgainAtOnceAndTheWorkerInsistsAfterTheGrace) {
@@ -542,7 +514,7 @@ TEST_F(ApplyCoreTest, ASchemaChangeThatFailsOnAnIncompleteCopyMakesTheCopyBeginA
   session_.results = {Done{}, kPicky, kPicky};
   session_.Run({Step({Writes(6), ChangesSchema(7)}, 2)});
   EXPECT_THAT(Log(), ElementsAre("upsert W=6", "upsert W=7 joined FAILS", "delete insert W=7 joined FAILS",
-                                 "obstacle 23514", "disconnect", "connect", "position", "claim"));
+                                 "disconnect", "connect", "position", "claim"));
   const auto* started = std::get_if<ApplyStarted>(&events_.back());
   ASSERT_NE(started, nullptr);
   EXPECT_TRUE(started->joining) << "so the copy is asked for";

@@ -171,14 +171,6 @@ void ApplySession::RunSome(Tx& tx, std::span<const ApplyStatement> statements) {
   tx.exec_prepared("", pqxx::prepare::make_dynamic_params(parameters));
 }
 
-PgResult<std::string> ApplySession::Remove(const RemoveObstacle& refused) {
-  return Session().Autocommit([&](pqxx::nontransaction& tx) {
-    const pqxx::row row =
-        tx.exec_params1(std::string(sql::kApplyRemoveObstacle), refused.sqlstate, refused.message);
-    return row[0].as<std::string>("");
-  });
-}
-
 PgResult<Done> ApplySession::LookAlive() {
   return Session().Autocommit([](pqxx::nontransaction& tx) { tx.exec("SELECT 1"); });
 }

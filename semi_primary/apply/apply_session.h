@@ -31,7 +31,6 @@ class ApplySession {
   PgResult<bool> WaitForBackend(const TxId& tx_id);
   PgResult<Done> ApplyTemporary(const TxId& tx_id, GlobalT global_t);
   PgResult<Done> Run(const RunStatements& run);
-  PgResult<std::string> Remove(const RemoveObstacle& refused);  // what has been done; empty: nothing
   PgResult<Done> LookAlive();
 
  private:

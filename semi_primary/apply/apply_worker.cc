@@ -84,7 +84,6 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
             core_.OnTemporaryRows(session_.ApplyTemporary(own.tx_id, own.global_t));
           },
           [&](const RunStatements& run) { core_.OnStatements(session_.Run(run), MonotonicUs()); },
-          [&](const RemoveObstacle& refused) { core_.OnObstacleRemoved(session_.Remove(refused)); },
           [&](const LookAlive&) { core_.OnLookAlive(session_.LookAlive()); },
           [&](const Pause& pause) {
             if (pause.disconnect) session_.Close();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <variant>
 #include <vector>
 
@@ -43,11 +42,6 @@ struct RunStatements {
   bool goes_on = false;  // in the transaction that the last ones have left open; otherwise it is rolled back
   bool stays_open = false;  // no COMMIT yet; any error rolls the transaction back
 };
-// PostgreSQL refuses rows of the last RunStatements with this error, and went back: is something in the way that can go?
-struct RemoveObstacle {
-  std::string sqlstate;
-  std::string message;
-};
 // An idle session notices PostgreSQL's crash only with its next statement. What the crash took must come
 // again.
 struct LookAlive {};
@@ -58,9 +52,9 @@ struct Pause {
 // For good.
 struct EndWorker {};
 
-using ApplyRequest = std::variant<ConnectSession, ReadPosition, ClaimApply, ReadCatalog, TakeSteps,
-                                  FindMissingProofs, WaitForBackend, ApplyTemporaryRows, RunStatements,
-                                  RemoveObstacle, LookAlive, Pause, EndWorker>;
+using ApplyRequest =
+    std::variant<ConnectSession, ReadPosition, ClaimApply, ReadCatalog, TakeSteps, FindMissingProofs,
+                 WaitForBackend, ApplyTemporaryRows, RunStatements, LookAlive, Pause, EndWorker>;
 
 // Where a database stands.
 struct ApplyPosition {

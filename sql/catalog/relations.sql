@@ -31,7 +31,10 @@ SELECT c.oid::int8 AS oid, o.schema, o.name, o.kind::text AS kind, o.persistence
                      WHERE f.provolatile = 'v'
                         OR f.proname IN ('now', 'statement_timestamp', 'transaction_timestamp',
                                          'current_setting')))
-             ORDER BY k.conname) AS unsteady_checks
+             ORDER BY k.conname) AS unsteady_checks,
+       ARRAY(SELECT k.conname FROM pg_catalog.pg_constraint k
+             WHERE k.conrelid = c.oid AND k.contype = 'c' AND NOT k.convalidated
+             ORDER BY k.conname) AS invalid_checks
 FROM own_relations o JOIN pg_catalog.pg_class c ON c.oid = o.relation
 WHERE o.kind IN ('r', 'p', 'f')
 ORDER BY o.schema, o.name

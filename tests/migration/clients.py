@@ -14,13 +14,7 @@ from typing import Any, Self
 import psycopg
 from psp.cluster.local import LocalCluster, SpNode
 
-from tests.cluster.support import (
-    CONNECTION_FAILURE,
-    OUTCOME_UNKNOWN,
-    SERIALIZATION_FAILURE,
-    WAIT_S,
-    connect,
-)
+from tests.cluster.support import CONNECTION_FAILURE, OUTCOME_UNKNOWN, SERIALIZATION_FAILURE, WAIT_S, connect
 from tests.migration.tpcc import draw, read_statements
 
 MIX = 3  # TPC-C clients at each SP

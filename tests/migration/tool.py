@@ -8,12 +8,7 @@ from typing import Any
 import psycopg
 from psp.cluster.local import SpNode
 
-from tests.cluster.support import (
-    CONNECTION_FAILURE,
-    OUTCOME_UNKNOWN,
-    SERIALIZATION_FAILURE,
-    connect,
-)
+from tests.cluster.support import CONNECTION_FAILURE, OUTCOME_UNKNOWN, SERIALIZATION_FAILURE, connect
 from tests.migration.steps import Step
 
 STEP_S = 60

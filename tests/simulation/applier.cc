@@ -341,8 +341,6 @@ void Applier::Commit(const sp::ApplyStatements& statements) {
   if (transaction.durable && scenario_.mutation != Mutation::kAckBeforeDurable) database_.Flush();
 }
 
-// What is not made to its end, and a copy that fulfils less: not simulated.
-void Applier::Do(const sp::RemoveObstacle& /*request*/) { core_.OnObstacleRemoved(std::string()); }
 void Applier::Do(const sp::LookAlive& /*request*/) {
   core_.OnLookAlive(SessionIsBroken() ? PgResult<Done>(kLost) : Done{});
   Answered();

@@ -52,7 +52,6 @@ class Applier {
   void Do(const sp::WaitForBackend& request);
   void Do(const sp::ApplyTemporaryRows& request);
   void Do(const sp::RunStatements& request);
-  void Do(const sp::RemoveObstacle& request);
   void Do(const sp::LookAlive& request);
   void Do(const sp::Pause& request);
   void Do(const sp::EndWorker& request);

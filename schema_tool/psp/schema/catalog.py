@@ -88,6 +88,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
             ),
             add_key=row["add_key"],
             unsteady_checks=tuple(row["unsteady_checks"]),
+            invalid_checks=tuple(row["invalid_checks"]),
         )
 
 

@@ -12,8 +12,8 @@ from psycopg.types.json import Jsonb
 from psp.schema.model import Database, Table
 
 GUARD_FILES = (
-    "captured_relations.sql", "guarded_state.sql", "obstacles.sql", "ddl_checks.sql", "ddl_guard.sql",
-    "guard_watch.sql", "ddl_start.sql",
+    "captured_relations.sql", "guarded_state.sql", "ddl_checks.sql", "ddl_guard.sql", "guard_watch.sql",
+    "ddl_start.sql",
 )  # fmt: skip
 FACT_FILES = ("owners.sql", "capture_facts.sql", "guards.sql", "apply_functions.sql", "sequences.sql")
 """After the views of the facts."""

@@ -126,6 +126,7 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...]
     add_key: str | None  # the statement that gives it a psp_key, if it can have one
     unsteady_checks: tuple[str, ...]  # CHECKs that look at the clock, the user or anything but the row
+    invalid_checks: tuple[str, ...]  # CHECKs that are NOT VALID
 
     @cached_property
     def label(self) -> str:

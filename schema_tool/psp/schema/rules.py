@@ -205,6 +205,10 @@ def _structure(table: Table) -> Iterator[Problem]:
             yield Problem("error", f"index {table.schema}.{index.name}",
                           f"it is unique, or excludes rows, on one partition of {table.label} only",
                           "make it on the partitioned table, or drop it")  # fmt: skip
+    for name in table.invalid_checks:
+        yield Problem("warning", f"constraint {name} on {table.label}",
+                      "it is not valid: a server that joins stops at the first row that breaks it",
+                      "mend the rows and ALTER TABLE … VALIDATE CONSTRAINT, or drop it")  # fmt: skip
     for name in table.unsteady_checks:
         yield Problem("warning", f"constraint {name} on {table.label}",
                       "it asks for more than the row (the time, the user): it may be broken where and when a "

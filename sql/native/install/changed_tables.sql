@@ -127,6 +127,9 @@ BEGIN
         SELECT 'inherits from a table', 'Use declarative partitioning.'
           FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhrelid = target AND NOT c.relispartition
         UNION ALL
+        SELECT format('has a unique index that is not valid (%s)', i.name), 'DROP INDEX, or REINDEX INDEX.'
+          FROM psp.index_facts i WHERE i.relation = ANY (tree) AND NOT i.valid
+        UNION ALL
         SELECT format('has a unique index (%s) on the whole row as one value', i.name), 'Name the columns in its expression.'
           FROM psp.index_facts i WHERE i.relation = target AND i.whole_row
         UNION ALL

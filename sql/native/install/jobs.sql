@@ -103,7 +103,7 @@ END $$;
 
 -- Indexes that PostgreSQL has left when it did not make them to their end. The other servers need not have them.
 CREATE FUNCTION psp.unfinished_indexes() RETURNS text[]
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT array_agg(format('%I.%I', n.nspname, c.relname))
               FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -14,13 +14,12 @@ CREATE TYPE psp.running_ddl AS (
     tag          text,
     goes         boolean,  -- with the stream, if it changes anything permanent
     is_job       boolean,  -- becomes a job of the other servers (jobs.sql), if it does
-    is_late      boolean,  -- makes a unique index CONCURRENTLY, and goes with the stream when the index is made (unique_indexes.sql)
     is_permanent boolean,
     is_temporary boolean,
     captured     bigint,   -- psp.captured_rows() before the statement
     has_ended    boolean,  -- and waits to become a row of psp.schema_history
     statements   text,     -- what the daemon has told of the message
-    indexes      text[]    -- the name of one that is made CONCURRENTLY. Of DROP INDEX: those that are not valid, so that others need not have them. If jobs make them: those that DROP INDEX has dropped; the one to which
+    indexes      text[]    -- the name of one that a nameless statement makes. Of DROP INDEX: those that are not valid, so that others need not have them. If jobs make them: those that DROP INDEX has dropped; the one to which
                            -- ALTER INDEX gives another name, and both names
 );
 
@@ -205,8 +204,6 @@ BEGIN
                 text := psp.with_name_of_index(text, running.indexes[1]);
             END IF;
             PERFORM psp.check_job(text);
-        ELSIF running.is_late THEN
-            text := psp.text_of_unique_index(text, running.indexes[1]);
         ELSIF running.indexes IS NOT NULL AND running.tag = 'DROP INDEX' THEN
             of_jobs := jsonb_build_object('dropped', running.indexes);
             text := concat_ws(' ', 'DROP INDEX IF EXISTS', array_to_string(running.indexes, ', '), substring(text FROM '(?i)\mcascade\M'));
@@ -246,14 +243,13 @@ BEGIN
     END IF;
     running.goes := psp.goes_with_stream();
     running.is_job := running.goes AND psp.becomes_job(tg_tag, message);
-    running.is_late := running.goes AND psp.makes_unique_index(tg_tag, message);
-    running.goes := running.is_late OR running.goes AND NOT psp.stays_here(tg_tag, message);
+    running.goes := running.goes AND NOT psp.stays_here(tg_tag, message);
     IF NOT running.goes AND NOT running.is_job AND NOT psp.may_have_several(message) THEN
         RETURN;
     END IF;
-    running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + 1, 0, tg_tag, running.goes, running.is_job, running.is_late,
-                false, false, 0, false, running.statements, NULL);
-    IF running.goes AND NOT running.is_late AND psp.may_hold(tg_tag) THEN
+    running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + 1, 0, tg_tag, running.goes, running.is_job, false, false, 0, false,
+                running.statements, NULL);
+    IF running.goes AND psp.may_hold(tg_tag) THEN
         text := psp.text_if_known(running);
         running.statements := (psp.running_ddl()).statements;
         IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
@@ -277,7 +273,7 @@ BEGIN
             running.captured := psp.captured_rows();
         END IF;
     END IF;
-    IF running.goes AND NOT running.is_late THEN
+    IF running.goes THEN
         PERFORM psp.begin_own_commands(message);
     END IF;
     running.depth := 1;
@@ -357,7 +353,7 @@ BEGIN
     running := psp.note_objects(tg_tag, context, changed.permanent, changed.temporary);
     IF running.depth > 0 THEN
         running.depth := running.depth - 1;
-        IF running.tag = 'CREATE INDEX' AND (running.is_job OR running.is_late) THEN
+        IF running.is_job AND running.tag = 'CREATE INDEX' THEN
             running.indexes := changed.names;
         END IF;
         running.has_ended := running.depth = 0 AND (running.goes OR running.is_job) AND running.is_permanent;

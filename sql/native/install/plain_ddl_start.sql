@@ -1,7 +1,6 @@
 -- The event triggers of plain_ddl.sql, last: they need everything else.
 -- Not ENABLE ALWAYS: in the replica role, statements stay here. In the order of their names each comes where it must: before or after the guard's.
 CREATE EVENT TRIGGER psp_on_begin ON ddl_command_start EXECUTE FUNCTION psp.on_statement_start();
-CREATE EVENT TRIGGER psp_on_concurrently ON ddl_command_end WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION psp.on_unique_index_made();
 CREATE EVENT TRIGGER psp_on_dropped ON sql_drop EXECUTE FUNCTION psp.on_statement_drop();
 CREATE EVENT TRIGGER psp_on_end ON ddl_command_end EXECUTE FUNCTION psp.on_statement_end();
 CREATE EVENT TRIGGER psp_on_ended ON ddl_command_end EXECUTE FUNCTION psp.record_statement();

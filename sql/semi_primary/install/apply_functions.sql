@@ -217,12 +217,10 @@ END $$;
 
 -- A copy begins. W may go back by that, if the primary was restored from a backup.
 CREATE FUNCTION psp.begin_copy() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM psp.take_checks_back();
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM psp.watermarks;
     INSERT INTO psp.watermarks VALUES (-1);
-END $$;
+$$;
 
 -- The end of a batch: W moves to `upto`, and the proofs of own commits above `below` that are below W now go.
 CREATE FUNCTION psp.end_batch(below bigint, upto bigint, durable boolean, joined boolean) RETURNS void
@@ -235,7 +233,6 @@ BEGIN
     INSERT INTO psp.watermarks VALUES (upto);
     DELETE FROM psp.applied WHERE global_t > below AND global_t <= upto;
     IF joined THEN
-        PERFORM psp.take_checks_back();
         UPDATE psp.identity SET joining = false;
     END IF;
 END $$;

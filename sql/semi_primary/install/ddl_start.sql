@@ -83,16 +83,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conformin
             ON g.relation_name = psp.bare_name(m.found[1]) AND g.kind = 'relation' AND g.definition LIKE 'p %')
 $$;
 
--- Whether it makes a unique index that will be a schema change of the cluster.
-CREATE FUNCTION psp.is_late_schema_change() RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF (SELECT i.mode FROM psp.identity i) = 'native' THEN
-        RETURN coalesce((psp.running_ddl()).is_late, false);
-    END IF;
-    RETURN false;
-END $$;
-
 CREATE FUNCTION psp.on_ddl_start() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -114,11 +104,11 @@ BEGIN
     statement := psp.bare_statement(statement);
     -- A message that begins with another word is no such command; one that begins with no word is not understood.
     IF tg_tag = 'CREATE INDEX' AND statement !~* '^(?!create)[a-z]'
-       AND NOT psp.is_plain_index(statement) AND NOT psp.is_index_elsewhere(statement) AND NOT psp.is_late_schema_change() THEN
+       AND NOT psp.is_plain_index(statement) AND NOT psp.is_index_elsewhere(statement) THEN
         PERFORM psp.refuse_ddl(
             'this index', 'CREATE INDEX CONCURRENTLY',
-            by_text || 'On captured tables it lets plain columns pass, and a unique index only if it goes to all servers.',
-            'Leave out CONCURRENTLY. ' || psp.way_to_change());
+            by_text || 'On captured tables it lets plain columns pass, and no unique index.',
+            'Leave out CONCURRENTLY, or make the index before adoption.');
     ELSIF tg_tag = 'DROP INDEX' AND statement !~* '^(?!drop)[a-z]' AND NOT psp.is_harmless_drop(statement) THEN
         PERFORM psp.refuse_ddl(
             'this index', 'DROP INDEX CONCURRENTLY',

@@ -9,15 +9,7 @@ from psp.cluster.local import LocalCluster, Options
 from psp.schema.native.capture import CaptureChoice, use
 from psp.waiting import wait_until
 
-from tests.cluster.support import (
-    WAIT_S,
-    adopted_pair,
-    as_admin,
-    connect,
-    execute,
-    raises,
-    retry,
-)
+from tests.cluster.support import WAIT_S, adopted_pair, as_admin, connect, execute, raises, retry
 from tests.threads import running
 
 SCHEMA = """

@@ -7,13 +7,7 @@ import psycopg
 from psp.cluster.local import LocalCluster, SpNode
 from psp.cluster.verify import wait_drained
 
-from tests.cluster.support import (
-    SERIALIZATION_FAILURE,
-    connect,
-    execute,
-    retry,
-    wait_for_row,
-)
+from tests.cluster.support import SERIALIZATION_FAILURE, connect, execute, retry, wait_for_row
 
 
 def race(

@@ -9,14 +9,7 @@ from psp.cluster import verify
 from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
 
-from tests.cluster.support import (
-    APPLY_WORKER,
-    WAIT_S,
-    adopted_pair,
-    connect,
-    execute,
-    waiting,
-)
+from tests.cluster.support import APPLY_WORKER, WAIT_S, adopted_pair, connect, execute, waiting
 from tests.threads import running
 
 SCHEMA = """

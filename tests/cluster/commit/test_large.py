@@ -7,14 +7,7 @@ import string
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Options, Zone
 
-from tests.cluster.support import (
-    SCHEMA,
-    MakeCluster,
-    connect,
-    execute,
-    raises,
-    wait_for_row,
-)
+from tests.cluster.support import SCHEMA, MakeCluster, connect, execute, raises, wait_for_row
 
 
 def test_a_value_of_10_mb(cluster: LocalCluster) -> None:

@@ -19,14 +19,7 @@ from psp.schema.release import release
 from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
 
-from tests.cluster.support import (
-    WAIT_S,
-    connect,
-    execute,
-    raises,
-    start_second,
-    wait_for_row,
-)
+from tests.cluster.support import WAIT_S, connect, execute, raises, start_second, wait_for_row
 
 REFUSED = "0A000"
 

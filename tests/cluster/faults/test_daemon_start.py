@@ -10,14 +10,7 @@ from psp.output import PspError
 from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
 
-from tests.cluster.support import (
-    WAIT_S,
-    connect,
-    execute,
-    start_second,
-    wait_for_row,
-    wait_streaming,
-)
+from tests.cluster.support import WAIT_S, connect, execute, start_second, wait_for_row, wait_streaming
 
 # Each of these would end or spoil what psp does, if its sessions took them over.
 SPOILT = {

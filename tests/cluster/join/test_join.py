@@ -9,13 +9,7 @@ from psp.cluster import growth, verify
 from psp.cluster.local import Zone
 from psp.output import PspError
 
-from tests.cluster.support import (
-    SCHEMA,
-    MakeCluster,
-    execute,
-    wait_for_row,
-    wait_streaming,
-)
+from tests.cluster.support import SCHEMA, MakeCluster, execute, wait_for_row, wait_streaming
 from tests.cluster.workload import Workload
 
 

@@ -14,12 +14,7 @@ from psp.waiting import wait_until
 from psp_client import Committed
 from psp_client._messages import Status
 
-from tests.cluster.libraries.served import (
-    LIBRARIES,
-    AnyClient,
-    one_of_each,
-    python_client,
-)
+from tests.cluster.libraries.served import LIBRARIES, AnyClient, one_of_each, python_client
 from tests.cluster.support import WAIT_S, wait_for_row
 from tests.cluster.wire import ask_until_final, commits, written
 

@@ -7,15 +7,7 @@ from typing import LiteralString
 from psp.cluster.local import LocalCluster, Options, SpNode
 from psycopg import sql
 
-from tests.cluster.support import (
-    adopted_pair,
-    as_admin,
-    connect,
-    execute,
-    raises,
-    settle,
-    wait_for_row,
-)
+from tests.cluster.support import adopted_pair, as_admin, connect, execute, raises, settle, wait_for_row
 from tests.threads import running
 
 

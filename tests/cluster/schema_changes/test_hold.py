@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
+from typing import LiteralString
 
+import psycopg
 import pytest
-from psp.cluster.local import LocalCluster, Options
+from psp.cluster.local import LocalCluster, Options, SpNode
 
 from tests.cluster.schema_changes.statements import changing_pair, settle_unchanged
-from tests.cluster.schema_changes.writers import ENDED, written_without_a_pause
 from tests.cluster.support import (
     SERIALIZATION_FAILURE,
     as_admin,
@@ -19,7 +21,7 @@ from tests.cluster.support import (
     retry,
     wait_for_row,
 )
-from tests.threads import running
+from tests.threads import running, running_until_left
 
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, v int, s text);
@@ -31,6 +33,7 @@ CREATE TABLE event (id bigserial PRIMARY KEY, v int);
 """
 
 LOCK_NOT_AVAILABLE = "55P03"
+ENDED = (SERIALIZATION_FAILURE, "57P01")  # 57P01: it still held a lock of the table
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +46,29 @@ def shared_pair() -> Iterator[LocalCluster]:
 def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
     yield shared_pair
     settle_unchanged(shared_pair)
+
+
+UPDATE: LiteralString = "UPDATE item SET v = v + 1 WHERE id = %s"
+
+
+def write_without_a_pause(sp: SpNode, left: threading.Event, statement: LiteralString) -> None:
+    n = 0
+    while not left.is_set():
+        with connect(sp) as connection:
+            try:
+                while not left.is_set():
+                    n += 1
+                    connection.execute(statement, [n % 20 + 1])
+                    connection.commit()
+            except psycopg.Error as error:
+                assert error.sqlstate in ENDED, error
+
+
+def written_without_a_pause(
+    sp: SpNode, sessions: int, statement: LiteralString = UPDATE
+) -> AbstractContextManager[None]:
+    """Inside the block, sessions at this SP run the statement, which has a number from 1 to 20."""
+    return running_until_left(*[lambda left: write_without_a_pause(sp, left, statement)] * sessions)
 
 
 def test_a_table_that_another_sp_writes_without_a_pause_is_changed_at_the_first_try(

@@ -6,19 +6,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any, LiteralString
 
+import psycopg
 import pytest
 from psp.cluster import growth
 from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.schema.history import read_history
 from psp.sql_files import read_sql
 
-from tests.cluster.schema_changes.statements import (
-    changing_pair,
-    ddl,
-    exists,
-    settle_unchanged,
-)
+from tests.cluster.schema_changes.statements import changing_pair, ddl, exists, settle_unchanged
 from tests.cluster.support import as_admin, connect, execute, raises, wait_for_row
+from tests.threads import running
 
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL, v int);
@@ -278,6 +275,28 @@ def test_a_job_that_is_cancelled_is_tried_again(pair: LocalCluster) -> None:
         execute(as_admin(south), "SELECT pg_cancel_backend(%s)", [jobs_backend(south)])
         error, _ = wait_for_job(south, create, "waiting")
         assert error.startswith("57014")
+
+
+def test_what_was_not_made_to_its_end_is_dropped_like_any_index(pair: LocalCluster) -> None:
+    """No other server has it, so DROP INDEX must not fail there."""
+    north, _ = pair.sps
+
+    def make() -> None:
+        with raises("57014"):
+            autocommit(north, "CREATE INDEX CONCURRENTLY item_left ON item (v)")
+
+    with connect(north) as older:
+        older.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        older.execute("SELECT 1")  # its snapshot is waited for
+        with running(make):
+            cancel: LiteralString = (
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_progress_create_index "
+                "WHERE phase = 'waiting for old snapshots'"
+            )
+            wait_for_row(as_admin(north), cancel)
+    assert not is_valid(north, "item_left")
+    autocommit(north, "DROP INDEX item_left")
+    assert not exists(north, "item_left")
 
 
 def test_an_index_of_that_name_in_another_schema_is_another_one(pair: LocalCluster) -> None:

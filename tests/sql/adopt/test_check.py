@@ -59,6 +59,7 @@ CASES = [
     ("warning", "more than the row", "CREATE TABLE t (a int PRIMARY KEY, b timestamptz CHECK (b <= now()))"),
     ("warning", "more than the row",
      "CREATE TABLE t (a int PRIMARY KEY, b date CHECK (b > '2000-01-01'), c name CHECK (c = current_user))"),
+    ("warning", "not valid", "CREATE TABLE t (a int PRIMARY KEY); ALTER TABLE t ADD CHECK (a > 0) NOT VALID"),
     ("error", "whole row",
      "CREATE TABLE t (a int PRIMARY KEY, b text); CREATE UNIQUE INDEX ON t (hash_record(t))"),
     ("error", "whole row",

@@ -20,16 +20,7 @@ from psp.waiting import wait_until
 
 from tests.sql.databases import Pair, one
 from tests.sql.mrv.columns import make, unmake
-from tests.sql.mrv.daemons import (
-    FULL_SPEED,
-    ITEMS,
-    WAIT_S,
-    Daemon,
-    MakeDaemon,
-    actions,
-    records,
-    report,
-)
+from tests.sql.mrv.daemons import FULL_SPEED, ITEMS, WAIT_S, Daemon, MakeDaemon, actions, records, report
 from tests.threads import running_until_left
 
 # ---- what happens to daemons and databases ----------------------------------------------------------

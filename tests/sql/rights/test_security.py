@@ -210,8 +210,6 @@ def test_the_role_of_the_primarys_daemon(app: Pair) -> None:
 SUPERUSERS_FUNCTIONS = {
     "on_ddl_start", "on_ddl", "on_drop", "on_rewrite",  # event triggers
     "on_statement_start", "on_statement_drop", "on_statement_end", "statement_has_ended",  # of plain DDL
-    "on_unique_index_made",  # of CREATE UNIQUE INDEX CONCURRENTLY
-    "remove_obstacle", "take_checks_back",  # DROP INDEX and ALTER TABLE, for the apply worker
     "guard_warnings", "refresh_guards",  # what they have not seen
     "align_sequences", "move_sequence",  # ALTER SEQUENCE is for the owners of sequences
     "this_database",  # pg_control_system, data_directory

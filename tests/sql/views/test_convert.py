@@ -22,15 +22,7 @@ from psycopg import errors
 from typer.testing import CliRunner
 
 from tests.sql.databases import APPLICATION, Pair, new_pair
-from tests.sql.views.converted import (
-    begun,
-    convert_pair,
-    decide,
-    one,
-    quiet,
-    release_pair,
-    write,
-)
+from tests.sql.views.converted import begun, convert_pair, decide, one, quiet, release_pair, write
 
 SCHEMA = """
 CREATE SCHEMA "S ""x"; CREATE TYPE mood AS ENUM ('a', 'b');

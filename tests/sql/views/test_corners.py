@@ -6,14 +6,7 @@ import pytest
 from psycopg import errors
 
 from tests.sql.databases import APPLICATION, Pair
-from tests.sql.views.converted import (
-    begin,
-    begun,
-    convert_pair,
-    one,
-    release_pair,
-    write,
-)
+from tests.sql.views.converted import begin, begun, convert_pair, one, release_pair, write
 
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 10)"
 

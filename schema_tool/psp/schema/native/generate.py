@@ -30,7 +30,6 @@ FIRST_FILES = (
     "schema_history.sql",
     "jobs.sql",
     "plain_ddl.sql",
-    "unique_indexes.sql",
 )
 LAST_FILES = (
     "function_owner.sql",
