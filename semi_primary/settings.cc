@@ -111,7 +111,7 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
       "apply_pace_ms",
       "least time between two batches of remote transactions, while no local one loses for the lack of "
       "them; longer costs less (mode native)",
-      50, 0, 1000, &settings->apply_pace_ms);
+      20, 0, 1000, &settings->apply_pace_ms);
   declared.Integer("ack_interval_ms", "time between the apply worker's commits that wait for the disk", 1000,
                    1, 3600000, &settings->ack_interval_ms);
   declared.Integer("write_set_bytes_max", "largest write-set of one transaction; a larger one is refused",

@@ -13,7 +13,7 @@ namespace psp::sp {
 class Pace {
  public:
   struct Limits {
-    std::int64_t rows_us = 50'000;     // at least so long from one batch with rows to the next
+    std::int64_t rows_us = 20'000;     // at least so long from one batch with rows to the next
     std::int64_t markers_us = 50'000;  // how long own markers alone may wait, so that many move W at once
     std::int64_t hurry_us = 1'000'000;
   };
