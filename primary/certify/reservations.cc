@@ -11,7 +11,7 @@ constexpr int kLosses = 2;
 constexpr int kLatelyMax = 3;
 // The part of the time for which a key may be reserved: so many times what its users leave of it, within these bounds.
 constexpr double kOfWhatIsLeft = 2;
-constexpr double kLeastPart = 0.26;
+constexpr double kLeastPart = 0.25;
 constexpr double kMostPart = 3.0 / 5;
 // Losses that are older are forgotten.
 constexpr std::int64_t kRememberUs = 10'000'000;

@@ -132,13 +132,13 @@ TEST_F(ReservationsTest, AKeyIsReservedForAPartOfTheTimeOnly) {
   Commit(kFar);
   LoseTwice(kFar);
   EXPECT_FALSE(Waits(kNear));
-  CommitFor(569 * kMs, kNear, 30 * kMs);
+  CommitFor(599 * kMs, kNear, 30 * kMs);
   Lose(kMiddle);
   LoseTwice(kFar);
   EXPECT_FALSE(Waits(kNear));
   Pass(kMs);
   Lose(kFar);
-  EXPECT_TRUE(Waits(kNear)) << "others use it without a pause: free for 570 ms after 200";
+  EXPECT_TRUE(Waits(kNear)) << "others use it without a pause: free for 600 ms after 200";
 }
 
 TEST_F(ReservationsTest, WhatOthersSeldomUseIsReservedForALongerPart) {
@@ -158,7 +158,7 @@ TEST_F(ReservationsTest, WhoHadTheKeyForTheShortestTimeIsNext) {
   LoseTwice(kMiddle);
   Pass(200 * kMs);
   Commit(kFar);
-  CommitFor(470 * kMs, kNear, 30 * kMs);
+  CommitFor(500 * kMs, kNear, 30 * kMs);
   LoseTwice(kMiddle);
   Pass(100 * kMs);
   LoseTwice(kFar);
