@@ -30,11 +30,15 @@ venv: deps  ## the Python environment with the psp command
 build: deps  ## the daemons and their tests, in build/bin
 	@tools/build.sh $(BUILD) off $(JOBS)
 
-daemons: deps  ## the daemons alone
-	@tools/build.sh $(BUILD) off $(JOBS) $(DAEMONS)
+daemons: deps  ## the daemons and the server module, without their tests
+	@tools/build.sh $(BUILD) off $(JOBS) $(DAEMONS) psp_capture
 
 install: daemons  ## the daemons, psp and systemd units under PREFIX (/usr/local), independent of this tree
 	@tools/install.sh $(PREFIX) $(BUILD)
+
+deb: venv  ## Debian packages of the daemons, psp and the server module, in build/deb
+	@tools/install_deps.sh tools/deb-packages.txt
+	@tools/make_deb.sh $(BUILD) $(abspath $(VENV))
 
 uninstall:  ## remove what install put under PREFIX
 	@tools/install.sh --remove $(PREFIX)
@@ -53,9 +57,23 @@ bench-primary: batches
 batches: deps  # the program that bench-primary runs
 	@tools/build.sh $(BUILD) off $(JOBS) psp-batches
 
+bench-peers: peers-programs
+peers-programs: deps  # what bench-peers runs beside the daemons; it needs root
+	@benchmarks/peers/install.sh $(BUILD)/bin
+	@tools/build.sh $(BUILD) off $(JOBS) psp-wan
+
 # ---- proving it -----------------------------------------------------------------------------------
+# Where PostgreSQL cannot be fetched, the tests that need it fail, and say so.
 test: build venv  ## unit, SQL, cluster and benchmark tests
+	@-$(MAKE) --no-print-directory versions
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
+
+versions: build venv  ## PostgreSQL 16, 17 and 18 for tests (in build/postgres), and the server module for them
+	@$(PYTHON) tools/fetch_postgres.py $(BUILD)/postgres
+	@tools/build.sh $(BUILD) off $(JOBS)
+
+test-versions: versions  ## SQL and cluster tests on PostgreSQL 16, 17 and 18
+	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --versions
 
 test-sql-capture: build venv  ## SQL, cluster and benchmark tests without the server module: SQL captures
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --without-module
@@ -77,6 +95,19 @@ test-references: daemons venv  ## children and parents in a storm at three dista
 	@tools/check_writable.sh $(RESULTS)
 	@SEEDS=$(or $(SEEDS),1) RESULTS=$(abspath $(RESULTS)) $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/references/test_references.py $(ARGS)
 
+# Needs the network: PyPI, and Maven and Debian's ruby-activerecord and ruby-pg. APPS="shop conductor" runs these only.
+test-histories: daemons venv  ## the migrations of real applications at one of three SPs, while the others write (APPS=…)
+	@tools/check_writable.sh $(RESULTS)
+	@APPS="$(APPS)" RESULTS=$(abspath $(RESULTS)) HISTORIES=$(abspath $(BUILD))/histories $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/histories/test_histories.py $(ARGS)
+
+test-retrying: daemons venv  ## the loops of docs/retrying.md in Python, Node.js, Go and Java, which it installs
+	@tools/install_languages.sh
+	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/retrying $(ARGS)
+
+test-poolers: daemons venv  ## pgbouncer, which it fetches, between applications and semi-primaries
+	@tools/fetch_pgbouncer.sh $(BUILD)/pgbouncer
+	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/poolers $(ARGS)
+
 # Of the simulation a quarter of the seeds: sanitizers look for mistakes in memory and threads, not in the protocol.
 SANITIZED_SEEDS = 250
 sanitize: venv  ## unit tests under the address and undefined behaviour sanitizers
@@ -87,6 +118,19 @@ tsan: venv  ## unit tests under the thread sanitizer
 	@tools/build.sh $(BUILD)-tsan thread $(JOBS)
 	@PSP_SIM_SEEDS=$(SANITIZED_SEEDS) TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp halt_on_error=1" \
 		ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS)
+
+# The server module as it is, in a PostgreSQL with assertions and the address sanitizer, which is built for it (once: 7 minutes of
+# processor time). Clients and daemons are ordinary ones. TESTS as below.
+CHECKED = $(abspath $(BUILD))-asan
+MODULE_TESTS = tests/sql/commit tests/sql/rights
+MODULE_CLUSTER_TESTS = tests/fuzz tests/cluster/commit/test_capture_module.py tests/cluster/commit/test_capture_corners.py \
+	tests/cluster/commit/test_cancelled.py tests/cluster/faults/test_decided.py
+sanitize-module: daemons venv  ## the server module in a PostgreSQL with assertions, under the address sanitizer
+	@$(PYTHON) tools/build_postgres.py $(CHECKED)/postgres --jobs $(JOBS)
+	@tools/build.sh $(CHECKED) address $(JOBS) psp_capture_15
+	@set -e; export PSP_PG_BIN=$(CHECKED)/postgres/15/bin PSP_MODULE_DIR=$(CHECKED)/lib/postgresql-address/15; \
+	$(if $(TESTS),,tools/sanitized_cluster.sh $(BUILD) $(VENV) $(MODULE_TESTS);) \
+	tools/sanitized_cluster.sh $(BUILD) $(VENV) $(or $(TESTS),$(MODULE_CLUSTER_TESTS))
 
 # The daemons as they are, on real servers; TESTS names other tests: make tsan-cluster TESTS="tests/cluster -k large".
 asan-cluster: venv  ## cluster tests with daemons under the address and undefined behaviour sanitizers
@@ -110,4 +154,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install uninstall demo batches test test-sql-capture fuzz fuzz-mutations test-migration test-references sanitize tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-histories test-retrying test-poolers sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean

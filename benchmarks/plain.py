@@ -23,9 +23,8 @@ def plain_copy(cluster: LocalCluster, sp_name: str, name: str = "plain") -> Iter
     copy = PgServer(folder, PortAllocator(taken=cluster.state.ports()).take(), source.socket_dir, settings)
     try:
         source.stop()
-        _copy_data(source, copy)
+        copy_data(source, copy)
         source.start()
-        copy.write_settings()
         copy.start()
         yield copy
     finally:
@@ -33,10 +32,12 @@ def plain_copy(cluster: LocalCluster, sp_name: str, name: str = "plain") -> Iter
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _copy_data(source: PgServer, copy: PgServer) -> None:
+def copy_data(source: PgServer, copy: PgServer) -> None:
+    """The data folder of a server that does not run; the copy has its own port and settings."""
     copy.folder.mkdir()
     shutil.chown(copy.folder, *_owner(source.folder))
     subprocess.run(["cp", "-a", str(source.data_dir), str(copy.folder)], check=True)
+    copy.write_settings()
 
 
 def _owner(path: Path) -> tuple[int, int]:

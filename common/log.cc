@@ -1,8 +1,11 @@
 #include "common/log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <ctime>
 #include <memory>
+#include <utility>
 
 namespace psp {
 namespace {
@@ -21,12 +24,28 @@ spdlog::level::level_enum LevelOf(Note::Level level) {
   return spdlog::level::critical;
 }
 
+// What is logged may be somebody's text: its line breaks and other control characters become spaces, so that a
+// line is what a daemon has said.
+class InOneLine : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
+              spdlog::memory_buf_t& line) override {
+    for (const char c : message.payload) {
+      const bool is_control = (c >= '\0' && c < ' ') || c == '\x7f';
+      line.push_back(is_control ? ' ' : c);
+    }
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<InOneLine>(); }
+};
+
 }  // namespace
 
 void SetUpLog(std::string_view program, std::string_view level) {
   auto logger = std::make_shared<spdlog::logger>(std::string(program),
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<InOneLine>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %*");
+  logger->set_formatter(std::move(formatter));
   logger->set_level(spdlog::level::from_str(std::string(level)));
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));

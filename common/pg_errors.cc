@@ -26,4 +26,10 @@ bool MayPass(std::string_view sqlstate) {
   return std::ranges::any_of(kClasses, is_class) || std::ranges::find(kCodes, sqlstate) != kCodes.end();
 }
 
+std::string OneLine(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
 }  // namespace psp

@@ -29,4 +29,7 @@ using PgResult = Result<T, PgError>;
 // comes again until its cause is removed.
 bool MayPass(std::string_view sqlstate);
 
+// Libpq's message in one line, for a log: it ends with newlines, and has LINE and CONTEXT lines.
+std::string OneLine(std::string text);
+
 }  // namespace psp

@@ -20,5 +20,10 @@ TEST(MayPass, WhatComesAgainUntilItsCauseIsRemoved) {
   }
 }
 
+TEST(OneLine, HasNoLineEnds) {
+  EXPECT_EQ(OneLine("ERROR:  no\nLINE 1: x\n"), "ERROR:  no LINE 1: x");
+  EXPECT_EQ(OneLine("\n"), "");
+}
+
 }  // namespace
 }  // namespace psp

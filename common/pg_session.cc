@@ -11,13 +11,6 @@
 namespace psp {
 namespace {
 
-// Libpq ends its messages with newlines and adds LINE/CONTEXT lines: one line is enough for a log.
-std::string OneLine(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
-
 // Class 08: connection; 57P01 to 57P03: the server shuts down or starts.
 // 08P01 is what a server says of values that it cannot read; the connection goes on.
 bool IsConnectionState(std::string_view sqlstate) {
@@ -27,7 +20,7 @@ bool IsConnectionState(std::string_view sqlstate) {
 
 // libpqxx would silently connect again and so lose settings and locks. The call that forbids this is
 // deprecated, because newer versions never connect again.
-void ForbidSilentReconnect(pqxx::connection& connection) {
+void ForbidSilentReconnect(pqxx::connection_base& connection) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   connection.inhibit_reactivation(true);
@@ -35,13 +28,17 @@ void ForbidSilentReconnect(pqxx::connection& connection) {
 }
 
 // The owner of a database may give its sessions timeouts that end even the first statement, or the pause
-// before it.
-const std::vector<std::pair<std::string, std::string>> kNoTimeouts = {
-    {"statement_timeout", "0"},
-    {"lock_timeout", "0"},
-    {"idle_in_transaction_session_timeout", "0"},
-    {"idle_session_timeout", "0"},
-};
+// before it. A server refuses a session that begins with a setting which it does not know.
+std::vector<std::pair<std::string, std::string>> NoTimeouts(int server_version) {
+  std::vector<std::pair<std::string, std::string>> settings = {
+      {"statement_timeout", "0"},
+      {"lock_timeout", "0"},
+      {"idle_in_transaction_session_timeout", "0"},
+      {"idle_session_timeout", "0"},
+  };
+  if (server_version >= 170000) settings.emplace_back("transaction_timeout", "0");
+  return settings;
+}
 
 }  // namespace
 
@@ -84,10 +81,17 @@ PgResult<Done> PgSession::Commit() {
   }
 }
 
-void PgSession::SetUp() {
-  const auto& startup = options_.startup.empty() ? kNoTimeouts : options_.startup;
-  connection_ = std::make_unique<pqxx::connection>(WithSettings(options_.conninfo, startup));
+void PgSession::Open(int server_version) {
+  auto settings = NoTimeouts(server_version);
+  settings.insert(settings.end(), options_.startup.begin(), options_.startup.end());
+  connection_ = std::make_unique<RawConnection>(WithSettings(options_.conninfo, settings));
   ForbidSilentReconnect(*connection_);
+}
+
+void PgSession::SetUp() {
+  Open(0);
+  // Its version is known when a session is there.
+  if (NoTimeouts(connection_->server_version()) != NoTimeouts(0)) Open(connection_->server_version());
   pqxx::nontransaction tx(*connection_);
   if (options_.startup.empty()) {
     tx.exec("SET ROLE NONE");

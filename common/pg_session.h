@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/pg_errors.h"
+#include "common/raw_connection.h"
 #include "common/result.h"
 
 namespace psp {
@@ -31,7 +32,8 @@ class PgSession {
     std::string conninfo;               // libpq's
     std::string application_name;       // shown in pg_stat_activity
     std::vector<std::string> settings;  // SQL run after connecting, e.g. "SET synchronous_commit = off"
-    // Names and values that the session begins with, so that RESET ALL brings them back.
+    // Names and values that the session begins with, so that RESET ALL brings them back. No session has a
+    // timeout unless it is given here, or set later.
     std::vector<std::pair<std::string, std::string>> startup{};
     std::int64_t backoff_min_ms = 50;  // between attempts of ConnectUntilStopped; doubles up to the maximum
     std::int64_t backoff_max_ms = 2000;
@@ -97,7 +99,7 @@ class PgSession {
   void Rollback() { open_.reset(); }
 
   // For what has no wrapper here, such as a stream_to inside Transaction. Only while connected().
-  pqxx::connection& connection() { return *connection_; }
+  RawConnection& connection() { return *connection_; }
 
   void Close();
 
@@ -133,11 +135,12 @@ class PgSession {
 
   // To be called inside a handler, with the transaction object gone. Closes the connection if it is broken.
   PgError Classify(const pqxx::pqxx_exception& problem, bool committing);
+  void Open(int server_version);
   void SetUp();
 
   const Options options_;
   std::vector<std::pair<std::string, std::string>> statements_;
-  std::unique_ptr<pqxx::connection> connection_;
+  std::unique_ptr<RawConnection> connection_;
   std::unique_ptr<pqxx::work> open_;  // ends before its connection
   int backend_pid_ = 0;
   std::string backend_start_;

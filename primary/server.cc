@@ -8,7 +8,6 @@
 namespace psp::primary {
 namespace {
 
-constexpr int kWaitMs = 100;
 constexpr std::int64_t kStopUs = 10'000'000;
 constexpr std::int64_t kLingerMs = 1000;
 
@@ -52,11 +51,12 @@ auto SameServer(const std::string& server) {
 
 }  // namespace
 
-Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals* signals)
+Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals* signals, int tick_ms)
     : signals_(signals),
+      tick_ms_(tick_ms),
       core_(ToCoreOptions(settings), ToCoreStart(state)),
       router_(context_, settings.listen, ToSocketOptions(settings)),
-      executors_({settings.database, state.epoch, Size(settings.executors), SameServer(state.server)},
+      executors_({settings.database, state.epoch, SameServer(state.server)}, Size(settings.executors),
                  [this] {
                    usurped_ = true;
                    usurped_wake_up_.Notify();
@@ -90,9 +90,9 @@ bool Server::MayStop(std::int64_t now_us) const {
 }
 
 int Server::WaitMs() const {
-  if (!dispatch_us_) return kWaitMs;
+  if (!dispatch_us_) return tick_ms_;
   const std::int64_t wait_us = *dispatch_us_ - MonotonicUs();
-  return static_cast<int>(std::clamp<std::int64_t>((wait_us + 999) / 1000, 0, kWaitMs));
+  return static_cast<int>(std::clamp<std::int64_t>((wait_us + 999) / 1000, 0, tick_ms_));
 }
 
 void Server::Turn() {
@@ -109,9 +109,9 @@ void Server::Turn() {
   if (decided) TakeBatchResults();
   if (read) TakeCatchUpChunks();
   if (reported) TakeHouseReports();
-  DispatchBatches();
-  core_.OnTime(now_us);
+  core_.OnTime(now_us);  // before the batches: what has waited until now goes at once
   CarryOutActions();
+  DispatchBatches();
 }
 
 void Server::TakeMessages() {
@@ -127,7 +127,7 @@ void Server::TakeMessages() {
 
 void Server::DispatchBatches() {
   dispatch_us_.reset();
-  while (executors_.free() > 0) {
+  while (executors_.has_free()) {
     const std::int64_t now_us = MonotonicUs();
     auto batch = core_.NextBatch(now_us);
     if (!batch) {

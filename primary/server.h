@@ -22,8 +22,11 @@ namespace psp::primary {
 
 class Server {
  public:
+  // How often the loop turns at least, for what is due by time.
+  static constexpr int kTickMs = 100;
+
   // Binds the socket (throws zmq::error_t) and starts the threads.
-  Server(const PrimarySettings& settings, PrimaryState state, StopSignals* signals);
+  Server(const PrimarySettings& settings, PrimaryState state, StopSignals* signals, int tick_ms = kTickMs);
 
   // Serves until a signal, or until another daemon has taken the database or another server its place. True
   // for a signal. After a signal nothing new is certified; transactions in flight are decided and answered.
@@ -45,6 +48,7 @@ class Server {
   bool MayStop(std::int64_t now_us) const;
 
   StopSignals* const signals_;
+  const int tick_ms_;
   LogOnce logged_;
 
   // The main thread's.

@@ -107,6 +107,7 @@ Server::Server(const SemiPrimarySettings& settings, const Identity& identity, Ho
       apply_({.conninfo = settings.database,
               .database = identity.database,
               .views_mode = settings.views_mode,
+              .may_set_deadlock_timeout = identity.may_set_deadlock_timeout,
               .ack_interval_ms = settings.ack_interval_ms,
               .conflict_grace_ms = settings.conflict_grace_ms,
               .limits = ToInboxLimits(settings)},

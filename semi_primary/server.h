@@ -1,8 +1,8 @@
 // The semi-primary's daemon: moves messages, requests and events between the pure core, the primary's socket,
 // the front (native mode's commit hook, or the clients of views mode) and the threads of the other stages.
 //
-// One thread runs Run(); it owns the sockets and the core. The front, the apply worker, the watches and
-// the housekeeper have threads of their own and post into mailboxes.
+// One thread runs Run(); it owns the sockets, the front and the core. The apply worker, the watches and the
+// housekeeper have threads of their own and post into mailboxes.
 #pragma once
 
 #include <memory>

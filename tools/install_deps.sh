@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs the Debian packages of tools/apt-packages.txt that are missing. Silent and quick when none is.
+# install_deps.sh [LIST]: installs the Debian packages of the list (tools/apt-packages.txt) that are missing. Silent and
+# quick when none is.
 # Runs apt as root, or through sudo; with everything installed neither is needed.
 set -eu
 
-list="$(dirname "$0")/apt-packages.txt"
+list=${1:-"$(dirname "$0")/apt-packages.txt"}
 wanted=$(sed 's/#.*//' "$list" | tr -s ' \t\n' ' ')
 # shellcheck disable=SC2086  # one word for each package
 installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p')

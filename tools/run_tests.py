@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ class Result:
 
     passed: int = 0
     failed: int = 0
-    skipped: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)  # by the reason
     broken: bool = False
 
 
@@ -29,13 +30,25 @@ def read_report(report: Path, exit_code: int) -> Result:
         for case in ElementTree.parse(report).getroot().iter("testcase"):
             if case.find("failure") is not None or case.find("error") is not None:
                 result.failed += 1
-            elif case.find("skipped") is not None:
-                result.skipped += 1
+            elif (skipped := case.find("skipped")) is not None:
+                result.skipped[skipped.get("message", "")] += 1
             else:
                 result.passed += 1
     result.broken = exit_code != 0 and result.failed == 0
     return result
 
+
+VERSIONS = (16, 17, 18)
+QUICK_TESTS = ("tests/sql/commit/test_vectors.py", "tests/sql/commit/test_capture.py")
+VERSION_TESTS = {
+    "sql": ("tests/sql",),
+    "cluster": (
+        "tests/cluster/commit",
+        "tests/cluster/join",
+        "tests/cluster/schema_changes",
+        "tests/cluster/servers",
+    ),
+}
 
 NO_MODULE = {"PSP_MODULE_DIR": ""}
 """Servers do not find the server module, so SQL captures."""
@@ -64,20 +77,41 @@ def suites(options: argparse.Namespace) -> dict[str, Suite]:
         "--rootdir",
         str(ROOT),
     ]
+    # Files of SQL tests run side by side: each process has a server of its own.
+    sql_pytest = [*pytest, "-n", str(min(options.jobs, 4)), "--dist", "loadfile"]
+    if options.versions:
+        return version_suites(pytest, build, quick=False)
     found = {"unit": Suite(ctest, "--output-junit")}
     environment = NO_MODULE if options.without_module else {}
-    for name, folder in (
-        ("client libraries", "client_libs"),
-        ("sql", "tests/sql"),
-        ("cluster", "tests/cluster"),
-        ("fuzz", "tests/fuzz"),
-        ("benchmarks", "benchmarks"),
+    for name, command in (
+        ("client libraries", [*pytest, "client_libs"]),
+        ("sql", [*sql_pytest, "tests/sql"]),
+        ("cluster", [*pytest, "tests/cluster"]),
+        ("fuzz", [*pytest, "tests/fuzz"]),
+        ("benchmarks", [*pytest, "benchmarks"]),
     ):
-        found[name] = Suite([*pytest, folder], "--junitxml", environment)
+        found[name] = Suite(command, "--junitxml", environment)
     if not options.without_module:
         found["capture by SQL"] = Suite(
-            [*pytest, "tests/sql/commit", "tests/sql/rights"], "--junitxml", NO_MODULE
+            [*sql_pytest, "tests/sql/commit", "tests/sql/rights"], "--junitxml", NO_MODULE
         )
+        found |= version_suites(pytest, build, quick=True)
+    return found
+
+
+def version_suites(pytest: list[str], build: str, quick: bool) -> dict[str, Suite]:
+    """On servers that `make versions` has fetched. Clusters of several versions are cluster tests, too."""
+    found = {}
+    for version in VERSIONS:
+        servers = {"PSP_PG_BIN": f"{build}/postgres/{version}/bin"}
+        if quick:
+            found[f"PostgreSQL {version}"] = Suite([*pytest, *QUICK_TESTS], "--junitxml", servers)
+        else:
+            for name, tests in VERSION_TESTS.items():
+                found[f"{name}, PostgreSQL {version}"] = Suite([*pytest, *tests], "--junitxml", servers)
+            found[f"capture by SQL, PostgreSQL {version}"] = Suite(
+                [*pytest, "tests/sql/commit", "tests/sql/rights"], "--junitxml", servers | NO_MODULE
+            )
     return found
 
 
@@ -97,6 +131,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", help="one suite only")
     parser.add_argument("--without-module", action="store_true", help="SQL captures in all tests")
+    parser.add_argument(
+        "--versions", action="store_true", help="on PostgreSQL 16, 17 and 18, and nothing else"
+    )
     options = parser.parse_args()
     total = Result()
     lines = []
@@ -114,11 +151,12 @@ def main() -> int:
             total.failed += result.failed + result.broken
             broken = f"; the suite itself ended with code {code}" if result.broken else ""
             lines.append(
-                f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
+                f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped.total()} skipped "
                 f"in {time.monotonic() - began:.0f} s{broken}"
             )
+            lines += [f"    {count} skipped: {reason}" for reason, count in result.skipped.items()]
     print("\n" + "\n".join(lines))
-    print(f"total: {total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    print(f"total: {total.passed} passed, {total.failed} failed, {total.skipped.total()} skipped")
     return 1 if total.failed or not total.passed else 0
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# sanitized_cluster.sh BUILD VENV [PYTEST ARGUMENT…]: cluster tests with the daemons of BUILD, which was made with a
-# sanitizer. Fails when a test fails, and when a daemon has reported anything, be it at its end.
+# sanitized_cluster.sh BUILD VENV [PYTEST ARGUMENT…]: tests with the daemons of BUILD, or with a PostgreSQL in PSP_PG_BIN, that
+# were made with a sanitizer. Fails when a test fails, and when a process has reported anything, be it at its end.
 # Without further arguments: the tests that stop, kill, cut off, block and join daemons under load.
 set -eu
 build=$1
@@ -15,7 +15,9 @@ fi
 
 reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
-# A daemon writes its report to a file of its own: the cluster's logs go when the cluster does.
+chmod 1777 "$reports"  # servers run as another user
+# A process writes its report to a file of its own: the cluster's logs go when the cluster does. The report of a failed
+# assertion of PostgreSQL names the function ExceptionalCondition, and who has called it.
 common="log_path=$reports/report:print_suppressions=0"
 export TSAN_OPTIONS="$common:suppressions=$PWD/tools/tsan.supp"
 export ASAN_OPTIONS="$common"
@@ -30,5 +32,5 @@ for report in "$reports"/*; do
     found=$((found + 1))
     cat "$report" >&2
 done
-echo "sanitizer: $found daemons reported something"
+echo "sanitizer: $found processes reported something"
 [ "$found" = 0 ] && [ "$status" = 0 ]

@@ -5,7 +5,6 @@ PostgreSQL's: what else the machine does hits both.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +15,10 @@ from psp.output import PspError, console, table
 from benchmarks.apply import targets, watermark
 from benchmarks.apply.pair import Pair, pair
 from benchmarks.overhead.sums import Sum
+from benchmarks.results import RESULTS, write_json
 from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc.runner import Load, LoadError, Scale
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 WARMUP_S = 5
 CATCH_UP_THREADS = 4
 
@@ -114,9 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def work() -> int:
         result = run(options, Steps())
         show(result)
-        options.results.mkdir(parents=True, exist_ok=True)
         path = options.results / "apply.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
+        write_json(result, path)
         console.print(f"Written: {path}")
         return 0
 

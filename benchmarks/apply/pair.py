@@ -48,7 +48,7 @@ class Pair:
     def __init__(self, cluster: LocalCluster, plain: PgServer) -> None:
         self.cluster = cluster
         self.plain = plain
-        self._plain_postmaster = _pid(plain.pid())
+        self._plain_postmaster = cpu.running(plain.pid())
 
     @property
     def writer(self) -> SpNode:
@@ -112,13 +112,7 @@ class Pair:
         return int(found)
 
     def _applier_pid(self, part: Part) -> int:
-        return _pid(self.cluster.pid(self.applier.name, part))
-
-
-def _pid(found: int | None) -> int:
-    if found is None:
-        raise RuntimeError("a process of the cluster does not run")
-    return found
+        return cpu.running(self.cluster.pid(self.applier.name, part))
 
 
 @contextmanager

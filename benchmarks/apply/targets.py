@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.apply.pair import CatchUp
 from benchmarks.overhead.sums import Sum
-from benchmarks.overhead.targets import Target
+from benchmarks.results import Target
 
 APPLIER_PARTS = ("applier_postgres", "applier_daemon")
 TARGETS = {
@@ -54,15 +54,7 @@ def targets(
         "watermark_age_ratio": watermark_us["after_moves"] / watermark_us["fresh"],
         "watermark_long_snapshot_ratio": watermark_us["long_snapshot_open"] / watermark_us["fresh"],
     }
-    result: dict[str, Any] = {}
-    for name, target in TARGETS.items():
-        holds = target.holds(measured[name])
-        result[name] = {
-            "measured": measured[name],
-            "target": target.limit,
-            "kind": target.kind,
-            "holds": holds,
-        }
+    result = {name: target.against(measured[name]) for name, target in TARGETS.items()}
     result["apply_cpu_ratio"]["by_threads"] = {
         str(found["threads"]): found["apply_cpu_ratio"] for found in rows
     }

@@ -5,7 +5,6 @@ In native mode COMMIT itself waits: it is measured beside, one transaction at a 
 """
 
 import argparse
-import json
 import sys
 import time
 from collections import deque
@@ -22,12 +21,12 @@ from psp.cluster.local import LocalCluster, Options, SpNode, Zone
 from psp.output import PspError, console, table
 from psp.schema.model import Mode
 
+from benchmarks.results import RESULTS, write_json
 from benchmarks.steps import Steps, exit_code
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 ROWS = 10_000
 SCHEMA = (
     "CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);"
@@ -164,9 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "targets": targets(points),
         }
         show(result)
-        options.results.mkdir(parents=True, exist_ok=True)
         path = options.results / "commit_async.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
+        write_json(result, path)
         plot(result, path.with_suffix(".png"))
         console.print(f"Written: {path} and commit_async.png")
         return 0

@@ -10,10 +10,10 @@ from psp.output import PspError, console
 
 from benchmarks.demo import report, scenario
 from benchmarks.demo.scenario import SYSTEMS_OF_MODE, Demo
+from benchmarks.results import RESULTS, write_json
 from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc.runner import LoadError
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 DEFAULT_ZONES = "near:30,middle:90,far:190"
 
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def work() -> int:
         result = scenario.run(demo, Steps())
         report.show(result)
-        report.write_json(result, options.results / "demo.json")
+        write_json(result, options.results / "demo.json")
         report.plot(result, options.results / "demo.png")
         console.print(f"Written: {options.results / 'demo.json'} and demo.png")
         return 0 if result["consistent"] and result["conditions_hold"] else 1

@@ -1,6 +1,5 @@
 """What the demonstration shows: a table, results/demo.json and a plot."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +51,14 @@ def show(result: dict[str, Any]) -> None:
 
 
 def _legend(result: dict[str, Any]) -> list[str]:
-    """What the columns are, and under which isolation each system ran."""
+    """What the columns are, under which isolation each system ran, and what captured rows."""
     isolation = result["load"]["isolation"]
     return [
         "trip: the zone's round trip to the primary; tps: committed transactions in a second",
         "aborts: lost to another transaction on the same row; each was run again, within its p50 and p95",
         "commit: p50 of COMMIT alone, in ms; +ms: what it takes over the round trip",
         "; ".join(f"{_name(result, system)}: {isolation[system]}" for system in _systems(result)),
+        *(f"{_name(result, system)}: rows captured by {what}" for system, what in result["capture"].items()),
     ]
 
 
@@ -103,12 +103,6 @@ def _rounded(value_ms: float | None) -> int | None:
 
 def _verdict(good: bool, yes: str, no: str) -> None:
     console.print(Text(yes, "green") if good else Text(no, "bold red"))
-
-
-def write_json(result: dict[str, Any], path: Path) -> None:
-    """The whole result."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n")
 
 
 def plot(result: dict[str, Any], path: Path) -> None:

@@ -20,6 +20,7 @@ from psp.servers.pgserver import PgServer
 from psp.servers.ports import PortAllocator
 from psycopg.conninfo import make_conninfo
 
+from benchmarks.capture import captured_by
 from benchmarks.plain import plain_copy
 from benchmarks.steps import Steps
 from benchmarks.tpcc import check, runner
@@ -68,6 +69,7 @@ def run(demo: Demo, steps: Steps) -> dict[str, Any]:
     """Everything, from an empty directory to the result; nothing stays behind, also after an error."""
     reports: dict[str, list[dict[str, Any]]] = {}
     checks: dict[str, dict[str, Any]] = {}
+    capture: dict[str, str] = {}
     for system in demo.systems:
         mode = MODE_OF_SYSTEM[system]
         with _loaded(demo, mode, steps) as cluster:
@@ -75,10 +77,12 @@ def run(demo: Demo, steps: Steps) -> dict[str, Any]:
                 reports["postgres"] = _measure_plain(demo, cluster, steps)
             with steps.step(f"Putting the database of {cluster.sps[0].name} under psp; the others join"):
                 growth.adopt(cluster, steps.progress)
+            if mode == "native":
+                capture[system] = captured_by(cluster.sps[0].admin_dsn)
             with steps.step(f"The load on psp, {mode} mode, {demo.seconds} s"):
                 reports[system] = _run_clients([sp.dsn for sp in cluster.sps], demo, mode)
             checks[system] = _checks(cluster, steps)
-    return _result(demo, reports) | _verdicts(checks)
+    return _result(demo, reports) | {"capture": capture} | _verdicts(checks)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ stock PostgreSQL can cost less. CPU of the backends only, by the kernel's accoun
 """
 
 import argparse
-import json
 import random
 import statistics
 import sys
@@ -19,11 +18,11 @@ import psycopg
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.output import PspError, console, table
 
+from benchmarks.results import RESULTS, write_json
 from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc import runner
 from benchmarks.tpcc.runner import Scale
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 SCRIPT = Path(__file__).with_name("double_write.sql")
 DISTRICTS = 10
 LINES = 10
@@ -146,9 +145,8 @@ def report(medians_us: dict[str, float], folder: Path) -> None:
     ratio = sum(medians_us[part] for part in parts) / medians_us["plain"]
     rows += [("together", "", f"{ratio:.2f}"), ("plain", f"{medians_us['plain']:.0f}", "1")]
     console.print(table("A New-Order of ten lines", ("what", "CPU µs", "of plain"), rows))
-    folder.mkdir(parents=True, exist_ok=True)
     result = {"benchmark": "double_write", "cpu_us": medians_us, "ratio": ratio}
-    (folder / "double_write.json").write_text(json.dumps(result, indent=2) + "\n")
+    write_json(result, folder / "double_write.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

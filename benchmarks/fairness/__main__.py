@@ -5,7 +5,6 @@ cluster of its own each.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +17,10 @@ from psp.output import PspError, console, table
 from benchmarks.demo.__main__ import parse_zones, positive
 from benchmarks.fairness import one_row, shared_tpcc
 from benchmarks.fairness.zones import FORMS, Forms, Run, ZoneCount, commits
+from benchmarks.results import RESULTS, write_json
 from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc.runner import LoadError
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 ZONES = "near:30,middle:90,far:190"
 
 
@@ -77,9 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         show("One row", result["one_row"])
         show("TPC-C, all warehouses shared", result["shared_tpcc"])
-        options.results.mkdir(parents=True, exist_ok=True)
         path = options.results / "fairness.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
+        write_json(result, path)
         console.print(f"Written: {path}")
         return 0
 

@@ -1,7 +1,6 @@
 """What the benchmarks of Multi-Record Values share as programs: options, errors, results."""
 
 import argparse
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,10 @@ from psp.servers.pgserver import PgServer
 
 from benchmarks.mrv import heatmap, server
 from benchmarks.mrv.pgbench import PgbenchError
+from benchmarks.results import RESULTS, write_json
 from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc.runner import LoadError
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 ISOLATIONS = ("read committed", "repeatable read")
 CLIENTS_MAX = 1024
 
@@ -86,9 +85,8 @@ def finish(
     def work() -> int:
         result = measure(Steps())
         show(result, size)
-        results.mkdir(parents=True, exist_ok=True)
         path = results / f"{name}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
+        write_json(result, path)
         picture = path.with_suffix(".png")
         heatmap.draw(result["grid"], picture, size, size_label)
         console.print(f"Written: {path}, {picture}")

@@ -8,7 +8,6 @@ Writes mrv_records.json and mrv_records.png. The same seed gives the same files.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Sequence
@@ -19,11 +18,11 @@ from typing import Any
 import matplotlib
 
 from benchmarks.mrv.simulation import STRATEGIES, Limits, Second, converge, records_needed, seconds_to_settle
+from benchmarks.results import RESULTS, write_json
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 GOALS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.2)
 LOADS = (100, 250, 500, 750, 1000, 1250, 1500, 1750, 2000)
 LOAD = 1000
@@ -127,8 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "strategies": strategies,
         "targets": targets(strategies),
     }
-    options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / "mrv_records.json").write_text(json.dumps(result, indent=2) + "\n")
+    write_json(result, options.results / "mrv_records.json")
     plot(needed, histories, options.results / "mrv_records.png")
     for name, target in result["targets"].items():
         verdict = "holds" if target["holds"] else "missed"

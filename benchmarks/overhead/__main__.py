@@ -5,7 +5,6 @@ commit, psp in both modes by the primary's. Rounds are interleaved: what else th
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,11 +26,11 @@ from benchmarks.overhead.rounds import (
     systems,
 )
 from benchmarks.overhead.sums import Sum
+from benchmarks.results import RESULTS, write_json
 from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc import runner
 from benchmarks.tpcc.runner import READ_ONLY_MIX, STANDARD_MIX, Load, LoadError, Scale
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 READ_THREADS = 4
 
 
@@ -173,9 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def work() -> int:
         result = run(options, Steps())
         show(result)
-        options.results.mkdir(parents=True, exist_ok=True)
         path = options.results / "overhead.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
+        write_json(result, path)
         console.print(f"Written: {path}")
         return 0
 

@@ -24,6 +24,13 @@ def times(pid: int) -> Times:
     return Times(int(fields[1]), utime + stime, cutime + cstime)
 
 
+def running(pid: int | None) -> int:
+    """The process, which the benchmark needs. RuntimeError: it does not run."""
+    if pid is None:
+        raise RuntimeError("a process of the cluster does not run")
+    return pid
+
+
 def children(pid: int) -> list[int]:
     """The living children of a process."""
     found = []

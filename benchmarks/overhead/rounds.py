@@ -76,7 +76,7 @@ def systems(scale: Scale, variants: Sequence[Variant], steps: Steps) -> Iterator
 
 
 def _plain_system(name: str, server: PgServer) -> System:
-    postmaster = _pid(server.pid())
+    postmaster = cpu.running(server.pid())
     parts = {"postgres": lambda: cpu.group_s(postmaster)}
     return System(name, server.dsn("tpcc", APP_ROLE), postmaster, parts)
 
@@ -84,7 +84,7 @@ def _plain_system(name: str, server: PgServer) -> System:
 def _psp_system(name: str, cluster: LocalCluster) -> System:
     sp = cluster.sps[0]
     pids = {
-        f"{label}_{part}": _pid(cluster.pid(name, part))
+        f"{label}_{part}": cpu.running(cluster.pid(name, part))
         for label, name in (("sp", sp.name), ("primary", PRIMARY))
         for part in ("postgres", "daemon")
     }
@@ -94,12 +94,6 @@ def _psp_system(name: str, cluster: LocalCluster) -> System:
 
     parts = {label: reader(pid) for label, pid in pids.items()}
     return System(name, sp.dsn, pids["sp_postgres"], parts, cluster.state.mode)
-
-
-def _pid(found: int | None) -> int:
-    if found is None:
-        raise RuntimeError("a process of the cluster does not run")
-    return found
 
 
 def one_round(

@@ -1,28 +1,16 @@
 """From the rounds' sums to rows and targets. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 from benchmarks.overhead.sums import Sum
+from benchmarks.results import Target
 
 CLIENT = "client"
 SP_PARTS = ("sp_postgres", "sp_daemon")
 PRIMARY_PARTS = ("primary_postgres", "primary_daemon")
 PSP_PARTS = (*SP_PARTS, *PRIMARY_PARTS)
-
-
-@dataclass(frozen=True)
-class Target:
-    """What a ratio has to be."""
-
-    limit: float
-    kind: Literal["at most", "at least"]
-
-    def holds(self, measured: float) -> bool:
-        """Whether it is."""
-        return measured <= self.limit if self.kind == "at most" else measured >= self.limit
 
 
 TARGETS = {
@@ -99,11 +87,5 @@ def targets(
             continue  # views mode or foreign keys were not measured
         by_threads = {str(found["threads"]): found[column] for found in rows}
         measured = sum(by_threads.values()) / len(by_threads)
-        result[name] = {
-            "measured": measured,
-            "target": target.limit,
-            "kind": target.kind,
-            "holds": target.holds(measured),
-            "by_threads": by_threads,
-        }
+        result[name] = target.against(measured) | {"by_threads": by_threads}
     return result

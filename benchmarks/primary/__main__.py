@@ -5,7 +5,6 @@ TPC-C, without distance and in three zones.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +16,9 @@ from psp.output import PspError, console, table
 from benchmarks.demo.__main__ import positive
 from benchmarks.primary import batches, tpcc
 from benchmarks.primary.targets import targets
+from benchmarks.results import RESULTS, write_json
 from benchmarks.steps import Steps, exit_code
 from benchmarks.tpcc.runner import LoadError
-
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -90,9 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = measure_tpcc(options.seconds, steps)
         result = {"batches": rows, "tpcc": found, "targets": targets(rows, found)}
         show(result)
-        options.results.mkdir(parents=True, exist_ok=True)
         path = options.results / "primary.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
+        write_json(result, path)
         console.print(f"Written: {path}")
         return 0
 

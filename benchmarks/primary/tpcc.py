@@ -91,10 +91,4 @@ def _run(cluster: LocalCluster, where: Cluster, seconds: int, scale: Scale) -> l
 
 
 def _cpu_s(cluster: LocalCluster) -> dict[str, float]:
-    seconds: dict[str, float] = {}
-    for part in PARTS:
-        pid = cluster.pid(PRIMARY, part)
-        if pid is None:
-            raise RuntimeError("a process of the cluster does not run")
-        seconds[part] = cpu.group_s(pid)
-    return seconds
+    return {part: cpu.group_s(cpu.running(cluster.pid(PRIMARY, part))) for part in PARTS}

@@ -11,6 +11,7 @@ from psp.cluster.local import Zone
 from benchmarks.demo import report
 from benchmarks.demo.__main__ import parse, parse_zones
 from benchmarks.demo.scenario import SYSTEMS_OF_MODE, Demo
+from benchmarks.results import write_json
 
 
 def _measured(tps: float) -> dict[str, Any]:
@@ -20,6 +21,7 @@ def _measured(tps: float) -> dict[str, Any]:
 RESULT: dict[str, Any] = {
     "load": {"isolation": {"postgres": "read committed", "psp": "read committed"}},
     "zones": [{"name": "near", "rtt_ms": 30.0, "postgres": _measured(10), "psp": _measured(50)}],
+    "capture": {"psp": "the server module"},
     "throughput_ratio": 5.0,
     "throughput_ratios": {"psp": 5.0},
     "errors": 0,
@@ -61,7 +63,8 @@ def test_results_are_shown_and_written(tmp_path: Path, capsys: pytest.CaptureFix
     shown = capsys.readouterr().out
     assert "5.0 times" in shown
     assert "W_YTD" in shown
-    report.write_json(RESULT, tmp_path / "results" / "demo.json")
+    assert "psp: rows captured by the server module" in shown
+    write_json(RESULT, tmp_path / "results" / "demo.json")
     assert json.loads((tmp_path / "results" / "demo.json").read_text()) == RESULT
     report.plot(RESULT, tmp_path / "demo.png")
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")

@@ -5,6 +5,7 @@ A client ends with the thread that started it, at the latest.
 
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,10 @@ SCRIPT = Path(__file__).with_name("tpcc.lua")
 STANDARD_MIX = "45,43,4,4,4"
 READ_ONLY_MIX = "0,0,50,0,50"
 END_TIMEOUT_S = 60  # transactions that began in time may end after it
+
+
+Server = str | Sequence[str]
+"""Where a load goes to: a libpq connection string, or sysbench's own options of any driver."""
 
 
 class LoadError(RuntimeError):
@@ -58,6 +63,7 @@ class Load:
     mix: str = STANDARD_MIX
     prepared: bool = False
     psp_mode: Literal["", "views"] = ""
+    by_second: bool = False
 
     def in_mode(self, mode: Mode) -> Self:
         """The same load for psp in that mode; views mode stands on REPEATABLE READ (thesis, 3.4.1)."""
@@ -78,6 +84,7 @@ class Load:
             f"--mix={self.mix}",
             f"--prepared={'on' if self.prepared else 'off'}",
             f"--psp-mode={self.psp_mode}",
+            f"--by-second={'on' if self.by_second else 'off'}",
         ]
 
 
@@ -102,12 +109,12 @@ def _command(dsn: str, *arguments: str) -> None:
 class Client:
     """One running sysbench. Use it as a context: the process is gone afterwards, also after an error."""
 
-    def __init__(self, dsn: str, load: Runnable, script: Path = SCRIPT) -> None:
+    def __init__(self, server: Server, load: Runnable, script: Path = SCRIPT) -> None:
         self._folder = TemporaryFolder()
         self._timeout_s = load.seconds + END_TIMEOUT_S
         self._report = self._folder.path / "report.json"
         self._log = self._folder.path / "sysbench.log"
-        command = [*_sysbench(dsn, script), *load.arguments(), f"--report_json={self._report}", "run"]
+        command = [*_sysbench(server, script), *load.arguments(), f"--report_json={self._report}", "run"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -143,19 +150,24 @@ class Client:
         self._folder.remove()
 
 
-def run(dsn: str, load: Runnable, script: Path = SCRIPT) -> dict[str, Any]:
+def run(server: Server, load: Runnable, script: Path = SCRIPT) -> dict[str, Any]:
     """Runs one client to its end."""
-    with Client(dsn, load, script) as client:
+    with Client(server, load, script) as client:
         return client.report()
 
 
-def _sysbench(dsn: str, script: Path = SCRIPT) -> list[str]:
+def _sysbench(server: Server, script: Path = SCRIPT) -> list[str]:
+    options = _pgsql_options(server) if isinstance(server, str) else server
+    # If this process is killed, its sysbench must not go on: the kernel sees to that.
+    end_with_us = ["setpriv", "--pdeathsig", "KILL"]
+    return [*end_with_us, "sysbench", str(script), *options]
+
+
+def _pgsql_options(dsn: str) -> list[str]:
     found = conninfo_to_dict(dsn)
     names = {"host": "host", "port": "port", "user": "user", "password": "password", "dbname": "db"}
     options = [f"--pgsql-{option}={found[name]}" for name, option in names.items() if found.get(name)]
-    # If this process is killed, its sysbench must not go on: the kernel sees to that.
-    end_with_us = ["setpriv", "--pdeathsig", "KILL"]
-    return [*end_with_us, "sysbench", str(script), "--db-driver=pgsql", *options]
+    return ["--db-driver=pgsql", *options]
 
 
 def _tail(text: str, lines: int = 15) -> str:

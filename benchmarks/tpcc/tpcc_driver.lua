@@ -27,12 +27,19 @@ local OPTIONS = {
    retries_max = {"Give a transaction up after so many serialization failures", 100},
    warmup = {"Seconds at the start, inside --time, that are not measured", 0},
    psp_mode = {"'views': begin and commit through psp's client library; '': plain SQL, in psp's native mode too", ""},
+   by_second = {"Report how many transactions were committed in each second", false},
    report_json = {"File for the results", ""},
 }
 
 local BACKOFF_MS_MAX = 64
+local OUTAGE_PAUSE_MS = 100
 -- Serialization failure, deadlock: nothing has happened, and trying again is the client's business.
 local RETRYABLE = {["40001"] = true, ["40P01"] = true}
+-- How a session's isolation level is set, by sysbench's driver; the other statements here are the same for both.
+local ISOLATION = {
+   pgsql = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL ",
+   mysql = "SET SESSION TRANSACTION ISOLATION LEVEL ",
+}
 
 local load, options, connection, session, run, cards, measure_from_ms
 
@@ -62,8 +69,8 @@ end
 
 -- How a transaction begins and ends.
 local function plain_session()
-   connection:query("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL " .. options.isolation)
-   return {begin = function(read_only) connection:query(read_only and "BEGIN READ ONLY" or "BEGIN") end,
+   connection:query(ISOLATION[sysbench.sql.driver():name()] .. options.isolation)
+   return {begin = function(read_only) connection:query(read_only and "START TRANSACTION READ ONLY" or "BEGIN") end,
            commit = function() connection:query("COMMIT") end,
            rollback = function() connection:query("ROLLBACK") end,
            close = function() end}
@@ -115,6 +122,9 @@ local function run_with_retries(transaction, input, counters)
       elseif not RETRYABLE[outcome.sql_state] then
          counters.state = outcome.sql_state
          session.rollback()
+         if outcome.sql_state:sub(1, 2) == "08" then  -- the server is cut off from its cluster
+            ffi.C.usleep(OUTAGE_PAUSE_MS * 1000)
+         end
          return load.rollback_states[outcome.sql_state] and driver.ROLLBACK or "errors"
       end
       counters.aborts = counters.aborts + 1
@@ -141,6 +151,7 @@ local function record(transaction, outcome, counters, start_ms, commit_ms)
       if outcome == driver.ROLLBACK then report.add("rollbacks/" .. transaction.name) end
       report.time(transaction.name, end_ms - start_ms)
       report.time("all", end_ms - start_ms)
+      if options.by_second then report.add("second/" .. math.floor(end_ms / 1000)) end
       if commit_ms and transaction.writes then report.time("commit", commit_ms) end
    end
 end

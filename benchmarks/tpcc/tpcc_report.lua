@@ -138,11 +138,12 @@ local function by_type(total, names, seconds)
    return json_object(entries, "  ")
 end
 
-local function errors_by_state(total)
+-- An object of the counts whose names begin with `prefix`.
+local function counts_of(total, prefix)
    local entries = {}
    for key, amount in pairs(total.counts) do
-      local state = key:match("^state/(.*)$")
-      if state then entries[#entries + 1] = {state, amount} end
+      local name = key:match("^" .. prefix .. "/(.*)$")
+      if name then entries[#entries + 1] = {name, amount} end
    end
    table.sort(entries, function(a, b) return a[1] < b[1] end)
    return #entries == 0 and "{}" or json_object(entries, "  ")
@@ -177,7 +178,8 @@ function report.merge(path, options, fields, names)
    end
    percentiles(entries, total, "all", "")
    percentiles(entries, total, "commit", "commit_")
-   entries[#entries + 1] = {"errors_by_sqlstate", errors_by_state(total)}
+   entries[#entries + 1] = {"errors_by_sqlstate", counts_of(total, "state")}
+   entries[#entries + 1] = {"by_second", counts_of(total, "second")}
    entries[#entries + 1] = {"by_type", by_type(total, names, seconds)}
    local file = assert(io.open(path, "w"))
    file:write(json_object(entries, ""), "\n")

@@ -3,8 +3,9 @@ local sql_files = {}
 
 sql_files.folder = (debug.getinfo(1, "S").source:match("^@(.*/)")) or "./"
 
-function sql_files.read(name)
-   local file = assert(io.open(sql_files.folder .. name, "r"))
+-- Of the folder, or of this one.
+function sql_files.read(name, folder)
+   local file = assert(io.open((folder or sql_files.folder) .. name, "r"))
    local text = file:read("*a")
    file:close()
    return text
@@ -15,9 +16,9 @@ local function without_comments(text)
 end
 
 -- {name = {types = "int, text", text = "SELECT ..."}} of a file whose parts begin with `-- name: NAME(TYPES)`.
-function sql_files.read_named(name)
+function sql_files.read_named(name, folder)
    local parts, part = {}, nil
-   for line in sql_files.read(name):gmatch("([^\n]*)\n") do
+   for line in sql_files.read(name, folder):gmatch("([^\n]*)\n") do
       local part_name, types = line:match("^%-%- name: ([%w_]+)%(?(.-)%)?$")
       if part_name then
          part = {types = types, lines = {}}

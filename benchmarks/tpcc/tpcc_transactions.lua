@@ -1,5 +1,6 @@
 -- The five transactions. Each has input(), drawn once, and body(run, input, options), which may run several times when
 -- the server asks for a retry. A body returns nothing, or ROLLBACK for the one percent of New-Orders that end so.
+-- What another form of these transactions needs, too (../peers/), is in the module's table.
 local driver = require("tpcc_driver")
 local random = require("tpcc_random")
 
@@ -8,11 +9,11 @@ local transactions = {}
 local DISTRICTS = 10
 
 -- "12.34" from 1234: money is counted in cents, exactly.
-local function money(cents)
+function transactions.money(cents)
    return string.format("%d.%02d", math.floor(cents / 100), cents % 100)
 end
 
-local function cents(text)
+function transactions.cents(text)
    local whole, fraction = text:match("^(%d+)%.(%d%d)$")
    return tonumber(whole) * 100 + tonumber(fraction)
 end
@@ -38,7 +39,7 @@ local function customer(input, options)
 end
 
 -- The middle one, rounded up, of those with the name, in the order of their first names.
-local function customer_id(run, input)
+function transactions.customer_id(run, input)
    if input.c then
       return input.c
    end
@@ -100,13 +101,13 @@ local function fetch_items(run, lines)
    local items = {}
    for _ = 1, rs.nrows do
       local row = rs:fetch_row()
-      items[tonumber(row[1])] = {price = cents(row[2]), original = row[4]:find("ORIGINAL", 1, true)}
+      items[tonumber(row[1])] = {price = transactions.cents(row[2]), original = row[4]:find("ORIGINAL", 1, true)}
    end
    for _, line in ipairs(lines) do
       local item = items[line.item]
       if not item then return false end
       line.cents = item.price * line.quantity
-      line.amount = money(line.cents)
+      line.amount = transactions.money(line.cents)
       line.original = item.original
    end
    return true
@@ -141,7 +142,7 @@ local function update_stock(run, input)
 end
 
 -- What the terminal would show (clause 2.4.3.3).
-local function total_amount(lines, discount, w_tax, d_tax)
+function transactions.total_amount(lines, discount, w_tax, d_tax)
    local sum = 0
    for _, line in ipairs(lines) do
       sum = sum + line.cents
@@ -162,14 +163,14 @@ local function new_order(run, input)
    update_stock(run, input)
    run("new_order_lines", o, input.d, input.w, column(lines, "number"), column(lines, "item"),
        column(lines, "supply"), column(lines, "quantity"), column(lines, "amount"), column(lines, "dist_info"))
-   input.total = total_amount(lines, discount, w_tax, d_tax)
+   input.total = transactions.total_amount(lines, discount, w_tax, d_tax)
 end
 
 -- ---- Payment -----------------------------------------------------------------------------------
 
 local function payment_input(options)
    local w = home_warehouse(options)
-   local input = {w = w, d = random.uniform(1, DISTRICTS), amount = money(random.uniform(100, 500000))}
+   local input = {w = w, d = random.uniform(1, DISTRICTS), amount = transactions.money(random.uniform(100, 500000))}
    input.c_w, input.c_d = w, input.d
    if options.warehouses > 1 and random.chance(15) then
       input.c_w, input.c_d = other_warehouse(w, options), random.uniform(1, DISTRICTS)
@@ -178,7 +179,7 @@ local function payment_input(options)
 end
 
 local function payment(run, input)
-   local c = customer_id(run, input)
+   local c = transactions.customer_id(run, input)
    run("payment_customer", input.c_w, input.c_d, c, input.amount, input.w, input.d)
    run("payment_history", c, input.c_d, input.c_w, input.d, input.w, input.amount)
    run("payment_district", input.w, input.d, input.amount)
@@ -192,7 +193,7 @@ local function order_status_input(options)
 end
 
 local function order_status(run, input)
-   local c = customer_id(run, input)
+   local c = transactions.customer_id(run, input)
    run("order_status_customer", input.c_w, input.c_d, c)
    local orders = run("order_status_order", input.c_w, input.c_d, c)
    if orders.nrows > 0 then

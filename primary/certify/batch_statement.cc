@@ -1,7 +1,10 @@
 #include "primary/certify/batch_statement.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 
+#include "common/parse_number.h"
 #include "common/pg_binary.h"
 #include "embedded/certify_sql.h"
 
@@ -37,21 +40,38 @@ std::vector<BatchRow> RowsInKeyOrder(const Batch& batch) {
 // The statement's parameters: $1 to $21, one array each, and its numbers.
 class Parameters {
  public:
+  static constexpr std::size_t kArrays = 21;
+
   explicit Parameters(const Batch& batch) : numbers_(batch.numbers) {
     for (const BatchItem& item : batch.items) AddItem(item);
     for (const BatchRow& row : RowsInKeyOrder(batch)) AddRow(row);
   }
 
+  // Each can be run or sent once.
   pqxx::result Run(pqxx::transaction_base& tx) {
     std::vector<pqxx::binarystring> values;
-    for (ArrayWriter* array :
-         {&tx_id_,    &sp_id_,     &global_t_,   &watermark_,   &seen_from_, &seen_to_,   &seen_,
-          &reason_,   &write_set_, &lost_table_, &lost_key_,    &winner_t_,  &winner_sp_, &lost_use_,
-          &row_item_, &row_table_, &row_key_,    &row_deleted_, &row_image_, &row_known_, &row_use_}) {
-      values.push_back(Binary(array->Finish()));
-    }
+    for (const std::string& array : Arrays()) values.push_back(Binary(array));
     return tx.exec_prepared(kStatement, pqxx::prepare::make_dynamic_params(values), numbers_.first_t,
                             numbers_.last_t);
+  }
+
+  // False: the connection is broken.
+  bool Send(PGconn* connection) {
+    constexpr std::size_t kAll = kArrays + 2;
+    const auto arrays = Arrays();
+    const std::array<std::string, 2> numbers = {std::to_string(numbers_.first_t),
+                                                std::to_string(numbers_.last_t)};
+    std::array<const char*, kAll> values{};
+    std::array<int, kAll> lengths{};
+    std::array<int, kAll> is_binary{};
+    for (std::size_t i = 0; i < kAll; ++i) {
+      const std::string& value = i < kArrays ? arrays[i] : numbers[i - kArrays];
+      values[i] = value.c_str();
+      lengths[i] = static_cast<int>(value.size());
+      is_binary[i] = i < kArrays ? 1 : 0;
+    }
+    return PQsendQueryPrepared(connection, kStatement, kAll, values.data(), lengths.data(), is_binary.data(),
+                               0) == 1;
   }
 
  private:
@@ -110,6 +130,15 @@ class Parameters {
     }
   }
 
+  std::array<std::string, kArrays> Arrays() {
+    return {tx_id_.Finish(),     sp_id_.Finish(),       global_t_.Finish(),  watermark_.Finish(),
+            seen_from_.Finish(), seen_to_.Finish(),     seen_.Finish(),      reason_.Finish(),
+            write_set_.Finish(), lost_table_.Finish(),  lost_key_.Finish(),  winner_t_.Finish(),
+            winner_sp_.Finish(), lost_use_.Finish(),    row_item_.Finish(),  row_table_.Finish(),
+            row_key_.Finish(),   row_deleted_.Finish(), row_image_.Finish(), row_known_.Finish(),
+            row_use_.Finish()};
+  }
+
   const NumberRange numbers_;
   ArrayWriter tx_id_{kOidUuid}, sp_id_{kOidInt4}, global_t_{kOidInt8}, watermark_{kOidInt8},
       seen_from_{kOidInt4}, seen_to_{kOidInt4}, seen_{kOidInt8}, reason_{kOidText}, write_set_{kOidBytea};
@@ -119,18 +148,34 @@ class Parameters {
       row_image_{kOidBytea}, row_known_{kOidInt8}, row_use_{kOidInt4};
 };
 
-// i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use
-Verdict ReadVerdict(const pqxx::row& row) {
+// A column of a row, as text; null: NULL.
+using Column = std::function<const char*(int)>;
+
+template <class Number>
+Number NumberIn(const char* text) {
+  return text == nullptr ? Number{} : ParseNumber<Number>(text).value();  // throws: not our statement's row
+}
+
+// Overwrites one of the verdicts by a row: i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use.
+void ReadVerdict(const Column& column, std::vector<Verdict>* verdicts) {
   Verdict verdict;
-  verdict.global_t = row[1].as<GlobalT>(0);
-  verdict.reason = row[2].as<std::string>("");
-  if (!row[3].is_null()) {
-    verdict.conflict = Conflict{{row[3].as<std::uint32_t>(), DecodeByteaText(row[4].c_str()).value_or("")},
-                                row[5].as<GlobalT>(),
-                                row[6].as<SpId>()};
-    if (!row[7].is_null()) verdict.conflict->use = static_cast<proto::UseKind>(row[7].as<int>());
+  verdict.global_t = NumberIn<GlobalT>(column(1));
+  verdict.reason = column(2) == nullptr ? "" : column(2);
+  if (column(3) != nullptr) {
+    verdict.conflict = Conflict{{NumberIn<std::uint32_t>(column(3)), DecodeByteaText(column(4)).value_or("")},
+                                NumberIn<GlobalT>(column(5)),
+                                NumberIn<SpId>(column(6))};
+    if (column(7) != nullptr) verdict.conflict->use = static_cast<proto::UseKind>(NumberIn<int>(column(7)));
   }
-  return verdict;
+  verdicts->at(NumberIn<std::size_t>(column(0)) - 1) = std::move(verdict);
+}
+
+// What becomes of those that the statement returns no row for.
+std::vector<Verdict> AsAsked(const Batch& batch) {
+  std::vector<Verdict> verdicts;
+  for (const BatchItem& item : batch.items)
+    verdicts.push_back({item.global_t, item.conflict, item.conflict ? "" : item.abort_reason, item.sqlstate});
+  return verdicts;
 }
 
 // A schema change is alone in its batch.
@@ -171,9 +216,7 @@ void PrepareBatchStatement(PgSession& session) {
 }
 
 PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch) {
-  std::vector<Verdict> verdicts;
-  for (const BatchItem& item : batch.items)
-    verdicts.push_back({item.global_t, item.conflict, item.conflict ? "" : item.abort_reason, item.sqlstate});
+  std::vector<Verdict> verdicts = AsAsked(batch);
   Parameters parameters(batch);
   const auto run = [&](pqxx::nontransaction& tx) { return parameters.Run(tx); };
   const auto run_schema_change = [&](pqxx::work& tx) {
@@ -184,7 +227,51 @@ PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch) 
   const PgResult<pqxx::result> rows =
       ChangesCatalog(batch) ? session.Transaction(run_schema_change) : session.Autocommit(run);
   if (!rows.ok()) return rows.error();
-  for (const pqxx::row& row : rows.value()) verdicts.at(row[0].as<std::size_t>() - 1) = ReadVerdict(row);
+  for (const pqxx::row& row : rows.value()) {
+    ReadVerdict([&](int i) { return row[i].is_null() ? nullptr : row[i].c_str(); }, &verdicts);
+  }
+  return verdicts;
+}
+
+bool CanBeSent(const Batch& batch) { return !ChangesCatalog(batch); }
+
+PgResult<Done> PrepareToSend(PgSession& session) {
+  return session.Autocommit([](pqxx::nontransaction& tx) { tx.conn().prepare_now(kStatement); });
+}
+
+SentBatch::SentBatch(PGconn* connection, Batch batch) : connection_(connection), batch_(std::move(batch)) {
+  is_sent_ = PQsetnonblocking(connection_, 1) == 0 && Parameters(batch_).Send(connection_) && Flush();
+}
+
+bool SentBatch::Flush() {
+  const int left = PQflush(connection_);
+  has_unsent_ = left == 1;
+  return left >= 0;
+}
+
+// PostgreSQL sends the rows before it commits: only the end of all results says that they are durable.
+SentBatch::State SentBatch::Advance() {
+  if (PQconsumeInput(connection_) != 1 || !Flush()) return State::kFailed;
+  while (PQisBusy(connection_) == 0) {
+    std::unique_ptr<PGresult, Clear> result(PQgetResult(connection_));
+    if (!result) return has_failed_ || !rows_ ? State::kFailed : State::kDecided;
+    if (PQresultStatus(result.get()) == PGRES_TUPLES_OK) {
+      rows_ = std::move(result);
+    } else {
+      has_failed_ = true;
+    }
+  }
+  // libpq closes the socket of a connection on which it reads nonsense: it would never be ready again.
+  return PQstatus(connection_) == CONNECTION_OK ? State::kUnderWay : State::kFailed;
+}
+
+std::vector<Verdict> SentBatch::Verdicts() const {
+  std::vector<Verdict> verdicts = AsAsked(batch_);
+  PGresult* rows = rows_.get();
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    ReadVerdict([&](int i) { return PQgetisnull(rows, row, i) == 1 ? nullptr : PQgetvalue(rows, row, i); },
+                &verdicts);
+  }
   return verdicts;
 }
 

@@ -2,6 +2,10 @@
 // same transaction, what has become of the catalog: sql/primary/daemon/change_catalog.sql.
 #pragma once
 
+#include <libpq-fe.h>
+
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,5 +23,45 @@ void PrepareBatchStatement(PgSession& session);
 // Runs the batch in its own transaction. When it returns verdicts, they are durable. Safe to repeat after any
 // error, also when in doubt: psp.tx_log has what was decided the first time.
 PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch);
+
+// The same without waiting, for batches with CanBeSent: a schema change is more than one statement.
+bool CanBeSent(const Batch& batch);
+// Before the first SentBatch of a connected session.
+PgResult<Done> PrepareToSend(PgSession& session);
+
+// One batch under way on a connection that nobody uses meanwhile. The caller polls the connection's socket.
+class SentBatch {
+ public:
+  enum class State { kUnderWay, kDecided, kFailed };
+
+  SentBatch(PGconn* connection, Batch batch);
+
+  // To be called when the socket is ready. kDecided: the verdicts are durable, and the connection is free. kFailed: nobody
+  // knows; RunBatch tells why, or what was decided.
+  State Advance();
+  // Otherwise the connection is broken.
+  bool is_sent() const { return is_sent_; }
+  // The socket must be polled for writing, too.
+  bool has_unsent() const { return has_unsent_; }
+
+  const Batch& batch() const { return batch_; }
+  Batch TakeBatch() { return std::move(batch_); }
+  std::vector<Verdict> Verdicts() const;  // when decided
+
+ private:
+  struct Clear {
+    void operator()(PGresult* result) const { PQclear(result); }
+  };
+
+  // Sends what the socket takes; false when the connection is broken.
+  bool Flush();
+
+  PGconn* const connection_;
+  Batch batch_;
+  bool is_sent_ = false;
+  bool has_unsent_ = false;
+  bool has_failed_ = false;
+  std::unique_ptr<PGresult, Clear> rows_;
+};
 
 }  // namespace psp::primary

@@ -22,9 +22,7 @@ void BatchTiming::OnArrival(SpId sp_id, bool others_are_ready, std::int64_t now_
 }
 
 std::int64_t BatchTiming::WaitOf(SpId sp_id) const {
-  const auto rtt = rtt_us_.find(sp_id);
-  if (rtt == rtt_us_.end()) return 0;
-  const std::int64_t wait_us = std::min(wait_max_us_, rtt->second / kPartOfRoundTrip);
+  const std::int64_t wait_us = std::min(wait_max_us_, round_trips_.Of(sp_id) / kPartOfRoundTrip);
   return wait_us >= kWaitMinUs && gap_us_ <= wait_us * kGapInWaits ? wait_us : 0;
 }
 

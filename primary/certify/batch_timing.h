@@ -6,20 +6,17 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 
 #include "common/ids.h"
+#include "primary/certify/round_trips.h"
 
 namespace psp::primary {
 
 class BatchTiming {
  public:
-  explicit BatchTiming(std::int64_t wait_max_us) : wait_max_us_(wait_max_us) {}
-
-  // As the semi-primary has measured it. Transactions of one whose round trip is not known do not wait.
-  void SetRoundTrip(SpId sp_id, std::int64_t rtt_us) { rtt_us_[sp_id] = rtt_us; }
-  // The semi-primary has gone.
-  void Forget(SpId sp_id) { rtt_us_.erase(sp_id); }
+  // The round trips must outlive it. Transactions of a semi-primary whose round trip is not known do not wait.
+  BatchTiming(std::int64_t wait_max_us, const RoundTrips& round_trips)
+      : wait_max_us_(wait_max_us), round_trips_(round_trips) {}
 
   // A transaction has come. Are others ready, it can make the batch go earlier, not later.
   void OnArrival(SpId sp_id, bool others_are_ready, std::int64_t now_us);
@@ -31,7 +28,7 @@ class BatchTiming {
   std::int64_t WaitOf(SpId sp_id) const;
 
   const std::int64_t wait_max_us_;
-  std::map<SpId, std::int64_t> rtt_us_;
+  const RoundTrips& round_trips_;
   std::int64_t last_arrival_us_ = 0;
   std::int64_t gap_us_ = 200'000;  // between two arrivals: a mean in which the last ones count most
   std::int64_t may_go_us_ = 0;

@@ -15,13 +15,14 @@ class BatchTimingTest : public testing::Test {
   }
   std::int64_t wait_us() const { return timing_.may_go_us() - now_us_; }
 
-  BatchTiming timing_{5'000};
+  RoundTrips round_trips_;
+  BatchTiming timing_{5'000, round_trips_};
   std::int64_t now_us_ = kSecond;
 };
 
 TEST_F(BatchTimingTest, ATransactionWaitsAPartOfItsRoundTrip) {
-  timing_.SetRoundTrip(1, 30'000);
-  timing_.SetRoundTrip(2, 190'000);
+  round_trips_.Set(1, 30'000);
+  round_trips_.Set(2, 190'000);
   Arrivals(1, 100, 1'000);
   EXPECT_EQ(wait_us(), 2'000);
   Arrivals(2, 1, 1'000);
@@ -29,22 +30,22 @@ TEST_F(BatchTimingTest, ATransactionWaitsAPartOfItsRoundTrip) {
 }
 
 TEST_F(BatchTimingTest, NobodyWaitsWhereNobodyIsExpected) {
-  timing_.SetRoundTrip(1, 30'000);
+  round_trips_.Set(1, 30'000);
   Arrivals(1, 100, 30'000);
   EXPECT_EQ(wait_us(), 0);
 }
 
 TEST_F(BatchTimingTest, WhoIsNearDoesNotWaitAndTakesTheOthersAlong) {
-  timing_.SetRoundTrip(1, 30'000);
-  timing_.SetRoundTrip(2, 14'000);
+  round_trips_.Set(1, 30'000);
+  round_trips_.Set(2, 14'000);
   Arrivals(1, 100, 100);
   timing_.OnArrival(2, true, now_us_ += 100);
   EXPECT_EQ(wait_us(), 0);
 }
 
 TEST_F(BatchTimingTest, WhoComesLaterMakesNobodyWaitForLonger) {
-  timing_.SetRoundTrip(1, 30'000);
-  timing_.SetRoundTrip(2, 190'000);
+  round_trips_.Set(1, 30'000);
+  round_trips_.Set(2, 190'000);
   Arrivals(1, 100, 1'000);
   timing_.OnArrival(2, true, now_us_ += 500);
   EXPECT_EQ(wait_us(), 1'500);
@@ -53,14 +54,14 @@ TEST_F(BatchTimingTest, WhoComesLaterMakesNobodyWaitForLonger) {
 TEST_F(BatchTimingTest, WithoutAKnownRoundTripNobodyWaits) {
   Arrivals(1, 100, 1'000);
   EXPECT_EQ(wait_us(), 0);
-  timing_.SetRoundTrip(1, 30'000);
-  timing_.Forget(1);
+  round_trips_.Set(1, 30'000);
+  round_trips_.Forget(1);
   Arrivals(1, 100, 1'000);
   EXPECT_EQ(wait_us(), 0);
 }
 
 TEST_F(BatchTimingTest, AfterAPauseItLearnsAgain) {
-  timing_.SetRoundTrip(1, 30'000);
+  round_trips_.Set(1, 30'000);
   Arrivals(1, 100, 1'000);
   Arrivals(1, 1, 3600 * kSecond);
   EXPECT_EQ(wait_us(), 0);

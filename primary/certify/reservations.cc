@@ -22,12 +22,10 @@ constexpr std::int64_t kAttemptUs = 50'000;
 
 }  // namespace
 
-void Reservations::SetRoundTrip(SpId sp_id, std::int64_t rtt_us) { rtt_us_[sp_id] = rtt_us; }
-
 std::int64_t Reservations::TimeFor(SpId sp_id) const {
-  const auto rtt = rtt_us_.find(sp_id);
-  if (rtt == rtt_us_.end() || rtt->second <= 0) return options_.reservation_max_us;
-  return std::min(rtt->second + rtt->second / 4 + kAttemptUs, options_.reservation_max_us);
+  const std::int64_t rtt_us = round_trips_.Of(sp_id);
+  if (rtt_us <= 0) return options_.reservation_max_us;
+  return std::min(rtt_us + rtt_us / 4 + kAttemptUs, options_.reservation_max_us);
 }
 
 const Reservations::Key* Reservations::Find(const KeyClaim& claim) const {
@@ -98,8 +96,7 @@ bool Reservations::IsNext(const std::vector<KeyClaim>& claims, SpId sp_id, Key* 
 
 // One that follows the last use closely leaves no time for others in between.
 void Reservations::NoteUse(Key* key, SpId sp_id, std::int64_t now_us) const {
-  const auto rtt = rtt_us_.find(sp_id);
-  const std::int64_t closely_us = rtt == rtt_us_.end() ? 0 : 2 * rtt->second;
+  const std::int64_t closely_us = 2 * round_trips_.Of(sp_id);
   key->busy_us += std::min(now_us - std::max(key->used_us, key->free_since_us), closely_us);
   key->used_us = now_us;
 }
@@ -178,7 +175,6 @@ void Reservations::OnCommitted(const CertifyRequest& request, std::int64_t now_u
 }
 
 void Reservations::Forget(SpId sp_id) {
-  rtt_us_.erase(sp_id);
   for (Keys* keys : {&rows_, &references_}) {
     for (auto& [name, key] : *keys) {
       std::erase_if(key.losers, [sp_id](const Loser& loser) { return loser.sp_id == sp_id; });

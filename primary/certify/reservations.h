@@ -21,6 +21,7 @@
 #include "common/conflict.h"
 #include "primary/certify/key_claims.h"
 #include "primary/certify/parked_requests.h"
+#include "primary/certify/round_trips.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -51,10 +52,10 @@ class Reservations {
     friend bool operator==(const InForce&, const InForce&) = default;
   };
 
-  explicit Reservations(const Options& options) : options_(options) {}
+  // The round trips must outlive it.
+  Reservations(const Options& options, const RoundTrips& round_trips)
+      : options_(options), round_trips_(round_trips) {}
 
-  // As the semi-primary has measured it.
-  void SetRoundTrip(SpId sp_id, std::int64_t rtt_us);
   // The transaction has lost to one of another semi-primary. Its rows and uses are looked at, and whose it is.
   void OnLost(const CertifyRequest& request, const Conflict& conflict, std::int64_t now_us);
   void OnCommitted(const CertifyRequest& request, std::int64_t now_us);
@@ -127,7 +128,7 @@ class Reservations {
   std::int64_t TimeFor(SpId sp_id) const;
 
   const Options options_;
-  std::map<SpId, std::int64_t> rtt_us_;
+  const RoundTrips& round_trips_;
   Keys rows_;          // that somebody has lost not long ago, or that are reserved
   Keys references_;    // the same of keys that foreign keys refer to
   List reservations_;  // the oldest first

@@ -42,9 +42,9 @@ CertifyRequest Using(CertifyRequest request, const std::string& key, proto::UseK
 class ReservationsTest : public testing::Test {
  protected:
   void SetUp() override {
-    reservations_.SetRoundTrip(kNear, 30 * kMs);
-    reservations_.SetRoundTrip(kMiddle, 90 * kMs);
-    reservations_.SetRoundTrip(kFar, 190 * kMs);
+    round_trips_.Set(kNear, 30 * kMs);
+    round_trips_.Set(kMiddle, 90 * kMs);
+    round_trips_.Set(kFar, 190 * kMs);
   }
   // A transaction that has written all of the keys has lost the first one.
   void Lose(SpId sp_id, const std::vector<std::string>& keys = {"k"}) {
@@ -76,8 +76,9 @@ class ReservationsTest : public testing::Test {
   std::vector<SpId> Released() { return TakeReleasedSpIds(&reservations_); }
 
   std::int64_t now_us_ = 100 * kSecond;
+  RoundTrips round_trips_;
   Reservations reservations_{
-      {.reservation_max_us = kSecond, .keys_max = 4, .reserved_max = 3, .parked_max = 2}};
+      {.reservation_max_us = kSecond, .keys_max = 4, .reserved_max = 3, .parked_max = 2}, round_trips_};
 };
 
 TEST_F(ReservationsTest, AKeyThatWasLostTwiceInARowIsReserved) {
@@ -318,7 +319,7 @@ TEST_F(ReservationsTest, EverythingIsBounded) {
 }
 
 TEST_F(ReservationsTest, NothingIsReservedWhenItIsOff) {
-  Reservations off({.reservation_max_us = 0});
+  Reservations off({.reservation_max_us = 0}, round_trips_);
   for (int i = 0; i < 3; ++i) off.OnLost(Writer(kFar, {"k"}), {{7, "k"}}, now_us_);
   CertifyRequest request = Writer(kNear, {"k"});
   EXPECT_FALSE(off.Park(&request, now_us_));

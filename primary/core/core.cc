@@ -22,8 +22,8 @@ Core::Core(const Options& options, Start start)
                     std::move(start.epochs), std::move(start.kept)}),
       intake_(options.write_set_bytes_max, std::move(start.tables)),
       scheduler_(options.scheduler, start.closed_t),
-      batch_timing_(options.batch_wait_max_us),
-      reservations_(options.reservations),
+      batch_timing_(options.batch_wait_max_us, round_trips_),
+      reservations_(options.reservations, round_trips_),
       streams_(options.streams, start.epoch, start.closed_t),
       schedule_(
           {options.housekeeping_interval_us, options.log_truncation_interval_us, options.sweep_interval_us}) {
@@ -198,7 +198,7 @@ void Core::EndConnection(SpId sp_id) {
   holds_.EndAllOf(sp_id);
   GoOnWithHolds();
   reservations_.Forget(sp_id);
-  batch_timing_.Forget(sp_id);
+  round_trips_.Forget(sp_id);
 }
 
 void Core::OnHouseReport(HouseReport report, std::int64_t now_us) {

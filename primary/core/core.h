@@ -22,6 +22,7 @@
 #include "common/note.h"
 #include "primary/certify/batch_timing.h"
 #include "primary/certify/reservations.h"
+#include "primary/certify/round_trips.h"
 #include "primary/certify/scheduler.h"
 #include "primary/certify/table_holds.h"
 #include "primary/connections/connections.h"
@@ -164,6 +165,7 @@ class Core {
   Connections connections_;
   Intake intake_;
   Scheduler scheduler_;
+  RoundTrips round_trips_;
   BatchTiming batch_timing_;
   TableHolds holds_;
   Reservations reservations_;

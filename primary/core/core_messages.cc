@@ -171,8 +171,7 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat, std::int64
   SendTo(sp_id, &message);
   const auto copied_rows =
       heartbeat.has_copied_rows() ? std::optional<std::int64_t>(heartbeat.copied_rows()) : std::nullopt;
-  reservations_.SetRoundTrip(sp_id, heartbeat.rtt_us());
-  batch_timing_.SetRoundTrip(sp_id, heartbeat.rtt_us());
+  round_trips_.Set(sp_id, heartbeat.rtt_us());
   AddStreamActions(streams_.OnApplied(sp_id, heartbeat.applied()));
   AddStreamActions(streams_.OnCopied(sp_id, copied_rows));
 }

@@ -21,7 +21,8 @@ class LossesReportTest : public testing::Test {
   }
 
   std::int64_t now_us_ = 100 * kSecond;
-  Reservations reservations_{{}};
+  RoundTrips round_trips_;
+  Reservations reservations_{{}, round_trips_};
   LossesReport report_;
 };
 

@@ -109,6 +109,28 @@ TEST_F(PrimaryTest, ManyAtOnceOnTheSameKeyGiveOneWinner) {
   EXPECT_EQ(winners, 1);
 }
 
+// Nothing else happens then that would make the loop turn once more.
+TEST_F(PrimaryTest, WhatIsReleasedByTimeIsDecidedInTheSameTurn) {
+  Stop();
+  constexpr int kNever = 3'600'000;
+  Start(kNever);
+  FakeSp a = Sp(1);
+  FakeSp b = Sp(2);
+  Enter(a, 0);
+  Enter(b, 0);
+  proto::ToPrimary hold;
+  hold.mutable_hold()->set_hold_id(1);
+  hold.mutable_hold()->set_transaction(700);
+  hold.mutable_hold()->add_table_ids(1);
+  hold.mutable_hold()->set_timeout_ms(300);
+  a.Send(hold);
+  EXPECT_FALSE(NextHoldReply(a).ended());
+  b.Certify(Id(1), 0, Rows({{"k", "v"}}));
+  EXPECT_TRUE(NextHoldReply(a).ended());  // its heartbeats turn the loop until the time is over
+  b.set_epoch(0);                         // sends no heartbeats
+  EXPECT_GT(NextDecision(b).global_t(), 0);
+}
+
 TEST_F(PrimaryTest, OutcomeIsMadeDefinite) {
   FakeSp a = Sp(1);
   Enter(a, 0);
@@ -262,6 +284,108 @@ TEST_F(PrimaryTest, LostSessionsInTheMiddleLoseNothing) {
   EXPECT_EQ(Sql("SELECT FROM psp.replication_log").size(), 200U);
   EXPECT_EQ(Sql("SELECT FROM psp.tx_log").size(), 200U);
   EXPECT_EQ(Sql("SELECT FROM psp.data").size(), 200U);
+}
+
+TEST_F(PrimaryTest, SessionsThatEndWhileTheyAreIdleAreReplaced) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  for (int id = 1; id <= 3; ++id) {
+    EXPECT_GT(Decide(a, id, 0, Rows({{"k" + std::to_string(id), "v"}})).global_t(), 0);
+    EXPECT_FALSE(EndExecutors().empty());
+  }
+  EXPECT_GT(Decide(a, 4, 0, Rows({{"k4", "v"}})).global_t(), 0);
+}
+
+// The main loop hands it to the executor's thread, and has the session back afterwards.
+TEST_F(PrimaryTest, LargeBatchesAreDecidedBetweenSmallOnes) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  GlobalT last_t = 0;
+  for (int id = 1; id <= 12; ++id) {
+    const std::string image(id % 2 == 0 ? 1 << 20 : 10, 'v');
+    const GlobalT global_t = Decide(a, id, last_t, Rows({{"k", image}})).global_t();
+    EXPECT_GT(global_t, last_t);
+    last_t = global_t;
+  }
+}
+
+// Both executors' backends, which do nothing from now on.
+class StoppedBackends {
+ public:
+  explicit StoppedBackends(const pqxx::result& pids) {
+    for (const pqxx::row& row : pids) pids_.push_back(row[0].as<pid_t>());
+    SendAll(SIGSTOP);
+  }
+  ~StoppedBackends() { GoOn(); }
+  StoppedBackends(StoppedBackends&&) = default;
+  StoppedBackends(const StoppedBackends&) = delete;
+  StoppedBackends& operator=(const StoppedBackends&) = delete;
+
+  void GoOn() {
+    SendAll(SIGCONT);
+    pids_.clear();
+  }
+
+ private:
+  void SendAll(int signal) {
+    for (const pid_t pid : pids_) EXPECT_EQ(kill(pid, signal), 0);
+  }
+
+  std::vector<pid_t> pids_;
+};
+
+// Fits no socket's buffer, and the main loop sends it.
+constexpr std::size_t kMuch = 250 << 10;
+
+class HalfSentBatchTest : public PrimaryTest {
+ protected:
+  // The second transaction of `a` is on its way to backends that read nothing. The main loop goes on: `b` enters.
+  StoppedBackends SendHalf(FakeSp& a, FakeSp& b) {
+    Enter(a, 0);
+    EXPECT_GT(Decide(a, 1, 0, Rows({{"k1", "v"}})).global_t(), 0);
+    StoppedBackends stopped(Sql(kExecutors));
+    a.Certify(Id(2), 0, Rows({{"k2", std::string(kMuch, 'v')}}));
+    Enter(b, 0);
+    return stopped;
+  }
+};
+
+TEST_F(HalfSentBatchTest, WhoDoesNotReadABatchHoldsUpNobody) {
+  FakeSp a = Sp(1);
+  FakeSp b = Sp(2);
+  StoppedBackends stopped = SendHalf(a, b);
+  stopped.GoOn();
+  EXPECT_GT(NextDecision(a).global_t(), 0);
+}
+
+TEST_F(HalfSentBatchTest, ASessionThatIsLostBeforeItHasAllOfABatchLosesNothing) {
+  FakeSp a = Sp(1);
+  FakeSp b = Sp(2);
+  StoppedBackends stopped = SendHalf(a, b);
+  EndExecutors();
+  stopped.GoOn();
+  EXPECT_GT(NextDecision(a).global_t(), 0);
+  EXPECT_EQ(Sql("SELECT FROM psp.tx_log").size(), 2U);
+}
+
+TEST_F(PrimaryTest, ABatchThatIsOutIsDecidedBeforeTheDaemonStops) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  pqxx::connection holder(settings_.database);
+  pqxx::work lock(holder);
+  lock.exec("LOCK TABLE psp.data");
+  a.Certify(Id(1), 0, Rows({{"k", "v"}}));
+  while (Sql(std::string(kExecutors) + " AND wait_event_type = 'Lock'").empty()) {
+  }
+  kill(getpid(), SIGTERM);
+  a.SayHello(0);
+  ASSERT_TRUE(a.Next());  // the loop has turned, and knows of the signal
+  lock.abort();
+  EXPECT_GT(NextDecision(a).global_t(), 0);
+  thread_.join();
+  EXPECT_TRUE(stopped_by_signal_);
+  server_.reset();
+  ExpectAllIsWrittenDown();
 }
 
 TEST_F(PrimaryTest, OneDaemonForEachDatabase) {

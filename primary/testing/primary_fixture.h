@@ -88,12 +88,12 @@ class PrimaryTest : public testing::Test {
     return settings;
   }
 
-  void Start() {
+  void Start(int tick_ms = Server::kTickMs) {
     auto state = TakeOver(settings_.database);
     ASSERT_TRUE(state.ok()) << state.error().what;
     epoch_ = state->epoch;
     cluster_id_ = state->cluster_id;
-    server_ = std::make_unique<Server>(settings_, std::move(*state), signals_);
+    server_ = std::make_unique<Server>(settings_, std::move(*state), signals_, tick_ms);
     thread_ = std::thread([this] { stopped_by_signal_ = server_->Run(); });
   }
   void Stop() {
@@ -111,6 +111,13 @@ class PrimaryTest : public testing::Test {
   FakeSp Sp(SpId sp_id, std::uint64_t incarnation = 1) {
     return FakeSp(server_->endpoint(), cluster_id_, sp_id, std::string(1, static_cast<char>('a' + sp_id - 1)),
                   incarnation);
+  }
+  // The backends of the executors' sessions.
+  static constexpr const char* kExecutors =
+      "SELECT pid FROM pg_stat_activity"
+      " WHERE application_name = 'psp-primary executor' AND datname = current_database()";
+  pqxx::result EndExecutors() {
+    return Sql("SELECT pg_terminate_backend(pid) FROM (" + std::string(kExecutors) + ") AS executors");
   }
   // Greets, and begins to stream from there.
   void Enter(FakeSp& sp, GlobalT from) {
@@ -130,6 +137,13 @@ class PrimaryTest : public testing::Test {
       if (message->has_decision()) return message->decision();
     }
     ADD_FAILURE() << "no decision";
+    return {};
+  }
+  proto::HoldReply NextHoldReply(FakeSp& sp) {
+    while (auto message = sp.Next()) {
+      if (message->has_hold_reply()) return message->hold_reply();
+    }
+    ADD_FAILURE() << "no answer to the hold";
     return {};
   }
   proto::Decision Decide(FakeSp& sp, int id, GlobalT watermark, const proto::WriteSet& rows,

@@ -177,8 +177,7 @@ TEST_F(SchemaChangesTest, LostSessionsLeaveNoGapInTheVersions) {
   GlobalT last = 0;
   for (std::uint32_t version = 2; version <= 20; ++version) {
     a.Certify(Id(static_cast<int>(version)), last, Change(version, {{1}}));
-    Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE application_name = 'psp-primary executor' AND datname = current_database()");
+    EndExecutors();
     last = NextDecision(a).global_t();
     EXPECT_GT(last, 0);
   }

@@ -14,6 +14,7 @@ from pathlib import Path
 from psp.output import PspError
 
 POSTGRES_MIN_VERSION = 15
+POSTGRES_MAX_VERSION = 18
 
 
 def home() -> Path:
@@ -51,17 +52,38 @@ def binary(name: str) -> Path:
     return Path(found)
 
 
-@cache
-def postgres_program(name: str, at_least: int = POSTGRES_MIN_VERSION) -> Path:
-    """A program of a PostgreSQL of this major version or later. PspError if none.
+def postgres_program(name: str, exactly: int = 0) -> Path:
+    """A program of a PostgreSQL that psp works with, or of `exactly` this major version. PspError if none.
 
-    In PSP_PG_BIN, pg_config's, Debian's (the oldest that will do) or on the PATH. Throw-away servers are of
-    the first version that is found; pg_dump refuses servers that are newer than itself.
+    The first one: in the folders of PSP_PG_BIN (`:` between them), pg_config's, Debian's (the oldest) and on
+    the PATH.
     """
+    for program, version in _programs(name, os.environ.get("PSP_PG_BIN", "")):
+        if version == exactly or (not exactly and version >= POSTGRES_MIN_VERSION):
+            return program
+    raise _not_found(name, str(exactly or f"{POSTGRES_MIN_VERSION} or later"))
+
+
+def client_program(name: str, server: int) -> Path:
+    """pg_dump or another client for a server of this major version: of the same one, or of the next there is.
+
+    pg_dump refuses servers newer than itself, and writes what older ones do not know. PspError if none.
+    """
+    found = _programs(name, os.environ.get("PSP_PG_BIN", ""))
+    usable = [(version, program) for program, version in found if version >= server]
+    if not usable:
+        raise _not_found(name, f"{server} or later")
+    return min(usable, key=lambda each: each[0])[1]
+
+
+@cache
+def _programs(name: str, configured: str) -> list[tuple[Path, int]]:
+    """All of that name, each with its major version."""
     candidates = []
-    configured = os.environ.get("PSP_PG_BIN")
-    if configured:
-        candidates.append(Path(configured) / name)
+    for folder in filter(None, configured.split(os.pathsep)):
+        if not Path(folder).is_dir():
+            raise PspError(f"PSP_PG_BIN names the folder {folder}, which is not there")
+        candidates.append(Path(folder).resolve() / name)  # servers' account may not reach a link to it
     pg_config = shutil.which("pg_config")
     if pg_config:
         shown = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True)
@@ -71,24 +93,25 @@ def postgres_program(name: str, at_least: int = POSTGRES_MIN_VERSION) -> Path:
     on_path = shutil.which(name)
     if on_path:
         candidates.append(Path(on_path))
-    for candidate in candidates:
-        if os.access(candidate, os.X_OK) and _version(candidate) >= at_least:
-            return candidate
-    looked = ", ".join(str(c) for c in candidates) or "pg_config's folder, /usr/lib/postgresql and the PATH"
-    raise PspError(
-        f"no {name} of PostgreSQL {at_least} or later found in {looked}",
-        "sudo apt-get install -y postgresql postgresql-contrib; or set PSP_PG_BIN to a folder that has it",
+    return [(path, _version(path)) for path in candidates if os.access(path, os.X_OK)]
+
+
+def _not_found(name: str, wanted: str) -> PspError:
+    return PspError(
+        f"no {name} of PostgreSQL {wanted} found: neither in PSP_PG_BIN nor in pg_config's folder, "
+        "/usr/lib/postgresql or the PATH",
+        "sudo apt-get install -y postgresql postgresql-contrib; or set PSP_PG_BIN to folders that have it",
     )
 
 
 def server_version() -> int:
-    """The major version of throw-away servers."""
+    """The major version of throw-away servers for which none is chosen."""
     return _version(postgres_program("postgres"))
 
 
 @cache
-def module_dir() -> Path | None:
-    """The folder with psp_capture.so for `postgres_program`'s version, where throw-away servers find it.
+def module_dir(version: int) -> Path | None:
+    """The folder with psp_capture.so for this major version, where throw-away servers find it.
 
     PSP_MODULE_DIR overrides it; empty: none. Servers that are not ours have it in their own library folder.
     """
@@ -96,7 +119,6 @@ def module_dir() -> Path | None:
     if configured is not None:
         folder = Path(configured)
     else:
-        version = server_version()
         bin_dir = Path(os.environ.get("PSP_BIN", home() / "build" / "bin"))
         folder = bin_dir.parent / "lib" / "postgresql" / str(version)
     return folder if configured != "" and (folder / "psp_capture.so").exists() else None

@@ -27,13 +27,6 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {"search_path", "pg_catalog, pg_temp"},  // pg_temp named, or it comes first
     {"client_encoding", "UTF8"},
     {"row_security", "off"},
-    {"statement_timeout", "0"},
-    {"lock_timeout", "0"},
-    // In a deadlock with a local transaction the worker soon gives way and tries again. The other one then
-    // reaches its COMMIT and gets 40001. Otherwise it would be cancelled after conflict_grace_ms.
-    {"deadlock_timeout", "10ms"},
-    {"idle_in_transaction_session_timeout", "0"},
-    {"idle_session_timeout", "0"},
     {"exit_on_error", "off"},
     {"default_transaction_deferrable", "off"},
     {"jit", "off"},  // it takes longer than the statements
@@ -48,15 +41,25 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {"plan_cache_mode", "force_generic_plan"},
 };
 
+// In a deadlock with a local transaction the worker soon gives way and tries again. The other one then
+// reaches its COMMIT and gets 40001. Otherwise it would be cancelled after conflict_grace_ms. PostgreSQL
+// refuses a session that begins with a setting which its role may not set.
+std::vector<std::pair<std::string, std::string>> SettingsOf(bool may_set_deadlock_timeout) {
+  auto settings = kSettings;
+  if (may_set_deadlock_timeout) settings.emplace_back("deadlock_timeout", "10ms");
+  return settings;
+}
+
 }  // namespace
 
-ApplySession::ApplySession(std::string conninfo, std::string database, bool views_mode)
+ApplySession::ApplySession(std::string conninfo, std::string database, bool views_mode,
+                           bool may_set_deadlock_timeout)
     : database_(std::move(database)),
       views_mode_(views_mode),
       session_({.conninfo = std::move(conninfo),
                 .application_name = "psp apply worker",
                 .settings = {},
-                .startup = kSettings}) {}
+                .startup = SettingsOf(may_set_deadlock_timeout)}) {}
 
 bool ApplySession::Connect(std::stop_token stop) { return Session().ConnectUntilStopped(std::move(stop)); }
 
@@ -65,6 +68,7 @@ PgResult<ApplyPosition> ApplySession::Position() {
   if (!is_ours) return is_ours.error();
   if (!*is_ours) return ApplyPosition{};
   auto position = session_.Transaction([this](pqxx::work& tx) {
+    tx.exec1("SELECT psp.take_origin()");
     if (views_mode_) tx.exec(kMakePendingIfLost);
     const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
     ApplyPosition found{true, row[0].as<GlobalT>(), row[1].as<bool>(), {}, nullptr};

@@ -16,7 +16,7 @@ namespace psp::sp {
 class ApplySession {
  public:
   // `database`: psp.this_database() of the one to apply to.
-  ApplySession(std::string conninfo, std::string database, bool views_mode);
+  ApplySession(std::string conninfo, std::string database, bool views_mode, bool may_set_deadlock_timeout);
 
   // False only when stop was requested.
   bool Connect(std::stop_token stop);

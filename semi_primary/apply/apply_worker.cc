@@ -29,7 +29,7 @@ Each(Functions...) -> Each<Functions...>;
 
 ApplyWorker::ApplyWorker(const Options& options, std::function<void(ApplyEvent)> report)
     : inbox_(options.limits),
-      session_(options.conninfo, options.database, options.views_mode),
+      session_(options.conninfo, options.database, options.views_mode, options.may_set_deadlock_timeout),
       core_({.views_mode = options.views_mode,
              .ack_interval_us = options.ack_interval_ms * 1000,
              .conflict_grace_us = options.conflict_grace_ms * 1000,

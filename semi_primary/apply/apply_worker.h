@@ -22,6 +22,7 @@ class ApplyWorker {
     std::string conninfo;
     std::string database;  // psp.this_database() of the one to apply to
     bool views_mode = false;
+    bool may_set_deadlock_timeout = true;  // an administrator may have kept that from the daemon's role
     std::int64_t ack_interval_ms = 1000;
     std::int64_t conflict_grace_ms = 1000;
     ApplyInbox::Limits limits;

@@ -14,9 +14,7 @@ class Columns {
  public:
   explicit Columns(SqlCall* call) : call_(*call) {}
 
-  void operator()(const InsistOnLocks& /*statement*/) {
-    Add("pg_catalog.set_config", {"'deadlock_timeout'", "'1min'", "true"});
-  }
+  void operator()(const InsistOnLocks& /*statement*/) { Add("psp.insist_on_locks", {}); }
   void operator()(const TakeAdvisoryLocks& locks) {
     Add("psp.wait_for_advisory_locks", {Parameter(std::string(locks.keys)) + "::pg_catalog.int8[]"});
   }

@@ -30,8 +30,7 @@ TEST(SqlOf, TheTextIsTheSameForTheNextBatchOfTheSameTables) {
 TEST(SqlOf, OtherStatements) {
   const TxId tx_id;
   EXPECT_EQ(SqlOf(ApplyStatements{InsistOnLocks{}, ClearTable{3}, ResetSession{}}).text,
-            "SELECT pg_catalog.set_config('deadlock_timeout', '1min', true), psp.apply_clear_3(), "
-            "psp.reset_apply_session()");
+            "SELECT psp.insist_on_locks(), psp.apply_clear_3(), psp.reset_apply_session()");
   EXPECT_EQ(SqlOf(ApplyStatements{TakeAdvisoryLocks{"keys"}}).text,
             "SELECT psp.wait_for_advisory_locks($1::pg_catalog.int8[])");
   EXPECT_EQ(SqlOf(ApplyStatements{MakeWay{3, "rows"}}).text, "SELECT psp.apply_make_way_3($1)");

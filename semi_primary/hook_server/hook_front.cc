@@ -1,11 +1,10 @@
 #include "semi_primary/hook_server/hook_front.h"
 
-#include <utility>
+#include <memory>
+#include <variant>
 
 namespace psp::sp {
 namespace {
-
-constexpr std::size_t kMailboxItems = 1 << 16;
 
 UserError TooManyQuestions() {
   return {"53400", "psp: too many outcomes were asked for at this semi-primary",
@@ -19,46 +18,36 @@ KeyUsesPtr UsesOf(AssembledWriteSet* assembled) {
 
 }  // namespace
 
-HookFront::HookFront(const HookServer::Options& options, CommitsInFlight* in_flight)
-    : in_flight_(in_flight),
-      events_(kMailboxItems),
-      hook_(options, {.on_request =
-                          [this](HookConnectionId connection, HookRequest request) {
-                            if (const auto* commit = std::get_if<CommitRequest>(&request)) {
-                              in_flight_->Begin(connection, commit->tx_id);
-                            }
-                            events_.Push(FromBackend{connection, std::move(request)});
-                          },
-                      .on_gone =
-                          [this](HookConnectionId connection) {
-                            in_flight_->End(connection);
-                            events_.Push(BackendGone{connection});
-                          }}) {}
-
 void HookFront::TakeInput(std::int64_t now_us) {
-  for (Event& event : events_.TakeAll()) {
-    if (auto* request = std::get_if<FromBackend>(&event)) {
-      OnBackend(std::move(*request), now_us);
+  for (HookServer::Event& event : hook_.Serve(now_us)) {
+    if (event.request) {
+      OnRequest(event.connection, std::move(*event.request), now_us);
     } else {
-      requests_.emplace_back(AskerLeft{std::get<BackendGone>(event).connection});
+      OnGone(event.connection);
     }
   }
 }
 
-void HookFront::OnBackend(FromBackend event, std::int64_t now_us) {
-  if (const auto* outcome = std::get_if<HookOutcomeRequest>(&event.request)) {
-    if (!questions_.Allow(now_us)) return hook_.Reply(event.connection, TooManyQuestions());
-    requests_.emplace_back(OutcomeQuestion{event.connection, outcome->tx_id});
+void HookFront::OnGone(HookConnectionId connection) {
+  in_flight_->End(connection);
+  requests_.emplace_back(AskerLeft{connection});
+}
+
+void HookFront::OnRequest(HookConnectionId connection, HookRequest request, std::int64_t now_us) {
+  if (const auto* outcome = std::get_if<HookOutcomeRequest>(&request)) {
+    if (!questions_.Allow(now_us)) return hook_.Reply(connection, TooManyQuestions());
+    requests_.emplace_back(OutcomeQuestion{connection, outcome->tx_id});
     return;
   }
-  if (auto* hold = std::get_if<HookHoldRequest>(&event.request)) {
+  if (auto* hold = std::get_if<HookHoldRequest>(&request)) {
     requests_.emplace_back(
-        HoldRequest{event.connection, hold->transaction, std::move(hold->table_ids), hold->timeout_ms});
+        HoldRequest{connection, hold->transaction, std::move(hold->table_ids), hold->timeout_ms});
     return;
   }
-  auto& commit = std::get<CommitRequest>(event.request);
+  auto& commit = std::get<CommitRequest>(request);
+  in_flight_->Begin(connection, commit.tx_id);
   requests_.emplace_back(
-      Submission{event.connection,
+      Submission{connection,
                  commit.tx_id,
                  {commit.watermark, std::move(commit.seen)},
                  std::make_shared<const proto::WriteSet>(std::move(commit.assembled.write_set)),
@@ -68,7 +57,7 @@ void HookFront::OnBackend(FromBackend event, std::int64_t now_us) {
 
 void HookFront::Answer(CommitReply reply, std::int64_t /*now_us*/) {
   in_flight_->End(reply.ticket);
-  hook_.Reply(reply.ticket, std::move(reply.answer));
+  hook_.Reply(reply.ticket, reply.answer);
 }
 
 }  // namespace psp::sp

@@ -1,281 +1,213 @@
 #include "semi_primary/hook_server/hook_server.h"
 
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
-#include <asio.hpp>
 #include <cerrno>
-#include <set>
-#include <system_error>
-#include <thread>
-#include <unordered_map>
+#include <cstring>
+#include <limits>
 #include <utility>
-
-#include "common/log.h"
-#include "common/pg_binary.h"
-#include "semi_primary/hook_server/protocol.h"
 
 namespace psp::sp {
 namespace {
 
-using Socket = asio::generic::stream_protocol::socket;
-using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 constexpr std::size_t kReadBytes = std::size_t{256} * 1024;
+constexpr int kAcceptsAtOnce = 64;
 constexpr std::size_t kLoginsMax = 64;  // connections that have not logged in yet
+constexpr std::int64_t kAcceptPauseUs = 100'000;
 
-asio::generic::stream_protocol::endpoint EndpointOf(const ListenAddress& address) {
-  if (!address.directory.empty()) return asio::local::stream_protocol::endpoint(address.SocketPath());
-  return asio::ip::tcp::endpoint(asio::ip::make_address(address.host), address.port);
-}
+// What is watched besides connections, which have their ids.
+constexpr std::uint64_t kListener = 0;
+constexpr std::uint64_t kLongRequests = std::numeric_limits<std::uint64_t>::max();
+
+bool MayComeLater(int error) { return error == EAGAIN || error == EINTR; }
 
 }  // namespace
 
-// Everything but the public functions runs on the server's thread.
-class HookServer::Impl {
- public:
-  Impl(Options options, Handlers handlers)
-      : options_(std::move(options)),
-        handlers_(std::move(handlers)),
-        protocol_options_{options_.token, options_.database, options_.write_set_bytes_max},
-        acceptor_(io_),
-        retry_accept_(io_) {}
-
-  ~Impl() { Stop(); }
-
-  Result<Done, std::string> Start();
-  void Stop();
-  void Post(std::function<void()> work) { asio::post(io_, std::move(work)); }
-  void Reply(HookConnectionId id, const FrontAnswer& reply);
-  void StopAccepting() {
-    asio::error_code ignored;  // closing what is closed already is fine
-    acceptor_.close(ignored);
-  }
-
- private:
-  struct Connection {
-    Connection(HookConnectionId number, Socket connected, const HookProtocol::Options& options)
-        : id(number), socket(std::move(connected)), protocol(options), login_timer(socket.get_executor()) {}
-    const HookConnectionId id;
-    Socket socket;
-    HookProtocol protocol;
-    asio::steady_timer login_timer;
-    std::string sending;
-    bool is_sending = false;
-    bool waits_for_reply = false;
-  };
-  using ConnectionPtr = std::shared_ptr<Connection>;
-
-  void Listen();
-  void Accept();
-  void Begin(Socket socket);
-  void LimitLogins();
-  void WaitReadable(const ConnectionPtr& connection);
-  void Read(const ConnectionPtr& connection);
-  void AfterFeed(const ConnectionPtr& connection);
-  void Send(const ConnectionPtr& connection);
-  void End(const ConnectionPtr& connection);
-
-  const Options options_;
-  const Handlers handlers_;
-  const HookProtocol::Options protocol_options_;
-  asio::io_context io_;
-  Acceptor acceptor_;
-  asio::steady_timer retry_accept_;
-  std::unordered_map<HookConnectionId, ConnectionPtr> connections_;
-  std::set<HookConnectionId> logging_in_;  // oldest first
-  HookConnectionId next_id_ = 1;
-  std::array<char, kReadBytes> scratch_{};  // one for all: a read never leaves bytes in it
-  LogOnce logged_;
-  std::thread thread_;
-  bool stopping_ = false;
-};
-
-void HookServer::Impl::Listen() {
-  const auto endpoint = EndpointOf(options_.address);
-  acceptor_.open(endpoint.protocol());
-  if (options_.address.directory.empty()) acceptor_.set_option(asio::socket_base::reuse_address(true));
-  acceptor_.bind(endpoint);
-  if (!options_.address.directory.empty()) {
-    // PostgreSQL runs as another user than the daemon: everybody may connect, the password decides.
-    if (::chmod(options_.address.SocketPath().c_str(), 0777) != 0) {
-      throw std::system_error(errno, std::system_category(), "chmod");
-    }
-  }
-  acceptor_.listen();
+HookServer::HookServer(Options options)
+    : options_(std::move(options)),
+      protocol_options_{options_.token, options_.database, options_.write_set_bytes_max},
+      scratch_(kReadBytes),
+      long_requests_(options_.token, options_.write_set_bytes_max, options_.connections_max) {
+  ready_.Add(long_requests_.fd(), kLongRequests, PollSet::For::kRead);
 }
 
-Result<Done, std::string> HookServer::Impl::Start() {
-  if (!options_.address.directory.empty()) {
-    auto removed = RemoveStaleSocket(options_.address.SocketPath());
-    if (!removed) return removed.error();
-  }
-  try {
-    Listen();
-  } catch (const std::system_error& problem) {
-    return "cannot listen on " + options_.address.Place() + ": " + problem.code().message();
-  }
-  Accept();
-  thread_ = std::thread([this] { io_.run(); });
+Result<Done, std::string> HookServer::Start() {
+  auto listener = Listen(options_.address);
+  if (!listener) return listener.error();
+  listener_ = std::move(*listener);
+  has_socket_file_ = !options_.address.directory.empty();
+  ready_.Add(listener_.get(), kListener, PollSet::For::kRead);
   return Done{};
 }
 
-void HookServer::Impl::Stop() {
-  if (!thread_.joinable()) return;
-  Post([this] {
-    stopping_ = true;
-    StopAccepting();
-    retry_accept_.cancel();
-    auto connections = connections_;
-    for (auto& [id, connection] : connections) {
-      connection->protocol.Refuse({"57P01", "the psp semi-primary is stopping", "", ""});
-      connection->waits_for_reply = false;
-      Send(connection);
-    }
-  });
-  thread_.join();
-  if (!options_.address.directory.empty()) ::unlink(options_.address.SocketPath().c_str());
+void HookServer::Stop() {
+  StopAccepting();
+  while (!connections_.empty()) {
+    const auto ending = connections_.extract(connections_.begin());
+    ending.mapped().protocol.Refuse({"57P01", "the psp semi-primary is stopping", "", ""});
+    ending.mapped().waits_for_reply = false;
+    Send(ending.mapped());
+  }
+  logging_in_.clear();
+  if (std::exchange(has_socket_file_, false)) ::unlink(options_.address.SocketPath().c_str());
 }
 
-void HookServer::Impl::Accept() {
-  acceptor_.async_accept([this](const asio::error_code& error, Socket socket) {
-    if (error == asio::error::operation_aborted || stopping_) return;
-    if (!error) {
-      Begin(std::move(socket));
-      return Accept();
+std::vector<HookServer::Event> HookServer::Serve(std::int64_t now_us) {
+  for (const std::uint64_t name : ready_.TakeReady()) {
+    if (name == kListener) {
+      Accept(now_us);
+    } else if (name == kLongRequests) {
+      TakeLongRequests();
+    } else if (const auto connection = connections_.find(name); connection != connections_.end()) {
+      OnReady(connection->second);
     }
-    // Most likely out of descriptors: a connection that ends frees one.
-    if (logged_.First("accept"))
-      spdlog::error("commit hook: cannot accept a connection: {}", error.message());
-    retry_accept_.expires_after(std::chrono::milliseconds(100));
-    retry_accept_.async_wait([this](const asio::error_code& cancelled) {
-      if (!cancelled) Accept();
-    });
-  });
+  }
+  RefuseLateLogins(now_us);
+  if (accept_again_us_ != 0 && now_us >= accept_again_us_ && listener_.is_open()) {
+    accept_again_us_ = 0;
+    ready_.Change(listener_.get(), kListener, PollSet::For::kRead);
+  }
+  return std::exchange(events_, {});
 }
 
-void HookServer::Impl::Begin(Socket socket) {
-  asio::error_code error;
-  socket.non_blocking(true, error);
-  if (error) return;
-  auto connection = std::make_shared<Connection>(next_id_++, std::move(socket), protocol_options_);
-  connections_.emplace(connection->id, connection);
+void HookServer::Accept(std::int64_t now_us) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.is_open()) {
+      Begin(std::move(socket), now_us);
+    } else if (MayComeLater(errno) || errno == ECONNABORTED) {
+      return;
+    } else {
+      return PauseAccepting(now_us);
+    }
+  }
+}
+
+// Most likely out of descriptors: a connection that ends frees one.
+void HookServer::PauseAccepting(std::int64_t now_us) {
+  if (logged_.First("accept"))
+    spdlog::error("commit hook: cannot accept a connection: {}", std::strerror(errno));
+  accept_again_us_ = now_us + kAcceptPauseUs;
+  ready_.Change(listener_.get(), kListener, PollSet::For::kNothing);
+}
+
+void HookServer::Begin(FileDescriptor socket, std::int64_t now_us) {
+  const HookConnectionId id = next_id_++;
+  Connection& connection =
+      connections_.try_emplace(id, id, std::move(socket), protocol_options_).first->second;
+  ready_.Add(connection.socket.get(), id, PollSet::For::kRead);
   if (connections_.size() - logging_in_.size() > options_.connections_max) {
     if (logged_.First("connections")) {
       spdlog::warn("commit hook: more than hook_connections_max = {} connections", options_.connections_max);
     }
-    connection->protocol.Refuse({"53300", "too many connections to the psp commit hook", "",
-                                 "Raise hook_connections_max of the semi-primary."});
+    connection.protocol.Refuse({"53300", "too many connections to the psp commit hook", "",
+                                "Raise hook_connections_max of the semi-primary."});
     return Send(connection);
   }
-  logging_in_.insert(connection->id);
-  LimitLogins();
-  connection->login_timer.expires_after(std::chrono::milliseconds(options_.login_timeout_ms));
-  connection->login_timer.async_wait([this, connection](const asio::error_code& cancelled) {
-    if (cancelled || connection->protocol.authenticated()) return;
-    connection->protocol.Refuse({"08006", "no password within the time allowed", "", ""});
-    Send(connection);
-  });
-  WaitReadable(connection);
-}
-
-// Everybody on the machine may connect. Connections without a login keep nobody out: the oldest one is
-// closed.
-void HookServer::Impl::LimitLogins() {
+  logging_in_.emplace(id, now_us + options_.login_timeout_ms * 1000);
+  // Everybody on the machine may connect. Connections without a login keep nobody out: the oldest one is
+  // closed.
   if (logging_in_.size() <= kLoginsMax) return;
-  const ConnectionPtr oldest = connections_.at(*logging_in_.begin());
-  logging_in_.erase(logging_in_.begin());
-  oldest->protocol.Refuse(
-      {"53300", "too many connections to the psp commit hook have not logged in", "", ""});
-  Send(oldest);
+  RefuseLogin(logging_in_.begin()->first,
+              {"53300", "too many connections to the psp commit hook have not logged in", "", ""});
 }
 
-void HookServer::Impl::WaitReadable(const ConnectionPtr& connection) {
-  connection->socket.async_wait(Socket::wait_read, [this, connection](const asio::error_code& error) {
-    if (error) return End(connection);
-    Read(connection);
-  });
+void HookServer::RefuseLateLogins(std::int64_t now_us) {
+  while (!logging_in_.empty() && now_us >= logging_in_.begin()->second) {
+    RefuseLogin(logging_in_.begin()->first, {"08006", "no password within the time allowed", "", ""});
+  }
 }
 
-void HookServer::Impl::Read(const ConnectionPtr& connection) {
-  asio::error_code error;
-  const std::size_t bytes = connection->socket.read_some(asio::buffer(scratch_), error);
-  if (error == asio::error::would_block) return WaitReadable(connection);
-  if (error) return End(connection);
-  connection->protocol.Feed({scratch_.data(), bytes});
+void HookServer::RefuseLogin(HookConnectionId id, const UserError& why) {
+  logging_in_.erase(id);
+  Connection& connection = connections_.at(id);
+  connection.protocol.Refuse(why);
+  Send(connection);
+}
+
+void HookServer::OnReady(Connection& connection) {
+  if (!connection.unsent.empty()) return Send(connection);
+  Read(connection);
+}
+
+void HookServer::Read(Connection& connection) {
+  const ssize_t bytes = ::read(connection.socket.get(), scratch_.data(), scratch_.size());
+  if (bytes < 0 && MayComeLater(errno)) return;
+  if (bytes <= 0) return End(connection);
+  connection.protocol.Feed({scratch_.data(), static_cast<std::size_t>(bytes)});
   AfterFeed(connection);
-  if (!connection->protocol.closed()) WaitReadable(connection);
 }
 
-void HookServer::Impl::AfterFeed(const ConnectionPtr& connection) {
-  HookProtocol& protocol = connection->protocol;
-  if (protocol.authenticated() && logging_in_.erase(connection->id) > 0) connection->login_timer.cancel();
+void HookServer::AfterFeed(Connection& connection) {
+  HookProtocol& protocol = connection.protocol;
+  if (protocol.authenticated()) logging_in_.erase(connection.id);
   if (!protocol.problem().empty() && logged_.First(protocol.problem())) {
     spdlog::warn("commit hook: a client was refused: {} (such errors are logged once)", protocol.problem());
   }
+  if (auto line = protocol.TakeLongRequest()) {
+    if (!long_requests_.TryPush(connection.id, std::move(*line))) {
+      protocol.ReplyError(
+          {"53200", "too many large transactions commit at once", "", "Retry the transaction."});
+    }
+  }
   if (auto request = protocol.TakeRequest()) {
-    connection->waits_for_reply = true;
-    handlers_.on_request(connection->id, std::move(*request));
+    connection.waits_for_reply = true;
+    events_.push_back({connection.id, std::move(request)});
   }
   Send(connection);
 }
 
-void HookServer::Impl::Send(const ConnectionPtr& connection) {
-  if (connection->is_sending) return;
-  connection->sending = connection->protocol.TakeOutput();
-  if (connection->sending.empty()) {
-    if (connection->protocol.closed()) End(connection);
-    return;
+void HookServer::TakeLongRequests() {
+  for (LongRequests::Read& read : long_requests_.TakeRead()) {
+    const auto connection = connections_.find(read.connection);
+    if (connection == connections_.end()) continue;
+    connection->second.protocol.OnRead(std::move(read.request));
+    AfterFeed(connection->second);
   }
-  connection->is_sending = true;
-  asio::async_write(connection->socket, asio::buffer(connection->sending),
-                    [this, connection](const asio::error_code& error, std::size_t) {
-                      connection->is_sending = false;
-                      if (error) return End(connection);
-                      Send(connection);
-                    });
 }
 
-void HookServer::Impl::End(const ConnectionPtr& connection) {
-  if (connections_.erase(connection->id) == 0) return;
-  logging_in_.erase(connection->id);
-  connection->login_timer.cancel();
-  asio::error_code ignored;  // the peer may have gone already
-  connection->socket.close(ignored);
-  if (std::exchange(connection->waits_for_reply, false)) handlers_.on_gone(connection->id);
+void HookServer::Send(Connection& connection) {
+  const bool was_stuck = !connection.unsent.empty();
+  connection.unsent += connection.protocol.TakeOutput();
+  while (connection.sent_bytes < connection.unsent.size()) {
+    const std::string_view rest = std::string_view(connection.unsent).substr(connection.sent_bytes);
+    const ssize_t bytes = ::send(connection.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (bytes < 0 && errno != EINTR && MayComeLater(errno)) {
+      if (!was_stuck) ready_.Change(connection.socket.get(), connection.id, PollSet::For::kWrite);
+      return;
+    }
+    if (bytes < 0 && errno != EINTR) return End(connection);
+    if (bytes > 0) connection.sent_bytes += static_cast<std::size_t>(bytes);
+  }
+  connection.unsent.clear();
+  connection.sent_bytes = 0;
+  if (connection.protocol.closed()) return End(connection);
+  if (was_stuck) ready_.Change(connection.socket.get(), connection.id, PollSet::For::kRead);
 }
 
-void HookServer::Impl::Reply(HookConnectionId id, const FrontAnswer& reply) {
+void HookServer::End(Connection& connection) {
+  if (connection.waits_for_reply) events_.push_back({connection.id, std::nullopt});
+  logging_in_.erase(connection.id);
+  connections_.erase(connection.id);
+}
+
+void HookServer::Reply(HookConnectionId id, const FrontAnswer& reply) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  const ConnectionPtr connection = found->second;
-  connection->waits_for_reply = false;
+  Connection& connection = found->second;
+  connection.waits_for_reply = false;
   if (const auto* error = std::get_if<UserError>(&reply)) {
-    connection->protocol.ReplyError(*error);
+    connection.protocol.ReplyError(*error);
   } else if (const auto* committed = std::get_if<Committed>(&reply)) {
-    connection->protocol.ReplyCommitted(committed->global_t);
+    connection.protocol.ReplyCommitted(committed->global_t);
   } else if (const auto* held = std::get_if<Held>(&reply)) {
-    connection->protocol.ReplyHeld(held->granted);
+    connection.protocol.ReplyHeld(held->granted);
   } else {
     const bool is_in = std::get<Outcome>(reply).committed;
-    connection->protocol.ReplyText("outcome", is_in ? "committed" : "aborted");
+    connection.protocol.ReplyText("outcome", is_in ? "committed" : "aborted");
   }
   AfterFeed(connection);
-}
-
-HookServer::HookServer(Options options, Handlers handlers)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(handlers))) {}
-HookServer::~HookServer() = default;
-
-Result<Done, std::string> HookServer::Start() { return impl_->Start(); }
-void HookServer::Stop() { impl_->Stop(); }
-
-void HookServer::Reply(HookConnectionId connection, FrontAnswer reply) {
-  impl_->Post([impl = impl_.get(), connection, reply = std::move(reply)] { impl->Reply(connection, reply); });
-}
-
-void HookServer::StopAccepting() {
-  impl_->Post([impl = impl_.get()] { impl->StopAccepting(); });
 }
 
 }  // namespace psp::sp

@@ -1,24 +1,32 @@
-// The commit hook's server: many backends' connections on one thread.
+// The commit hook's server: many backends' connections. It never waits: the main loop polls fd() and calls Serve.
 //
-// Threads: it runs its own; the handlers are called there and must not block for long. Reply and
-// StopAccepting may be called from any thread. Memory of an idle connection: a few hundred bytes.
+// One thread. Only requests that take long to read have a thread of their own (long_requests.h). Memory of an
+// idle connection: a few hundred bytes. A client that does not read its answers is not read either.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
+#include <map>
+#include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "common/file_descriptor.h"
 #include "common/ids.h"
+#include "common/log.h"
+#include "common/poll_set.h"
 #include "common/result.h"
-#include "common/user_error.h"
 #include "semi_primary/front/local_commit.h"
 #include "semi_primary/hook_server/listen_address.h"
+#include "semi_primary/hook_server/long_requests.h"
+#include "semi_primary/hook_server/protocol.h"
 #include "semi_primary/hook_server/request.h"
 
 namespace psp::sp {
 
-using HookConnectionId = std::uint64_t;  // never used again
+using HookConnectionId = std::uint64_t;  // never used again; not 0
 
 class HookServer {
  public:
@@ -30,33 +38,75 @@ class HookServer {
     std::size_t connections_max = 0;
     std::int64_t login_timeout_ms = 10000;
   };
-  struct Handlers {
-    // A commit, outcome or hold request; exactly one Reply is expected, unless on_gone comes first.
-    std::function<void(HookConnectionId, HookRequest)> on_request;
-    // The connection ended while its request was waiting.
-    std::function<void(HookConnectionId)> on_gone;
+  struct Event {
+    HookConnectionId connection = 0;
+    // A commit, outcome or hold request: exactly one Reply is expected, unless the connection ends first.
+    // Nothing: the connection ended while its request was waiting.
+    std::optional<HookRequest> request;
   };
 
-  HookServer(Options options, Handlers handlers);
-  ~HookServer();  // closes everything and joins the thread
+  explicit HookServer(Options options);  // throws std::system_error when the process has no descriptors left
+  ~HookServer() { Stop(); }
   HookServer(const HookServer&) = delete;
   HookServer& operator=(const HookServer&) = delete;
 
-  // Binds and starts the thread. The error says what is wrong with the address (somebody listens there, …).
+  // Binds. The error says what is wrong with the address (somebody listens there, …).
   Result<Done, std::string> Start();
 
+  // Readable when Serve has something to do. If HasEvents, Serve returns something even if it is not.
+  int fd() const { return ready_.fd(); }
+  bool HasEvents() const { return !events_.empty(); }
+
+  // Reads, answers and sends what is possible now. To be called several times a second.
+  std::vector<Event> Serve(std::int64_t now_us);
+
   // Ignored when the connection has gone.
-  void Reply(HookConnectionId connection, FrontAnswer reply);
+  void Reply(HookConnectionId connection, const FrontAnswer& reply);
 
   // New connections are refused from now on (libpq: connection refused).
-  void StopAccepting();
+  void StopAccepting() { listener_.Close(); }
 
-  // Sends what has been replied, then ends every connection and the thread. Called by the destructor too.
+  // Ends every connection. What has been replied has been sent, unless the client does not read.
   void Stop();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Connection {
+    Connection(HookConnectionId number, FileDescriptor connected, const HookProtocol::Options& options)
+        : id(number), socket(std::move(connected)), protocol(options) {}
+    const HookConnectionId id;
+    const FileDescriptor socket;
+    HookProtocol protocol;
+    std::string unsent;          // the client has not read enough: nothing is read from it until it has
+    std::size_t sent_bytes = 0;  // of `unsent`
+    bool waits_for_reply = false;
+  };
+
+  void Accept(std::int64_t now_us);
+  void PauseAccepting(std::int64_t now_us);
+  void Begin(FileDescriptor socket, std::int64_t now_us);
+  void RefuseLateLogins(std::int64_t now_us);
+  void TakeLongRequests();
+  // Each of these may end the connection, which is gone then.
+  void OnReady(Connection& connection);
+  void Read(Connection& connection);
+  void AfterFeed(Connection& connection);
+  void Send(Connection& connection);
+  void RefuseLogin(HookConnectionId id, const UserError& why);
+  void End(Connection& connection);
+
+  const Options options_;
+  const HookProtocol::Options protocol_options_;
+  PollSet ready_;
+  FileDescriptor listener_;
+  bool has_socket_file_ = false;
+  std::int64_t accept_again_us_ = 0;  // 0: accepting
+  std::unordered_map<HookConnectionId, Connection> connections_;
+  std::map<HookConnectionId, std::int64_t> logging_in_;  // until when; oldest first
+  HookConnectionId next_id_ = 1;
+  std::vector<char> scratch_;  // one for all: a read never leaves bytes in it
+  std::vector<Event> events_;  // since the last Serve
+  LogOnce logged_;
+  LongRequests long_requests_;
 };
 
 }  // namespace psp::sp

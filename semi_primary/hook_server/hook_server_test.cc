@@ -1,14 +1,18 @@
-// The server with real libpq clients.
+// The server with real libpq clients, and with sockets that misbehave.
 #include "semi_primary/hook_server/hook_server.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <asio.hpp>
 #include <cstdlib>
 #include <pqxx/pqxx>
+#include <thread>
 
+#include "common/clock.h"
 #include "common/hex.h"
+#include "common/pg_binary.h"
 #include "semi_primary/hook_server/message_statements.h"
 #include "semi_primary/hook_server/proof.h"
 
@@ -27,20 +31,43 @@ class HookServerTest : public ::testing::Test {
     options_.connections_max = 300;
   }
   ~HookServerTest() override {
+    loop_.request_stop();
+    if (loop_.joinable()) loop_.join();
     server_.reset();
     ::rmdir(directory_.c_str());
   }
 
-  void Start() {
-    server_ = std::make_unique<HookServer>(
-        options_, HookServer::Handlers{[this](HookConnectionId id, const HookRequest& request) {
-                                         if (std::holds_alternative<CommitRequest>(request))
-                                           return server_->Reply(id, reply_);
-                                         server_->Reply(id, Outcome{true});
-                                       },
-                                       [](HookConnectionId) {}});
+  void Listen() {
+    server_ = std::make_unique<HookServer>(options_);
     const auto started = server_->Start();
     ASSERT_TRUE(started.ok()) << started.error();
+  }
+  // With a main loop that answers everything.
+  void Start() {
+    ASSERT_NO_FATAL_FAILURE(Listen());
+    loop_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        Wait();
+        for (const HookServer::Event& event : server_->Serve(MonotonicUs())) Answer(event);
+      }
+    });
+  }
+  void Wait() const {
+    pollfd item{server_->fd(), POLLIN, 0};
+    if (!server_->HasEvents()) ::poll(&item, 1, 20);
+  }
+  void Answer(const HookServer::Event& event) {
+    if (!event.request) return;
+    const bool commits = std::holds_alternative<CommitRequest>(*event.request);
+    server_->Reply(event.connection, commits ? reply_ : FrontAnswer(Outcome{true}));
+  }
+  // For tests without the loop: serves until something comes.
+  std::vector<HookServer::Event> NextEvents() {
+    for (int i = 0; i < 500; ++i) {
+      Wait();
+      if (auto events = server_->Serve(0); !events.empty()) return events;
+    }
+    return {};
   }
   std::string Conninfo(const std::string& password = Proof("secret", "login") + "@here") const {
     return options_.address.Conninfo() + " user=psp dbname=psp password=" + password;
@@ -50,10 +77,28 @@ class HookServerTest : public ::testing::Test {
     return tx.exec1(query)[0].as<std::string>();
   }
 
+  // A client that says by itself what it wants.
+  asio::local::stream_protocol::socket Connect() {
+    asio::local::stream_protocol::socket socket(io_);
+    socket.connect(asio::local::stream_protocol::endpoint(options_.address.SocketPath()));
+    return socket;
+  }
+  static std::string LogIn() {
+    return Message("", std::string("\0\3\0\0user\0psp\0", 13)) +
+           Message("p", Proof("secret", "login") + "@here");
+  }
+  static std::string Message(const std::string& type, const std::string& text) {
+    std::string out = type;
+    AppendInt32(&out, static_cast<std::int32_t>(4 + text.size() + 1));
+    return out.append(text).append(1, '\0');
+  }
+
+  asio::io_context io_;
   std::string directory_;
   HookServer::Options options_;
   FrontAnswer reply_ = Committed{42};
   std::unique_ptr<HookServer> server_;
+  std::jthread loop_;
 };
 
 const std::string kTx = "00112233-4455-6677-8899-aabbccddeeff";
@@ -89,6 +134,79 @@ TEST_F(HookServerTest, LibpqAsksForTheStatementsOfAMessage) {
     EXPECT_EQ(error.sqlstate(), "54000");
   }
   EXPECT_EQ(Ask(connection, "ping"), "ok");
+}
+
+TEST_F(HookServerTest, ALongRequestIsReadElsewhere) {
+  Start();
+  pqxx::connection connection(Conninfo());
+  const std::string message = std::string(100'000, ' ') + "DROP TABLE t";
+  const std::string proof = Proof("secret", "statements " + Sha256(message));
+  EXPECT_TRUE(Ask(connection, "statements " + proof + " " + EncodeHex(message)).ends_with(" ddl 100000 12"));
+  EXPECT_EQ(Ask(connection, "ping"), "ok");
+}
+
+TEST_F(HookServerTest, WhoLeavesWhileItsRequestWaitsIsReported) {
+  Listen();
+  auto client = Connect();
+  asio::write(client, asio::buffer(LogIn() + Message("Q", Commit())));
+  const auto request = NextEvents();
+  ASSERT_EQ(request.size(), 1U);
+  EXPECT_TRUE(request[0].request.has_value());
+  client.close();
+  const auto gone = NextEvents();
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_EQ(gone[0].connection, request[0].connection);
+  EXPECT_FALSE(gone[0].request.has_value());
+  server_->Reply(gone[0].connection, reply_);
+}
+
+// What is asked together, against the protocol, is answered one by one.
+TEST_F(HookServerTest, ARequestThatWaitsBehindAnotherIsAnEventOfItsOwn) {
+  Listen();
+  auto client = Connect();
+  asio::write(client, asio::buffer(LogIn() + Message("Q", Commit()) + Message("Q", Outcome())));
+  const auto first = NextEvents();
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_FALSE(server_->HasEvents());
+  server_->Reply(first[0].connection, reply_);
+  EXPECT_TRUE(server_->HasEvents());
+  const auto second = NextEvents();
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<HookOutcomeRequest>(*second[0].request));
+}
+
+TEST_F(HookServerTest, WhoDoesNotReadItsAnswersIsNotReadEither) {
+  Start();
+  auto deaf = Connect();
+  asio::write(deaf, asio::buffer(LogIn()));
+  deaf.non_blocking(true);
+  std::string pings;
+  for (int i = 0; i < 1000; ++i) pings += Message("Q", "ping");
+  asio::error_code error;
+  std::size_t bytes = 0;
+  while (bytes < (64 << 20) && !error) {
+    bytes += deaf.write_some(asio::buffer(pings) + bytes % pings.size(), error);
+    // Its socket may be full only because the loop has not come to it yet.
+    pollfd item{deaf.native_handle(), POLLOUT, 0};
+    if (error == asio::error::would_block && ::poll(&item, 1, 200) == 1) error.clear();
+  }
+  EXPECT_EQ(error, asio::error::would_block);
+  pqxx::connection connection(Conninfo());
+  EXPECT_EQ(Ask(connection, "ping"), "ok");
+}
+
+TEST_F(HookServerTest, WhoDoesNotLogInInTimeIsRefused) {
+  Listen();
+  auto client = Connect();
+  server_->Serve(0);
+  server_->Serve(options_.login_timeout_ms * 1000 - 1);
+  EXPECT_EQ(client.available(), 0U);
+  server_->Serve(options_.login_timeout_ms * 1000);
+  std::string answer;
+  asio::error_code end;
+  asio::read(client, asio::dynamic_buffer(answer), end);
+  EXPECT_EQ(end, asio::error::eof);
+  EXPECT_NE(answer.find("no password within the time allowed"), std::string::npos);
 }
 
 TEST_F(HookServerTest, ErrorsReachLibpq) {
@@ -140,7 +258,7 @@ TEST_F(HookServerTest, ConnectionsThatDoNotLogInKeepNobodyOut) {
 
 TEST_F(HookServerTest, SocketOfALivingServerIsNotRemoved) {
   Start();
-  HookServer other(options_, {});
+  HookServer other(options_);
   EXPECT_FALSE(other.Start().ok());
   pqxx::connection connection(Conninfo());
   EXPECT_EQ(Ask(connection, "ping"), "ok");
@@ -167,7 +285,7 @@ TEST_F(HookServerTest, WhereItCannotListenIsNamed) {
   HookServer::Options nowhere = options_;
   nowhere.address.directory = "/no/such/directory";
   for (const HookServer::Options& options : {tcp, nowhere}) {
-    const auto started = HookServer(options, {}).Start();
+    const auto started = HookServer(options).Start();
     ASSERT_FALSE(started.ok());
     const std::string where =
         options.address.directory.empty()

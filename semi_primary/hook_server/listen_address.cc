@@ -1,5 +1,6 @@
 #include "semi_primary/hook_server/listen_address.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +30,36 @@ std::string Quoted(std::string_view value) {
     quoted.push_back(c);
   }
   return quoted + "'";
+}
+
+asio::generic::stream_protocol::endpoint EndpointOf(const ListenAddress& address) {
+  if (!address.directory.empty()) return asio::local::stream_protocol::endpoint(address.SocketPath());
+  return asio::ip::tcp::endpoint(asio::ip::make_address(address.host), address.port);
+}
+
+// A missing file is no error.
+Result<Done, std::string> RemoveStaleSocket(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return Done{};
+  if (!S_ISSOCK(status.st_mode)) return path + " is there and is no socket";
+  asio::io_context io;
+  asio::local::stream_protocol::socket probe(io);
+  asio::error_code error;
+  probe.connect(asio::local::stream_protocol::endpoint(path), error);
+  if (error != asio::error::connection_refused) return "another process listens on " + path;
+  if (::unlink(path.c_str()) != 0) return "cannot remove the stale " + path + ": " + std::strerror(errno);
+  return Done{};
+}
+
+bool BindAndListen(int socket, const ListenAddress& address) {
+  const auto endpoint = EndpointOf(address);
+  const int yes = 1;
+  if (address.directory.empty() && ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
+    return false;
+  if (::bind(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) return false;
+  // PostgreSQL runs as another user than the daemon: everybody may connect, the password decides.
+  if (!address.directory.empty() && ::chmod(address.SocketPath().c_str(), 0777) != 0) return false;
+  return ::listen(socket, SOMAXCONN) == 0;
 }
 
 }  // namespace
@@ -64,17 +95,15 @@ Result<ListenAddress, std::string> ParseListenAddress(std::string_view text) {
   return address;
 }
 
-Result<Done, std::string> RemoveStaleSocket(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return Done{};
-  if (!S_ISSOCK(status.st_mode)) return path + " is there and is no socket";
-  asio::io_context io;
-  asio::local::stream_protocol::socket probe(io);
-  asio::error_code error;
-  probe.connect(asio::local::stream_protocol::endpoint(path), error);
-  if (error != asio::error::connection_refused) return "another process listens on " + path;
-  if (::unlink(path.c_str()) != 0) return "cannot remove the stale " + path + ": " + std::strerror(errno);
-  return Done{};
+Result<FileDescriptor, std::string> Listen(const ListenAddress& address) {
+  if (!address.directory.empty()) {
+    auto removed = RemoveStaleSocket(address.SocketPath());
+    if (!removed) return removed.error();
+  }
+  const int family = EndpointOf(address).protocol().family();
+  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.is_open() && BindAndListen(socket.get(), address)) return socket;
+  return "cannot listen on " + address.Place() + ": " + std::strerror(errno);
 }
 
 }  // namespace psp::sp

@@ -1,11 +1,11 @@
-// Where the commit hook's server listens, and how a backend finds it. Pure, except that it checks a socket
-// file.
+// Where the commit hook's server listens, and how a backend finds it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "common/file_descriptor.h"
 #include "common/result.h"
 
 namespace psp::sp {
@@ -26,8 +26,8 @@ struct ListenAddress {
 // Reads `unix:/dir/.s.PGSQL.PORT` or `127.0.0.1:PORT`. The error says what is wrong.
 Result<ListenAddress, std::string> ParseListenAddress(std::string_view text);
 
-// Removes the socket file of a server that has ended. The error says that another server listens there, or
-// why the file cannot be removed. A missing file is no error.
-Result<Done, std::string> RemoveStaleSocket(const std::string& path);
+// A socket that listens there and never blocks. The file of a server that has ended is replaced. The error says that
+// another server listens there, or what else is wrong with the address.
+Result<FileDescriptor, std::string> Listen(const ListenAddress& address);
 
 }  // namespace psp::sp

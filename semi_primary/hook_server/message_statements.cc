@@ -86,8 +86,17 @@ bool IsOfTheServer(const Words& words, std::size_t i) {
   }
 }
 
-// SELECT … INTO a new table. `INTO` also stands after INSERT and MERGE, and names a column after AS and a point.
-bool SelectsIntoTable(const Words& words) {
+// The place of INTO in a statement that makes a table by it; the number of words in any other. `INTO` also stands after INSERT and MERGE,
+// and names a column after AS and a point, an element of XML after (NAME.
+std::size_t FindIntoTable(const Words& words) {
+  switch (words[0]) {
+    case PG_QUERY__TOKEN__SELECT:
+    case PG_QUERY__TOKEN__WITH:
+    case PG_QUERY__TOKEN__ASCII_40:  // (
+      break;
+    default:
+      return words.size();
+  }
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] != PG_QUERY__TOKEN__INTO) continue;
     switch (words[i - 1]) {
@@ -96,11 +105,43 @@ bool SelectsIntoTable(const Words& words) {
       case PG_QUERY__TOKEN__AS:
       case PG_QUERY__TOKEN__ASCII_46:
         break;
+      case PG_QUERY__TOKEN__NAME_P:  // xmlelement(NAME into)
+        if (words[i - 2] == PG_QUERY__TOKEN__ASCII_40) break;
+        return i;
       default:
-        return true;
+        return i;
     }
   }
-  return false;
+  return words.size();
+}
+
+bool StandsBeforeNameOfTable(PgQuery__Token word) {
+  switch (word) {
+    case PG_QUERY__TOKEN__GLOBAL:
+    case PG_QUERY__TOKEN__LOCAL:
+    case PG_QUERY__TOKEN__TABLE:
+    case PG_QUERY__TOKEN__TEMP:
+    case PG_QUERY__TOKEN__TEMPORARY:
+    case PG_QUERY__TOKEN__UNLOGGED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// `begin`: the place in the message from which the tokens count.
+std::optional<IntoClause> IntoClauseOf(std::span<const Token> tokens, std::size_t begin) {
+  const Words words(tokens);
+  const std::size_t into = FindIntoTable(words);
+  if (into == words.size()) return std::nullopt;
+  std::size_t name = into + 1;
+  bool is_unlogged = false;
+  for (; StandsBeforeNameOfTable(words[name]); ++name)
+    is_unlogged |= words[name] == PG_QUERY__TOKEN__UNLOGGED;
+  std::size_t last = name;
+  while (words[last + 1] == PG_QUERY__TOKEN__ASCII_46) last += 2;  // a point
+  return IntoClause{begin + tokens[into].begin, begin + tokens[name].begin, begin + tokens[last].end,
+                    is_unlogged};
 }
 
 // `on`: the place of ON, behind which the kind of an object stands.
@@ -125,7 +166,7 @@ bool IsDdl(const Words& words) {
     case PG_QUERY__TOKEN__SELECT:
     case PG_QUERY__TOKEN__WITH:
     case PG_QUERY__TOKEN__ASCII_40:  // (
-      return SelectsIntoTable(words);
+      return FindIntoTable(words) < words.size();
     default:
       return false;
   }
@@ -182,8 +223,8 @@ Result<std::vector<MessageStatement>, UserError> StatementsOf(std::string_view m
     const auto begin = static_cast<std::size_t>(found->stmt_location);
     const auto tokens = Scan(text.substr(begin, static_cast<std::size_t>(found->stmt_len)));
     if (!tokens) return tokens.error();
-    statements.push_back(
-        {KindOf(Words(*tokens)), begin + tokens->front().begin, tokens->back().end - tokens->front().begin});
+    statements.push_back({KindOf(Words(*tokens)), begin + tokens->front().begin,
+                          tokens->back().end - tokens->front().begin, IntoClauseOf(*tokens, begin)});
   }
   return statements;
 }
@@ -194,6 +235,11 @@ std::string DescribeStatements(const std::vector<MessageStatement>& statements) 
     if (!lines.empty()) lines.push_back('\n');
     lines.append(NameOf(statement.kind));
     lines.append(" " + std::to_string(statement.begin) + " " + std::to_string(statement.bytes));
+    if (const auto& into = statement.into) {
+      for (const std::size_t place : {into->begin, into->name, into->end})
+        lines.append(" " + std::to_string(place));
+      if (into->is_unlogged) lines.append(" unlogged");
+    }
   }
   return lines;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,11 +25,22 @@ enum class StatementKind {
   kOther,
 };
 
+// INTO [UNLOGGED] [TABLE] name, of a SELECT that makes a table. In bytes of the message.
+struct IntoClause {
+  std::size_t begin = 0;
+  std::size_t name = 0;
+  std::size_t end = 0;
+  bool is_unlogged = false;
+
+  bool operator==(const IntoClause&) const = default;
+};
+
 // One statement, without semicolon, and without white space and comments at its ends.
 struct MessageStatement {
   StatementKind kind = StatementKind::kOther;
   std::size_t begin = 0;  // bytes of the message
   std::size_t bytes = 0;
+  std::optional<IntoClause> into;
 
   bool operator==(const MessageStatement&) const = default;
 };
@@ -39,7 +51,8 @@ inline constexpr std::size_t kMessageBytesMax = 1 << 20;
 // `message` is UTF-8. Errors: 42601 it cannot be parsed, 54000 longer than kMessageBytesMax.
 Result<std::vector<MessageStatement>, UserError> StatementsOf(std::string_view message);
 
-// A line for each, of its kind's name, `begin` and `bytes`: "ddl 0 24".
+// A line for each, of its kind's name, `begin` and `bytes`: "ddl 0 24". SELECT … INTO has the three places of its clause, too, and "unlogged" if
+// that says so.
 std::string DescribeStatements(const std::vector<MessageStatement>& statements);
 
 }  // namespace psp::sp

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/pg_binary.h"
-#include "semi_primary/hook_server/message_statements.h"
 #include "semi_primary/hook_server/proof.h"
 #include "semi_primary/hook_server/wire.h"
 
@@ -16,6 +15,7 @@ constexpr std::size_t kSmallMessageBytesMax = 16384;
 constexpr std::size_t kRequestHeadBytesMax = 65536;  // everything in a commit request but the write-set
 constexpr std::size_t kBusyBytesMax = 65536;         // what a client may send while it waits for a reply
 constexpr std::size_t kIdleBufferBytes = 4096;
+constexpr std::size_t kLongRequestBytes = 65536;  // is read in about a millisecond
 
 UserError Malformed(std::string what) { return {"08P01", "malformed message: " + std::move(what), "", ""}; }
 
@@ -143,7 +143,23 @@ void HookProtocol::Login(std::string_view body) {
 void HookProtocol::Query(std::string_view body) {
   const auto line = OneString(body);
   if (!line) return Fail(Malformed("a query that is not one string"));
-  auto request = ParseRequest(*line, options_.token, options_.write_set_bytes_max);
+  if (line->size() <= kLongRequestBytes)
+    return OnRequest(ParseRequest(*line, options_.token, options_.write_set_bytes_max));
+  long_request_ = std::string(*line);
+  state_ = State::kBusy;
+}
+
+std::optional<std::string> HookProtocol::TakeLongRequest() {
+  return std::exchange(long_request_, std::nullopt);
+}
+
+void HookProtocol::OnRead(Result<HookRequest, UserError> request) {
+  if (state_ != State::kBusy) return;
+  OnRequest(std::move(request));
+  Advance();
+}
+
+void HookProtocol::OnRequest(Result<HookRequest, UserError> request) {
   if (!request) {
     if (request.error().sqlstate == "08P01" || request.error().sqlstate == "28P01")
       return Fail(request.error());
@@ -216,14 +232,8 @@ void HookProtocol::Segment(const SegmentRequest& request) {
 }
 
 void HookProtocol::Statements(const StatementsRequest& request) {
-  const auto statements = StatementsOf(request.message);
-  if (statements) {
-    const std::string lines = DescribeStatements(*statements);
-    const std::string proof = Proof(options_.token, "statements " + lines + " " + Sha256(request.message));
-    wire::AppendOneText(&output_, "statements", proof + " " + lines);
-  } else {
-    wire::AppendError(&output_, "ERROR", statements.error());
-  }
+  const std::string proof = Proof(options_.token, "statements " + request.lines + " " + request.hash);
+  wire::AppendOneText(&output_, "statements", proof + " " + request.lines);
   Ready();
 }
 

@@ -3,7 +3,7 @@
 // Order: startup, password, then requests one at a time. A commit request with doubts (assemble.h) waits here
 // for the rows that settle them; any other request drops it. Malformed input gets an ErrorResponse and ends
 // this connection only. A write-set that is too large is read to its end, dropped and answered: a client that
-// is still sending would not see an earlier answer.
+// is still sending would not see an earlier answer. A long request is read elsewhere, so that nobody else waits.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,12 @@ class HookProtocol {
   // `options` must outlive this.
   explicit HookProtocol(const Options& options) : options_(options) {}
 
-  // Takes what the client sent. Afterwards look at TakeRequest, TakeOutput, closed and problem.
+  // Takes what the client sent. Afterwards look at TakeLongRequest, TakeRequest, TakeOutput, closed and problem.
   void Feed(std::string_view bytes);
+
+  // A request that takes long to read: OnRead expects what ParseRequest makes of it, or ReplyError.
+  std::optional<std::string> TakeLongRequest();
+  void OnRead(Result<HookRequest, UserError> request);
 
   // The request that now waits for a reply: commit, without doubts, hold or outcome. The others are answered here.
   std::optional<HookRequest> TakeRequest();
@@ -59,6 +63,7 @@ class HookProtocol {
   bool TakeMessage();
   void Login(std::string_view body);
   void Query(std::string_view body);
+  void OnRequest(Result<HookRequest, UserError> request);
   void Wait(HookRequest request);
   void Commit(CommitRequest request);
   void Doubts(const DoubtsRequest& request);
@@ -78,6 +83,7 @@ class HookProtocol {
   std::size_t discarded_message_ = 0;  // its size; 0: none is being discarded
   std::string output_;
   std::string problem_;
+  std::optional<std::string> long_request_;
   std::optional<HookRequest> request_;
   std::optional<CommitRequest> doubtful_;  // waits for its rows
   std::string answer_proof_;               // of the last commit request

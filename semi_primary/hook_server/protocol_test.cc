@@ -229,6 +229,35 @@ TEST_F(HookProtocolTest, AMessageThatCannotBeSplitGetsAnErrorAndTheConnectionGoe
   EXPECT_EQ(Types(Send(Message('Q', "ping"))), "TDCZ");
 }
 
+TEST_F(HookProtocolTest, ALongRequestIsReadElsewhere) {
+  const HookProtocol::Options options{"secret", "here", 1 << 20};
+  HookProtocol protocol(options);
+  const std::string message = "DROP TABLE t" + std::string(40'000, ' ');
+  protocol.Feed(Startup(wire::kProtocol3) + Message('p', Password()) + Statements(message) +
+                Message('Q', "ping"));
+  EXPECT_EQ(Types(protocol.TakeOutput()), "RRSSSSSZ");
+  const auto line = protocol.TakeLongRequest();
+  ASSERT_TRUE(line.has_value());
+  EXPECT_FALSE(protocol.TakeLongRequest().has_value());
+  protocol.OnRead(ParseRequest(*line, "secret", 1 << 20));
+  const std::string answer = protocol.TakeOutput();
+  EXPECT_EQ(Types(answer), "TDCZTDCZ");
+  EXPECT_THAT(answer, HasSubstr(" ddl 0 12"));
+}
+
+TEST_F(HookProtocolTest, AnErrorOfALongRequestIsToldWhenItIsRead) {
+  const HookProtocol::Options options{"secret", "here", 1 << 20};
+  HookProtocol protocol(options);
+  protocol.Feed(Startup(wire::kProtocol3) + Message('p', Password()) +
+                Message('Q', std::string(70'000, 'x')));
+  protocol.TakeOutput();
+  const auto line = protocol.TakeLongRequest();
+  ASSERT_TRUE(line.has_value());
+  protocol.OnRead(ParseRequest(*line, "secret", 1 << 20));
+  EXPECT_THAT(protocol.TakeOutput(), HasSubstr("0A000"));
+  EXPECT_FALSE(protocol.closed());
+}
+
 TEST_F(HookProtocolTest, ReplyWithoutARequestIsIgnored) {
   LogIn();
   protocol_.ReplyError({"40001", "conflict", "", ""});

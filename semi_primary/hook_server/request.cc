@@ -4,6 +4,7 @@
 
 #include "common/hex.h"
 #include "common/parse_number.h"
+#include "semi_primary/hook_server/message_statements.h"
 #include "semi_primary/hook_server/proof.h"
 #include "writeset/snapshot_text.h"
 
@@ -98,7 +99,9 @@ Result<HookRequest, UserError> ParseStatements(std::string_view rest, std::strin
   auto message = TakeProvenBytes(rest, token, "statements ", write_set_bytes_max);
   if (!message) return message.error();
   if (message->bytes.find('\0') != std::string::npos) return Malformed("a message with a zero byte");
-  return HookRequest(StatementsRequest{std::move(message->bytes)});
+  const auto statements = StatementsOf(message->bytes);
+  if (!statements) return statements.error();
+  return HookRequest(StatementsRequest{DescribeStatements(*statements), Sha256(message->bytes)});
 }
 
 Result<HookRequest, UserError> ParseHold(std::string_view rest, std::string_view token,

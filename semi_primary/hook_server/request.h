@@ -51,7 +51,8 @@ struct SegmentRequest {
 };
 
 struct StatementsRequest {
-  std::string message;
+  std::string lines;  // the answer: DescribeStatements of the message
+  std::string hash;   // of the message
 };
 
 struct HookHoldRequest {
@@ -74,7 +75,8 @@ struct EmptyRequest {};
 using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, SegmentRequest, StatementsRequest,
                                  HookHoldRequest, HookOutcomeRequest, PingRequest, SetRequest, EmptyRequest>;
 
-// Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 0A000 no such request. Bad input never throws.
+// Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 42601 statements that cannot be parsed, 0A000 no such
+// request. Bad input never throws.
 Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_view token,
                                             std::size_t write_set_bytes_max);
 

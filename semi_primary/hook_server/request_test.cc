@@ -84,8 +84,10 @@ std::string Statements(const std::string& message) {
 TEST(ParseRequestTest, Statements) {
   const auto request = ParseRequest(Statements("SELECT 'ä'"), "secret", 1000);
   ASSERT_TRUE(request.ok()) << request.error().message;
-  EXPECT_EQ(std::get<StatementsRequest>(*request).message, "SELECT 'ä'");
+  EXPECT_EQ(std::get<StatementsRequest>(*request).lines, "other 0 11");
+  EXPECT_EQ(std::get<StatementsRequest>(*request).hash, Sha256("SELECT 'ä'"));
   EXPECT_EQ(Sqlstate(Statements("")), "ok");
+  EXPECT_EQ(Sqlstate(Statements("SELECT 'x")), "42601");
   EXPECT_EQ(Sqlstate(Statements(std::string("SELECT\0 1", 9))), "08P01");
   EXPECT_EQ(Sqlstate(Statements("SELECT 1") + "00"), "28P01");
   EXPECT_EQ(Sqlstate("statements"), "28P01");

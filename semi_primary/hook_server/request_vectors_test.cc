@@ -30,7 +30,7 @@ TEST(RequestVectorsTest, AreParsed) {
   EXPECT_TRUE(std::get<CommitRequest>(parsed(1)).seen.empty());
   EXPECT_EQ(std::get<RowsRequest>(parsed(2)).found, Bytes(requests["lines"][2]["bytes"]));
   EXPECT_EQ(std::get<HookOutcomeRequest>(parsed(3)).tx_id, commit.tx_id);
-  EXPECT_EQ(std::get<StatementsRequest>(parsed(4)).message, "SELECT 1; DROP TABLE t");
+  EXPECT_EQ(std::get<StatementsRequest>(parsed(4)).lines, "other 0 8\nddl 10 12");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ Identity ReadIdentity(const pqxx::row& row) {
   identity.watermark = row["watermark"].as<GlobalT>();
   identity.joining = row["joining"].as<bool>();
   identity.may_lack_own = row["may_lack_own"].as<bool>();
+  identity.may_set_deadlock_timeout = row["may_set_deadlock_timeout"].as<bool>();
   return identity;
 }
 

@@ -16,6 +16,7 @@ struct Identity {
   GlobalT watermark = 0;
   bool joining = false;
   bool may_lack_own = true;  // PostgreSQL may have crashed while no daemon looked
+  bool may_set_deadlock_timeout = true;
   EpochStarts epochs{};
 };
 

@@ -13,7 +13,7 @@ constexpr auto kLookEvery = std::chrono::seconds(5);  // for those that wait for
 constexpr auto kEndWait = std::chrono::milliseconds(1000);
 
 PgSession::Options SessionOf(const std::string& conninfo, const char* name) {
-  return {.conninfo = conninfo, .application_name = name, .settings = {"SET statement_timeout = 0"}};
+  return {.conninfo = conninfo, .application_name = name, .settings = {}};
 }
 
 // A job that failed so may succeed later.
@@ -89,7 +89,7 @@ PgResult<Done> JobRunner::Execute(const Job& job, std::stop_token stop) {
   return session.Autocommit([&job](pqxx::nontransaction& tx) {
     const pqxx::row wanted = tx.exec_params1("SELECT psp.is_wanted_job($1, $2)", job.change, job.statement_n);
     if (!wanted[0].as<bool>()) return;
-    tx.exec_params(std::string(sql::kTakeJobSettings), job.settings);
+    tx.exec_params(std::string(sql::kTakeJobSettings), job.settings, job.role);
     tx.exec0("SET ROLE " + tx.quote_name(job.role));
     if (!job.leftover.empty()) tx.exec0("DROP INDEX CONCURRENTLY " + job.leftover);
     tx.exec_params0(job.statement);  // a single statement, as the extended protocol takes it

@@ -21,7 +21,7 @@ GarbageCollector::GarbageCollector(const Options& options)
                 .application_name = "psp garbage collector",
                 .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog",
                              "SET session_replication_role = replica", "SET row_security = off",
-                             "SET statement_timeout = 0", "SET lock_timeout = '1s'"}}) {
+                             "SET lock_timeout = '1s'"}}) {
   session_.Prepare("collect", "SELECT psp.collect_garbage($1::interval)");
   session_.Prepare("forget", "SELECT psp.forget($1::interval)");
 }

@@ -32,9 +32,7 @@ const std::vector<std::string> kSettings = {
     "SET timezone = 'UTC'",
     "SET session_replication_role = replica",
     "SET row_security = off",
-    "SET statement_timeout = 0",
     "SET lock_timeout = '1s'",  // so that a stop is seen; then it is tried again
-    "SET idle_in_transaction_session_timeout = 0",
     "SET plan_cache_mode = force_generic_plan",
 };
 

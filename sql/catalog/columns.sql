@@ -1,7 +1,7 @@
 -- The columns of the application's tables. leaves: the scalar types that the column's type is made of.
 SELECT a.attrelid::int8 AS table_oid, a.attnum::int AS number, a.attname AS name,
        format_type(a.atttypid, a.atttypmod) AS type_name, a.attnotnull AS not_null, a.attidentity::text AS identity,
-       a.attgenerated <> '' AS generated, t.leaves
+       a.attgenerated <> '' AS generated, a.attgenerated = 'v' AS virtual, t.leaves
   FROM own_relations o JOIN pg_catalog.pg_attribute a ON a.attrelid = o.relation
   JOIN (SELECT f.type, ARRAY(
                    SELECT jsonb_build_object('is_builtin', l.oid < 16384, 'name', format_type(l.oid, -1), 'kind', l.typtype,

@@ -23,7 +23,8 @@ SELECT c.oid::int8 AS oid, o.schema, o.name, o.kind::text AS kind, o.persistence
              WHERE i.inhrelid = c.oid AND NOT c.relispartition ORDER BY i.inhseqno) AS parents,
        (SELECT k.add_key FROM key_facts k WHERE k.relation = c.oid) AS add_key,
        ARRAY(SELECT k.conname FROM pg_catalog.pg_constraint k
-             WHERE k.conrelid = c.oid AND k.contype = 'c' AND (
+             WHERE k.conrelid = c.oid AND k.contype = 'c'
+               AND coalesce((pg_catalog.to_jsonb(k) ->> 'conenforced')::boolean, true) AND (
                  k.conbin::text ~ 'SQLVALUEFUNCTION'  -- current_timestamp, current_user and their like
                  OR EXISTS (
                      SELECT FROM pg_catalog.regexp_matches(k.conbin::text, ':(op)?funcid (\d+)', 'g') m
@@ -34,6 +35,7 @@ SELECT c.oid::int8 AS oid, o.schema, o.name, o.kind::text AS kind, o.persistence
              ORDER BY k.conname) AS unsteady_checks,
        ARRAY(SELECT k.conname FROM pg_catalog.pg_constraint k
              WHERE k.conrelid = c.oid AND k.contype = 'c' AND NOT k.convalidated
+               AND coalesce((pg_catalog.to_jsonb(k) ->> 'conenforced')::boolean, true)
              ORDER BY k.conname) AS invalid_checks
 FROM own_relations o JOIN pg_catalog.pg_class c ON c.oid = o.relation
 WHERE o.kind IN ('r', 'p', 'f')

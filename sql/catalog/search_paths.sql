@@ -1,12 +1,10 @@
--- The search_path of this database's sessions (role null), and of those of roles that own something here.
+-- The search_path of this database's sessions (role null; the parameter: what the server's files say), and of those of roles that own something here.
 SELECT NULL::text AS role, coalesce(
     (SELECT substr(c.setting, length('search_path=') + 1)
        FROM pg_catalog.pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) c(setting)
       WHERE s.setrole = 0 AND starts_with(c.setting, 'search_path=')
         AND s.setdatabase IN ((SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()), 0)
-      ORDER BY s.setdatabase = 0 LIMIT 1),
-    (SELECT f.setting FROM pg_catalog.pg_file_settings f WHERE f.name = 'search_path' AND f.error IS NULL
-      ORDER BY f.seqno DESC LIMIT 1)) AS path
+      ORDER BY s.setdatabase = 0 LIMIT 1), %s) AS path
 UNION ALL
 SELECT role, path FROM (
     SELECT DISTINCT ON (r.oid) r.rolname::text AS role, substr(c.setting, length('search_path=') + 1) AS path

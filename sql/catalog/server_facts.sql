@@ -8,6 +8,7 @@ SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_ta
        EXISTS (SELECT FROM pg_available_extensions WHERE name = 'dblink') AS dblink_available,
        EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'dblink'
                WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass
+                 AND (has_schema_privilege('public', e.extnamespace, 'USAGE') OR (SELECT rolsuper FROM pg_roles WHERE rolname = current_user))
                  AND d.deptype = 'e' AND has_function_privilege('public', d.objid, 'EXECUTE'))
            AS dblink_public,
        current_setting('default_transaction_isolation') AS default_isolation,
@@ -30,4 +31,4 @@ SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_ta
              SELECT i.inhrelid::regclass::text FROM pg_inherits i
              JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent
              WHERE c.relpersistence = 't' AND p.relpersistence = 'p') AS temporary_tables,
-       to_regclass('psp.guarded_objects') IS NOT NULL AS guarded
+       coalesce(has_function_privilege(to_regprocedure('psp.guard_problems()'), 'EXECUTE'), false) AS guarded

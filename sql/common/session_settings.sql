@@ -8,12 +8,7 @@ SELECT set_config(s.name, v.value, false)
         ('default_transaction_read_only', 'off'),
         ('default_transaction_deferrable', 'off'),
         ('session_replication_role', 'origin'),
-        -- Nobody ends them.
-        ('statement_timeout', '0'),
-        ('lock_timeout', '0'),
-        ('idle_in_transaction_session_timeout', '0'),
-        ('idle_session_timeout', '0'),
-        ('transaction_timeout', '0'),
+        -- Nobody ends them. (Their timeouts are off from the beginning: common/pg_session.cc.)
         ('exit_on_error', 'off'),
         -- To compile them takes longer than to run them.
         ('jit', 'off'),

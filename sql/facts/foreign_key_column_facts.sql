@@ -1,5 +1,6 @@
 -- The columns of foreign keys, in the order of the unique index that they refer to, and their values as that index's column has them.
--- Those that partitions have from their whole are left out.
+-- Those that partitions have from their whole are left out, and those that PostgreSQL does not check (NOT ENFORCED). Of a period
+-- (FOREIGN KEY … PERIOD) all values have one normalised one: several rows together may be what a row refers to.
 --   index     that of the whole table, where it refers to a partition
 --   value     a format for the column's name: SQL of the parent's type under all domains. Equal values get equal bytes when they are
 --             normalised as the parent's are. An int that the parent's type cannot hold is NULL: no row has that key. Null: values of the two
@@ -47,4 +48,4 @@ SELECT k.oid AS foreign_key, x.index, f.place, k.conrelid AS relation, c.attname
     SELECT ct.plain AS child, pt.plain AS parent, u.typname AS parent_name,
            CASE WHEN p.atttypid = pt.plain THEN p.atttypmod ELSE pt.modifier END AS modifier
       FROM pg_catalog.pg_type u WHERE u.oid = pt.plain) t
- WHERE k.contype = 'f' AND k.conparentid = 0
+ WHERE k.contype = 'f' AND k.conparentid = 0 AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)

@@ -2,8 +2,9 @@
 -- equal (docs/decisions/06-keys-and-images.md).
 --   number       of the table's column; 0: an expression
 --   definition   SQL; column names are bare, everything else is qualified
---   operator_class  the one that tells which values are equal: the index's. Of an exclusion constraint: the default btree operator class
---                whose equality is the operator by which the constraint compares the column. Null: it compares by another one
+--   operator_class  the one that tells which values are equal: the index's. Of an exclusion constraint, and UNIQUE (… WITHOUT OVERLAPS):
+--                the default btree operator class whose equality is the operator by which it compares the column. Null: it compares
+--                by another one
 --   equal_image  equal for the operator class means equal bytes. Support function 4 of a btree operator class tells it. The two
 --                that PostgreSQL has say: always, or (strings) if the collation is deterministic
 --   collation    when it is one that does not tell all different strings apart
@@ -57,7 +58,7 @@ SELECT i.indexrelid AS index, k.n AS place, i.indkey[k.n - 1]::int AS number, m.
              LIMIT 1) AS hash_function
       -- A column of an index on "char" or name has another type than the table's column: take the table's.
       FROM pg_catalog.pg_attribute a
-      LEFT JOIN pg_catalog.pg_constraint e ON i.indisexclusion AND e.conindid = i.indexrelid AND e.contype = 'x'
+      LEFT JOIN pg_catalog.pg_constraint e ON i.indisexclusion AND e.conindid = i.indexrelid AND e.contype IN ('x', 'u')
       LEFT JOIN pg_catalog.pg_opclass o
              ON o.oid = CASE WHEN NOT i.indisexclusion THEN i.indclass[k.n - 1]
                              ELSE (SELECT c.oid

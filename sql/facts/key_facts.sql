@@ -1,7 +1,8 @@
 -- The statement that gives a table without a primary key one: psp_key, of type uuid. Null where a partitioned table cannot have it:
--- its primary key must contain the columns that it is partitioned by.
+-- its primary key must contain the columns that it is partitioned by; and where a column has that name.
 SELECT c.oid AS relation,
        CASE WHEN k.is_possible
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'psp_key')
             THEN format('ALTER TABLE %I.%I ADD COLUMN psp_key pg_catalog.uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(), '
                         'ADD PRIMARY KEY (%s)', n.nspname, c.relname, concat_ws(', ', 'psp_key', k.columns)) END AS add_key
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from psp.cluster import growth, verify
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
-from psp.paths import postgres_program, server_version
+from psp.paths import client_program, server_version
 
 from benchmarks.tpcc import check, runner
 from tests.cluster.schema_changes.statements import allow_ddl, changes
@@ -221,7 +221,7 @@ class Scene:
 def dump(sp: SpNode) -> str:
     """The schema without psp's, and without what each SP has of its own: the strides of its sequences."""
     command = [
-        str(postgres_program("pg_dump", server_version())),
+        str(client_program("pg_dump", server_version())),
         "--schema-only",
         "--exclude-schema=psp",
         sp.admin_dsn,

@@ -8,7 +8,17 @@ import pytest
 from psp.servers.pgserver import PgServer
 from psp.servers.temporary import temporary_server
 
-from tests.sql.databases import APPLICATION, Pair, new_pair
+from tests.sql.databases import APPLICATION, Pair, has_icu, needs_icu, new_pair
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{needs_icu.name}: the server must have been built with ICU")
+
+
+@pytest.fixture(autouse=True)
+def _server_can_run_it(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker(needs_icu.name) and not has_icu(request.getfixturevalue("server")):
+        pytest.skip("this PostgreSQL is built without ICU")
 
 
 @pytest.fixture(scope="session")

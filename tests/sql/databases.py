@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import psycopg
-from psp.paths import postgres_program, server_version
+import pytest
+from psp.paths import client_program, server_version
 from psp.primary.database import init_primary
 from psp.schema.adopt import Options, adopt
 from psp.schema.native.capture import CaptureChoice
@@ -19,6 +20,10 @@ from psp.servers.pgserver import PgServer
 
 APPLICATION = "application"  # an ordinary role: no superuser, owner of the tables that it creates
 _numbers = itertools.count(1)
+
+
+needs_icu = pytest.mark.needs_icu
+"""Of tests that a PostgreSQL without ICU cannot run. conftest.py skips them there, and says why."""
 
 
 class Quiet:
@@ -84,7 +89,7 @@ class Pair:
 
     def dump(self, *options: str) -> str:
         done = subprocess.run(
-            [str(postgres_program("pg_dump", server_version())), *options, "-d", self.dsn],
+            [str(client_program("pg_dump", server_version())), *options, "-d", self.dsn],
             capture_output=True,
             text=True,
             check=True,
@@ -105,6 +110,18 @@ def adopted_pair(server: PgServer, *scripts: str, capture: CaptureChoice = "auto
         pair.run(script)
     pair.adopt(capture=capture)
     return pair
+
+
+def has_icu(server: PgServer) -> bool:
+    with psycopg.connect(server.dsn("postgres")) as connection:
+        return bool(one(connection, "SELECT EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu')"))
+
+
+def without_case(server: PgServer, name: str) -> str:
+    """Makes a collation that takes 'a' for 'A'. Without ICU there is none: what is made has only the name."""
+    icu = "provider = icu, locale = 'und-u-ks-level2', deterministic = false"
+    options = icu if has_icu(server) else "locale = 'C'"
+    return f"CREATE COLLATION {name} ({options});"
 
 
 def changing_pair(server: PgServer, *scripts: str) -> Pair:

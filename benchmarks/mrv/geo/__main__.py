@@ -23,8 +23,8 @@ from benchmarks.mrv.comparison import VIEW
 from benchmarks.mrv.geo import adaptive, shop
 from benchmarks.mrv.geo.bench import Bench
 from benchmarks.mrv.geo.load import UNIFORM
-from benchmarks.mrv.program import RESULTS
 from benchmarks.mrv.targets import SUB
+from benchmarks.results import RESULTS
 from benchmarks.steps import Steps
 
 ZONES = "near:30,middle:90,far:190"

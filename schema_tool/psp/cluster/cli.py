@@ -1,5 +1,6 @@
 """`psp cluster`: local clusters on throw-away PostgreSQL servers."""
 
+import dataclasses
 import os
 import shlex
 import sys
@@ -69,6 +70,19 @@ def _parse_zone(text: str) -> Zone:
     return Zone(name, rtt_ms)
 
 
+def _parse_versions(texts: list[str]) -> dict[str, int]:
+    """Major versions by the node's name; `""` has the one of all others."""
+    versions = {}
+    for text in texts:
+        node, _, version = text.rpartition("=")
+        if not version.isdecimal():
+            raise PspError(
+                f"--postgres {text}: not VERSION or NAME=VERSION", "for example: --postgres tokyo=17"
+            )
+        versions[node] = int(version)
+    return versions
+
+
 def _parse_settings(texts: list[str]) -> dict[str, str]:
     settings = {}
     for text in texts:
@@ -98,6 +112,10 @@ def up(
     pg_conf: Annotated[
         list[str] | None, typer.Option("--pg-conf", help="key=value for every PostgreSQL server.")
     ] = None,
+    postgres: Annotated[
+        list[str] | None,
+        typer.Option(help="VERSION of every server, or NAME=VERSION of one: PostgreSQL's major version."),
+    ] = None,
     no_relay: Annotated[
         bool, typer.Option("--no-relay", help="No simulated distance: the zones' round trips are ignored.")
     ] = False,
@@ -113,6 +131,7 @@ def up(
         psp cluster up --zone lisbon=30 --zone tokyo=190  # two, 30 and 190 ms away
         psp cluster up --schema tables.sql                # under psp at once
         psp cluster up --pg-conf shared_buffers=1GB
+        psp cluster up --postgres 17 --postgres sp2=18    # of what PSP_PG_BIN and Debian's folders have
         psp cluster up --mode views                       # the thesis's semi-primaries (docs/modes.md)
     """
     with errors_shown():
@@ -122,10 +141,16 @@ def up(
             if found is not None and found.complete:
                 _resume(LocalCluster(found, console.print))
                 return
+            versions = _parse_versions(postgres or [])
+            every = versions.pop("", 0)
+            primary_postgres = versions.pop(PRIMARY, every)
             zones = [_parse_zone(text) for text in zone or [f"sp{n + 1}=0" for n in range(sps)]]
+            zones = [dataclasses.replace(z, postgres=versions.pop(z.name, every)) for z in zones]
+            if versions:
+                raise PspError(f"--postgres {next(iter(versions))}=…: the cluster has no such server")
             options = Options(
                 name=name, directory=folder, database=db, port_base=port_base, relay=not no_relay,
-                pg_settings=_parse_settings(pg_conf or []), mode=mode,
+                pg_settings=_parse_settings(pg_conf or []), mode=mode, primary_postgres=primary_postgres,
             )  # fmt: skip
             cluster = LocalCluster.create(zones, options, console.print)
             if schema is not None:
@@ -214,6 +239,7 @@ def adopt(
 def join(
     sp_name: Annotated[str, typer.Argument(metavar="NAME", help="The new SP's name.")],
     zone: Annotated[str, typer.Option(help="Its zone, ZONE=ROUND_TRIP_MS.")] = "",
+    postgres: Annotated[int, typer.Option(help="PostgreSQL's major version.", show_default="as found")] = 0,
     name: Name = "demo",
     directory: Dir = None,
 ) -> None:
@@ -225,7 +251,7 @@ def join(
     """
     with _opened(name, directory, exclusive=True) as cluster, _join_progress() as progress:
         place = _parse_zone(zone) if zone else Zone(sp_name)
-        sp = growth.join(cluster, Zone(sp_name, place.rtt_ms, place.name), progress)
+        sp = growth.join(cluster, Zone(sp_name, place.rtt_ms, place.name, postgres), progress)
     console.print(f"{sp.name} is up: {sp.dsn}")
 
 

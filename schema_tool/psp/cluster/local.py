@@ -23,6 +23,7 @@ from psp.cluster import configs, daemons, state
 from psp.cluster.configs import APP_ROLE, PRIMARY, PRIMARY_DATABASE
 from psp.cluster.state import ClusterState, NodeState
 from psp.output import PspError
+from psp.paths import server_version
 from psp.primary.database import init_primary
 from psp.schema.model import Mode
 from psp.servers import folders, processes
@@ -47,11 +48,14 @@ def _silent(_message: str) -> None:
 
 @dataclass(frozen=True)
 class Zone:
-    """An SP's name, its round trip to the primary, and its zone's name if that is another one."""
+    """An SP's name, its round trip to the primary, its zone's name if that is another one, and the major
+    version of its PostgreSQL if it is not that of the programs which are found first.
+    """
 
     name: str
     rtt_ms: float = 0.0
     zone_name: str = ""
+    postgres: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class Options:
     primary_options: Mapping[str, object] = field(default_factory=dict)
     sp_options: Mapping[str, object] = field(default_factory=dict)
     mode: Mode = "native"
+    primary_postgres: int = 0  # as Zone.postgres
 
 
 class LocalCluster:
@@ -118,7 +123,11 @@ class LocalCluster:
             report,
         )
         try:
-            nodes = [NodeState(PRIMARY, "primary", ports.take(), daemon_port=ports.take())]
+            primary = NodeState(
+                PRIMARY, "primary", ports.take(), daemon_port=ports.take(),
+                postgres=_version(options.primary_postgres),
+            )  # fmt: skip
+            nodes = [primary]
             nodes += [_sp_state(zone, ports, options.relay) for zone in zones]
             cluster._start_new(nodes)
         except BaseException:
@@ -235,7 +244,8 @@ class LocalCluster:
         """A node's PostgreSQL server."""
         node = self.state.node(name)
         settings = {"synchronous_commit": SYNCHRONOUS_COMMIT[node.role], **self.state.pg_settings}
-        return PgServer(self.state.directory / name, node.pg_port, self.state.socket_dir, settings)
+        folder = self.state.directory / name
+        return PgServer(folder, node.pg_port, self.state.socket_dir, settings, node.postgres)
 
     # ---- parts stopped and started --------------------------------------------------------------
 
@@ -371,7 +381,13 @@ def _sp_state(zone: Zone, ports: PortAllocator, relay: bool) -> NodeState:
         daemon_port=ports.take(),
         relay_port=ports.take() if relay and zone.rtt_ms > 0 else 0,
         client_port=ports.take(),
+        postgres=_version(zone.postgres),
     )
+
+
+def _version(wanted: int) -> int:
+    """Written down: a server starts again with programs of its version, also if others are found first."""
+    return wanted or server_version()
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ Things = dict[tuple[str, str], str]
 
 _CHANGER = "changer"  # of roles that may call psp.ddl
 _EXTENSION = "extension"
+_VERSION = ("version of", "PostgreSQL")
 _LOCAL = "a schema change of that name stops somewhere: make it as a role that may call psp.ddl, or drop it"
 
 
@@ -57,7 +58,7 @@ def _read(connection: psycopg.Connection[Any], file: str) -> Things:
 def compare(servers: Mapping[str, Server]) -> list[Problem]:
     """What is not the same at all of them, by the servers' names; errors first."""
     found = list(_surroundings({name: server.surroundings for name, server in servers.items()}))
-    objects = {name: server.objects for name, server in servers.items() if server.objects is not None}
+    objects = {name: server for name, server in servers.items() if server.objects is not None}
     told = {problem.object for problem in differing_schemas(servers)}
     return sort([*found, *(problem for problem in _objects(objects) if problem.object not in told)])
 
@@ -74,7 +75,9 @@ def differing_schemas(servers: Mapping[str, Server]) -> list[Problem]:
 
 
 def _surroundings(servers: Mapping[str, Things]) -> Iterator[Problem]:
-    for difference in schemas.compare(servers):
+    differences = schemas.compare(servers)
+    yield from _collations([difference for difference in differences if difference.kind == "collation"])
+    for difference in differences:
         kind, name = difference.kind, difference.name
         where = _which(difference.definitions)
         detailed = f"{where}: {_definitions(difference)}"
@@ -100,8 +103,6 @@ def _surroundings(servers: Mapping[str, Things]) -> Iterator[Problem]:
                 severity: Severity = "warning" if installed else "note"
                 problem = f"it can be made, but not at {missing}"
                 yield Problem(severity, f"package of extension {name}", problem, "install it at all servers")
-            case "collation":
-                yield Problem("note", f"collation {name}", where, "use collations that all servers have")
             case "version of" | "locale of":
                 hint = "use the same everywhere: a statement may work at one server only"
                 yield Problem("warning", f"{kind} {name}", detailed, hint)
@@ -113,13 +114,33 @@ def _surroundings(servers: Mapping[str, Things]) -> Iterator[Problem]:
                 yield Problem("note", f"{kind} {name}", where, hint)
 
 
-def _objects(servers: Mapping[str, Things]) -> Iterator[Problem]:
-    for difference in schemas.compare(servers):
+def _collations(differences: list[schemas.Difference]) -> Iterator[Problem]:
+    """One note for all that the same servers have: an ICU of another version has hundreds of others."""
+    names: dict[str, list[str]] = {}
+    for difference in differences:
+        names.setdefault(_which(difference.definitions), []).append(difference.name)
+    for where, (first, *others) in names.items():
+        what = f"collation {first}" + (f" and {len(others)} others" if others else "")
+        yield Problem("note", what, where, "use collations that all servers have")
+
+
+def _objects(servers: Mapping[str, Server]) -> Iterator[Problem]:
+    found = {name: server.objects for name, server in servers.items() if server.objects is not None}
+    versions = {name: server.surroundings.get(_VERSION) for name, server in servers.items()}
+    for difference in schemas.compare(found):
         is_missing = None in difference.definitions.values()
         if is_missing and difference.kind == "rights on":
             continue  # told of the object
+        if not is_missing and not _differs_within_a_version(difference, versions):
+            continue
         hint = _LOCAL if is_missing else "change it by a role that may call psp.ddl"
         yield Problem("warning", f"{difference.kind} {difference.name}", _which(difference.definitions), hint)
+
+
+def _differs_within_a_version(difference: schemas.Difference, versions: Mapping[str, str | None]) -> bool:
+    """PostgreSQL writes views, among others, as text that is not the same in each version."""
+    found = {(versions[name], text) for name, text in difference.definitions.items()}
+    return len(found) > len({version for version, _ in found})
 
 
 def _which(definitions: Mapping[str, str | None]) -> str:

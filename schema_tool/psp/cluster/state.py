@@ -38,6 +38,7 @@ class NodeState:
     relay_port: int = 0  # 0: no relay
     client_port: int = 0  # SP in views mode: where the daemon takes clients' requests
     adopted: bool = False  # SP: its database is under psp, so its daemon belongs to it
+    postgres: int = 0  # PostgreSQL's major version; 0: of the programs that are found first
 
     def ports(self) -> tuple[int, ...]:
         """Every port of its, 0 among them for what it does not have."""

@@ -81,7 +81,7 @@ def verify(cluster: LocalCluster, timeout_s: float = 60) -> Verification:
 def verify_servers(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: float = 60) -> Verification:
     """The same for servers anywhere; `sp_dsns`: each SP's name and a superuser's connection to it."""
     try:
-        _wait_drained(primary_dsn, sp_dsns, timeout_s)
+        wait_servers_drained(primary_dsn, sp_dsns, timeout_s)
         drained = True
     except WaitTimeout:
         drained = False
@@ -155,10 +155,11 @@ def published(primary_dsn: str) -> int:
 
 def wait_drained(cluster: LocalCluster, timeout_s: float = 60) -> None:
     """Waits until every SP has applied everything that the primary had published when this was called."""
-    _wait_drained(cluster.primary_dsn, _adopted(cluster), timeout_s)
+    wait_servers_drained(cluster.primary_dsn, _adopted(cluster), timeout_s)
 
 
-def _wait_drained(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: float) -> None:
+def wait_servers_drained(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: float = 60) -> None:
+    """The same for servers anywhere."""
     with _reaching(PRIMARY):
         upto = published(primary_dsn)
     for name, dsn in sp_dsns.items():

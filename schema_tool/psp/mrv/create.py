@@ -28,6 +28,7 @@ from psp.output import PspError
 from psp.problems import Problem, RefusedError
 from psp.schema.install import run_script
 from psp.schema.locks import Say
+from psp.schema.server import refuse_version
 from psp.sql_files import read_sql
 
 STRATEGIES = ("none", "binary", "linear", "quadratic")
@@ -69,6 +70,7 @@ def create(dsn: str, name: str, options: Options, say: Say) -> Mrv:
             f"or there are more than {RECORDS_MAX}"
         )
     with psycopg.connect(dsn) as connection:
+        refuse_version(connection)
         oid = find_table(connection, schema, table)
         connection.rollback()
         return locked(

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from psp.output import PspError
 from psp.schema.model import Mode, Stride
-from psp.schema.server import refuse_encoding
+from psp.schema.server import refuse_unfit, refuse_version
 from psp.sql_files import constant, read_sql
 
 SCHEMA_FILE = "primary/install/schema.sql"
@@ -41,9 +41,10 @@ def daemon_lock() -> tuple[int, int]:
 
 
 def init_primary(dsn: str) -> None:
-    """Creates the psp schema of a primary. PspError if there is one already, or the encoding is not UTF8."""
+    """Creates the psp schema of a primary. PspError if there is one already, or the database is unfit."""
     with psycopg.connect(dsn) as connection:
-        refuse_encoding(connection)
+        refuse_version(connection)
+        refuse_unfit(connection)
         row = connection.execute("SELECT to_regnamespace('psp') IS NOT NULL").fetchone()
         if row is not None and row[0]:
             raise PspError("the database has a schema psp already", "use an empty database for the primary")

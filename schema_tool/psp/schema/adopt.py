@@ -1,35 +1,33 @@
 """Puts a live database under psp: the first semi-primary of a cluster.
 
-All in one go. The semi-primary's side is one transaction; the primary's is one that commits first, as
-`adopting`, and is marked `adopted` after the semi-primary has committed. An interruption before
-that leaves the database as it was, and the next run clears the primary. After an interruption between the
-last two steps, the next run only marks it.
+All in one go. Most rows are copied before writers have to wait (adopted_rows.py). The semi-primary's side is
+one transaction; the primary's is one that commits first, as `adopting`, and is marked `adopted` after the
+semi-primary has committed. An interruption before that leaves the database as it was, and the next run clears
+the primary. After an interruption between the last two steps, the next run only marks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import psycopg
-from psycopg import sql
 
 from psp.output import PspError
 from psp.primary import database as primary
 from psp.problems import RefusedError, has_errors
 from psp.schema import locks, modes
+from psp.schema.adopted_rows import RowProgress, Snapshot, copy_rest, copy_snapshot
 from psp.schema.catalog import read_database
 from psp.schema.dump import dump_schema
-from psp.schema.generate import TEXT_SETTINGS, CapturedTable, define_tables
+from psp.schema.generate import TEXT_SETTINGS, define_tables
 from psp.schema.install import Identity, copy_tables, run_script, strides_of
 from psp.schema.model import Database, Mode
 from psp.schema.modes import LOCK_MODES
 from psp.schema.native.capture import CaptureChoice
-from psp.schema.rules import not_superuser
 from psp.schema.server import read_facts
 
-COPY_CHUNK_BYTES = 1 << 18
+PRIMARY_ATTEMPTS = 20
 _CANNOT = "the database cannot be adopted"
 
 
@@ -46,14 +44,11 @@ class Options:
     replace: bool = False  # the primary may have the only copy of an earlier adoption's rows
 
 
-class Progress(Protocol):
+class Progress(RowProgress, Protocol):
     """What adoption tells while it works."""
 
     def say(self, text: str) -> None:
         """A step begins."""
-
-    def rows(self, table: str, done: int, total: int) -> None:
-        """`done` of about `total` rows of all tables are copied; `table` is being copied."""
 
 
 def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> int:
@@ -62,23 +57,36 @@ def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> i
     RefusedError: the database cannot be adopted as it is.
     """
     with psycopg.connect(dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
-        facts = read_facts(connection)
-        if not facts.superuser:
-            raise RefusedError(_CANNOT, [not_superuser(facts)])
+        lacking = modes.check_rights(connection, options.mode)
+        if has_errors(lacking):
+            raise RefusedError(_CANNOT, lacking)
         # The transactions end here and nowhere else: an exception rolls both back.
         finished = _finish_interrupted(connection, primary_connection, options.replace)
         if finished is not None:
             return finished
+        cluster_id, slots = _begin_primary_again(primary_connection, options)
+        snapshot = _copy_snapshot(connection, primary_connection, dsn, slots, options, progress)
         database = read_database(connection)
         connection.rollback()
         result: list[int] = []
 
         def work() -> None:
-            result.append(_adopt(connection, primary_connection, dsn, options, progress))
+            with primary_connection.transaction():  # a savepoint, below which the snapshot stays
+                result.append(
+                    _adopt(
+                        connection, primary_connection, dsn, cluster_id, slots, snapshot, options, progress
+                    )
+                )
 
         tables = database.captured_tables
         lock_mode = LOCK_MODES[options.mode]
         locks.retry_while_locked(connection, tables, lock_mode, options.lock_wait_s, progress.say, work)
+        primary_connection.commit()
+        connection.commit()
+        primary_connection.execute("UPDATE psp.cluster SET state = 'adopted'")
+        primary_connection.commit()
+        primary_connection.execute("ANALYZE psp.data")
+        primary_connection.commit()
         return result[-1]
 
 
@@ -102,38 +110,76 @@ def _finish_interrupted(
     return int(found[1])
 
 
-def _adopt(
-    connection: psycopg.Connection[Any],
-    primary_connection: psycopg.Connection[Any],
-    dsn: str,
-    options: Options,
-    progress: Progress,
-) -> int:
+def _begin_primary_again(primary_connection: psycopg.Connection[Any], options: Options) -> tuple[str, int]:
+    """The same again after a deadlock with the primary's daemon, which looks at these tables."""
+    for _ in range(PRIMARY_ATTEMPTS):
+        try:
+            return _begin_primary(primary_connection, options)
+        except psycopg.errors.DeadlockDetected:
+            primary_connection.rollback()
+    raise PspError("the primary's tables are in use", "try again")
+
+
+def _begin_primary(primary_connection: psycopg.Connection[Any], options: Options) -> tuple[str, int]:
+    """Empties the primary, which nobody else changes from here on; returns the cluster's id and its slots."""
     cluster = primary.read_cluster(primary_connection, lock=True)
     cluster_id = cluster.cluster_id
     if cluster.state == "adopted":
         primary.refuse_second_adoption(primary_connection, options.replace)  # maybe adopted a moment ago
         cluster_id = primary.begin_again(primary_connection)
-    slots = options.slots or cluster.slots
+    primary.wipe(primary_connection)
+    return cluster_id, options.slots or cluster.slots
+
+
+def _copy_snapshot(
+    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any], dsn: str, slots: int,
+    options: Options, progress: Progress,
+) -> Snapshot:  # fmt: skip
+    """Copies the tables that have a primary key, while writers go on. Leaves nothing in the database."""
+    _check(connection, read_database(connection), slots, options)
+    schema = dump_schema(connection, dsn)
+    connection.rollback()
+    progress.say("copying the rows: nobody waits yet")
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     run_script(connection, TEXT_SETTINGS)
-    progress.say("locking the tables: writers wait from here on, readers do not")
-    database = _lock_all(connection)
+    database = read_database(connection)
+    modes.begin(connection, options.mode)
+    tables = define_tables(connection, database, only_with_key=True)
+    snapshot = copy_snapshot(connection, primary_connection, tables, schema, progress)
+    connection.rollback()
+    connection.isolation_level = None
+    return snapshot
+
+
+def _check(connection: psycopg.Connection[Any], database: Database, slots: int, options: Options) -> None:
     problems = modes.check(
         connection, database, options.mode, slots,
         add_keys=options.add_keys, drop_foreign_keys=options.drop_foreign_keys,
     )  # fmt: skip
     if has_errors(problems):
         raise RefusedError(_CANNOT, problems)
+
+
+def _adopt(
+    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any], dsn: str,
+    cluster_id: str, slots: int, snapshot: Snapshot, options: Options, progress: Progress,
+) -> int:  # fmt: skip
+    """What is done under the locks, in both transactions; returns the semi-primary's number."""
+    run_script(connection, TEXT_SETTINGS)
+    progress.say("locking the tables: writers wait from here on, readers do not")
+    database = _lock_all(connection)
+    _check(connection, database, slots, options)
     if not database.captured_tables:
         progress.say("there are no tables: nothing will be captured, and none can be created until release")
     ddl = dump_schema(connection, dsn)
+    if ddl != snapshot.schema:
+        raise PspError("the schema has changed while the rows were copied", "adopt again when it is done")
     if options.add_keys:
         database, added = _add_keys(connection, database)
         ddl += added
     modes.begin(connection, options.mode)
     tables = define_tables(connection, database)
 
-    primary.wipe(primary_connection)
     sp_id = primary.register(primary_connection, options.name, options.zone, acked_t=0)
     strides = strides_of(database.sequences)
     primary_connection.execute(
@@ -143,20 +189,13 @@ def _adopt(
     copy_tables(connection, primary_connection)
     primary.store_strides(primary_connection, strides)
 
-    _seed(connection, primary_connection, tables, progress)
+    copy_rest(connection, primary_connection, tables, snapshot)
     progress.say("installing the capture")
     identity = Identity(
         cluster_id, sp_id, options.name, slots, joining=False, mode=options.mode,
         capture=modes.choose_capture(connection, options.mode, options.capture),
     )  # fmt: skip
     modes.install(connection, options.mode, identity, tables, strides)
-
-    primary_connection.commit()
-    connection.commit()
-    primary_connection.execute("UPDATE psp.cluster SET state = 'adopted'")
-    primary_connection.commit()
-    primary_connection.execute("ANALYZE psp.data")
-    primary_connection.commit()
     return sp_id
 
 
@@ -180,44 +219,6 @@ def _add_keys(connection: psycopg.Connection[Any], database: Database) -> tuple[
     for statement in statements:
         run_script(connection, statement)
     return read_database(connection), "".join(f"\n{statement};\n" for statement in statements)
-
-
-def _seed(
-    connection: psycopg.Connection[Any],
-    primary_connection: psycopg.Connection[Any],
-    tables: list[CapturedTable],
-    progress: Progress,
-) -> None:
-    """Copies all rows to the primary, but no guards: there is no snapshot that lacks a value."""
-    total = sum(t.table.rows_about for t in tables)
-    done = 0
-    with primary.without_key(primary_connection):
-        for captured in tables:
-            count = 0
-            for count in _copy(connection, primary_connection, captured.row_query):
-                progress.rows(captured.table.label, done + count, max(total, done + count))
-            done += count
-    progress.rows("", done, done)
-
-
-def _copy(
-    connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any], query: str
-) -> Iterator[int]:
-    """Streams the query's rows into psp.data; yields the number of rows so far, at the end the exact one."""
-    out = sql.SQL("COPY ({}) TO STDOUT (FORMAT binary)").format(sql.SQL(query))
-    # FREEZE: nobody has to write to the pages again to say that the rows are committed.
-    into = "COPY psp.data (table_id, key, global_t, sp_id, deleted, image) FROM STDIN (FORMAT binary, FREEZE)"
-    with connection.cursor() as source, primary_connection.cursor() as target:
-        with source.copy(out) as reader, target.copy(into) as writer:
-            chunk = bytearray()
-            for rows, row in enumerate(reader):  # the first message is the header
-                chunk += row
-                if len(chunk) >= COPY_CHUNK_BYTES:
-                    writer.write(bytes(chunk))
-                    chunk.clear()
-                    yield rows
-            writer.write(bytes(chunk))
-        yield target.rowcount
 
 
 class _Quiet:

@@ -19,12 +19,12 @@ from psp.schema.history import read_history, show
 from psp.schema.join import prepare_join
 from psp.schema.materialized import refresh
 from psp.schema.model import Mode
-from psp.schema.modes import check
+from psp.schema.modes import check, check_rights
 from psp.schema.native.capture import CaptureChoice
 from psp.schema.native.capture import use as use_capture
 from psp.schema.release import release
-from psp.schema.rules import not_superuser
-from psp.schema.server import EncodingError, read_facts
+from psp.schema.rights import missing_rights
+from psp.schema.server import UnfitError, read_facts
 from psp.schema.views import convert as views
 from psp.schema.views.scratch import convert_file
 from psp.sql_files import constant
@@ -96,18 +96,18 @@ def check_command(
         try:
             facts = read_facts(connection)
             is_sp = facts.adopted
-            if not facts.superuser:
-                problems = [not_superuser(facts)]
-            elif is_sp:
-                problems = check_semi_primary(connection, facts)
-            else:
+            problems = check_rights(connection, mode)
+            readable = not has_errors(problems)
+            if readable and is_sp:
+                problems = sort([*problems, *check_semi_primary(connection, facts)])
+            elif readable:
                 problems = check(
                     connection, read_database(connection), mode, slots or constant("SLOTS"),
                     add_keys=add_keys, drop_foreign_keys=drop_foreign_keys,
                 )  # fmt: skip
-            if facts.superuser and sp_dsns:
+            if readable and sp_dsns:
                 problems = sort([*problems, *compare_with(connection, facts, sp_dsns)])
-        except EncodingError as error:
+        except UnfitError as error:
             problems = [Problem("error", error.where, error.problem, error.hint or "")]
     if json:
         adoptable = not is_sp and not has_errors(problems)
@@ -131,6 +131,14 @@ class _Bar:
     def rows(self, table: str, done: int, total: int) -> None:
         label = f"copying {table}" if table else "copied"
         self._bar.update(self._task, description=label, completed=done, total=max(total, 1), visible=True)
+
+
+def _tell_what_is_missing(dsn: str) -> None:
+    """What psp does without, as the role is no superuser. Errors are told when the work begins."""
+    with errors_shown(), psycopg.connect(dsn) as connection:
+        for problem in missing_rights(connection):
+            if problem.severity == "warning":
+                _say(f"{problem.object}: {problem.problem}")
 
 
 @app.command("adopt")
@@ -160,6 +168,7 @@ def adopt_command(
 
         psp schema adopt "host=db dbname=shop" --primary-dsn "host=primary dbname=psp" --name lisbon
     """
+    _tell_what_is_missing(dsn)
     if not yes:
         typer.confirm("Writers wait until all rows are copied to the primary. Go on?", abort=True, err=True)
     options = Options(name, zone, slots, add_keys, lock_wait, mode, drop_foreign_keys, capture, replace)
@@ -186,6 +195,7 @@ def join_command(
 
         psp schema join "host=db2 dbname=shop" --primary-dsn "host=primary dbname=psp" --name tokyo
     """
+    _tell_what_is_missing(dsn)
     with errors_shown():
         sp_id = prepare_join(dsn, primary_dsn, name, zone, capture)
     console.print(Text(f"{name} is semi-primary {sp_id}. To copy the rows: psp-semi-primary --config FILE"))

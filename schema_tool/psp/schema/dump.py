@@ -12,13 +12,32 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from psp.output import PspError
-from psp.paths import postgres_program
+from psp.paths import client_program
 from psp.schema.templates import dollar_quote
 from psp.sql_files import read_sql
 
 LOCK_WAIT_MS = 5000
-# Of newer pg_dumps: commands of psql, which are no SQL, and a setting that older servers do not have.
-_NEWER = re.compile(r"^(\\(un)?restrict .*|SET transaction_timeout = 0;)\n", re.MULTILINE)
+DBLINK_SCHEMA = "psp_dblink"
+"""Where an administrator puts dblink for a role that may not install it (docs/adopting.md)."""
+# psql commands around the dump, not SQL; their key is a random one.
+_RESTRICTED = re.compile(r"^\\restrict (\w+)\n(.*)^\\unrestrict \1\n", re.MULTILINE | re.DOTALL)
+_TIMEOUTS = "SET idle_in_transaction_session_timeout = 0;\n"
+# Since the minor versions of November 2026 (15.20) servers keep a number of theirs among a column's options.
+# Older minor versions of pg_dump print it, and older servers refuse it.
+_ALTER_COLUMN = r"^(ALTER TABLE ONLY .* ALTER COLUMN .* SET \()pg_attver=\d+"
+_NUMBER = re.compile(rf"{_ALTER_COLUMN}\);\n", re.MULTILINE)
+# What only an extension's owner may say. Without it, the comment is the one that the extension comes with.
+_EXTENSION_COMMENT = re.compile(
+    r"^--\n-- Name: EXTENSION [^\n]*; Type: COMMENT; [^\n]*\n--\n\n"
+    r"COMMENT ON EXTENSION \S+ IS E?'(?:[^']|'')*';\n",
+    re.MULTILINE,
+)
+_OWN_DBLINK = re.compile(
+    r"^--\n-- Name: dblink; Type: EXTENSION; [^\n]*\n--\n\n"
+    rf"CREATE EXTENSION [^\n]* SCHEMA {DBLINK_SCHEMA};\n",
+    re.MULTILINE,
+)
+_NUMBER_AMONG_OPTIONS = re.compile(rf"{_ALTER_COLUMN}, ", re.MULTILINE)
 
 
 def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
@@ -33,16 +52,25 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     if password:
         environment["PGPASSWORD"] = str(password)  # not on the command line, which everybody may read
     command = [
-        str(postgres_program("pg_dump", connection.info.server_version // 10000)), "--schema-only",
-        "--no-publications", "--no-subscriptions", "--no-tablespaces",
-        "--exclude-schema=psp", f"--lock-wait-timeout={LOCK_WAIT_MS}", "-d", make_conninfo("", **settings),
+        str(client_program("pg_dump", connection.info.server_version // 10000)), "--schema-only",
+        "--no-subscriptions", "--no-tablespaces",
+        "--exclude-schema=psp", f"--exclude-schema={DBLINK_SCHEMA}", f"--lock-wait-timeout={LOCK_WAIT_MS}",
+        "-d", make_conninfo("", **settings),
     ]  # fmt: skip
     done = subprocess.run(
         command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False
     )
     if done.returncode != 0:
         raise PspError(f"pg_dump failed: {done.stderr.strip()}")
-    return _roles(connection) + _search_paths(connection) + _NEWER.sub("", done.stdout, count=3)
+    dumped = _EXTENSION_COMMENT.sub("", _OWN_DBLINK.sub("", done.stdout))
+    return _roles(connection) + _search_paths(connection) + portable(dumped)
+
+
+def portable(dumped: str) -> str:
+    """What pg_dump says, as plain SQL that servers older than it understand, too."""
+    dumped = dumped.replace(f"{_TIMEOUTS}SET transaction_timeout = 0;\n", _TIMEOUTS, 1)  # at the beginning
+    dumped = _NUMBER_AMONG_OPTIONS.sub(r"\1", _NUMBER.sub("", dumped))
+    return _RESTRICTED.sub(lambda found: found[2], dumped, count=1)
 
 
 def _roles(connection: psycopg.Connection[Any]) -> str:
@@ -67,7 +95,8 @@ def _roles(connection: psycopg.Connection[Any]) -> str:
 def _search_paths(connection: psycopg.Connection[Any]) -> str:
     """Functions with bare names find at every server what they find here: settings of the new database."""
     statements = []
-    for role, path in connection.execute(read_sql("catalog/search_paths.sql")):
+    from_files = _search_path_of_files(connection)
+    for role, path in connection.execute(read_sql("catalog/search_paths.sql"), (from_files,)):
         if path is None:
             continue
         quote = sql.SQL(dollar_quote(f"{role} {path}"))
@@ -86,3 +115,15 @@ def _search_paths(connection: psycopg.Connection[Any]) -> str:
             .as_string(connection)
         )  # fmt: skip
     return "".join(statements)
+
+
+def _search_path_of_files(connection: psycopg.Connection[Any]) -> str | None:
+    """None: the server's files say nothing, or the role may not read them."""
+    row = connection.execute(
+        "SELECT has_table_privilege('pg_file_settings', 'SELECT') "
+        "AND has_function_privilege('pg_show_all_file_settings()', 'EXECUTE')"
+    ).fetchone()
+    if row is None or not row[0]:
+        return None
+    found = connection.execute(read_sql("catalog/file_search_path.sql")).fetchone()
+    return None if found is None else found[0]

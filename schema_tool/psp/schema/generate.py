@@ -15,7 +15,11 @@ GUARD_FILES = (
     "captured_relations.sql", "guarded_state.sql", "ddl_checks.sql", "ddl_guard.sql", "guard_watch.sql",
     "ddl_start.sql",
 )  # fmt: skip
-FACT_FILES = ("owners.sql", "capture_facts.sql", "guards.sql", "apply_functions.sql", "sequences.sql")
+EVENT_TRIGGER_FILES = ("event_triggers.sql",)
+"""After the guard's files, where a superuser installs them."""
+FACT_FILES = (
+    "owners.sql", "capture_facts.sql", "guards.sql", "apply_functions.sql", "sequences.sql", "origin.sql",
+)  # fmt: skip
 """After the views of the facts."""
 
 TEXT_SETTINGS = """
@@ -46,11 +50,16 @@ class CapturedTable:
         return int(self.facts["table_id"])
 
 
-def define_tables(connection: psycopg.Connection[Any], database: Database) -> list[CapturedTable]:
+def define_tables(
+    connection: psycopg.Connection[Any], database: Database, *, only_with_key: bool = False
+) -> list[CapturedTable]:
     """Fills psp.tables: numbers the tables and their guards from 1, in one space."""
     tables = {table.oid: table for table in database.captured_tables}
     numbers = connection.execute("SELECT relation, table_id, guard_ids FROM psp.number_tables()").fetchall()
-    return define_numbered(connection, [(tables[oid], table_id, ids) for oid, table_id, ids in numbers])
+    numbered = [(tables[oid], table_id, ids) for oid, table_id, ids in numbers]
+    return define_numbered(
+        connection, [entry for entry in numbered if not only_with_key or entry[0].primary_key is not None]
+    )
 
 
 def define_numbered(

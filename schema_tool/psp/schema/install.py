@@ -43,8 +43,10 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
     """Who the semi-primary is, where its stream begins, and the sequences' strides."""
     connection.execute(
         "INSERT INTO psp.identity "
-        "(cluster_id, sp_id, name, mode, capture, token, hook_conninfo, slots, joining, last_number) "
-        "SELECT %s, %s, %s, %s, %s, %s, '', %s, %s, coalesce(max(n), 0) FROM psp.tables "
+        "(cluster_id, sp_id, name, mode, capture, token, hook_conninfo, guarded, slots, joining, "
+        "last_number) "
+        "SELECT %s, %s, %s, %s, %s, %s, '', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), "
+        "%s, %s, coalesce(max(n), 0) FROM psp.tables "
         "CROSS JOIN LATERAL (SELECT table_id UNION ALL "
         "SELECT (g ->> 'guard_id')::int4 FROM jsonb_array_elements(guards) g) numbers(n)",
         (

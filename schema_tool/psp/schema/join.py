@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
@@ -15,12 +16,14 @@ from psp.schema.install import Identity, run_script
 from psp.schema.model import Database, Mode
 from psp.schema.modes import begin, check_empty, choose_capture, install
 from psp.schema.native.capture import CaptureChoice
-from psp.schema.server import read_facts
+from psp.schema.server import read_facts, refuse_unfit
+from psp.sql_files import read_sql
 
 _TABLES = """
 SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables
  WHERE schema_name <> 'psp' ORDER BY table_id
 """
+_DUMPED_FROM = re.compile(r"^-- Dumped from database version (\d+)", re.MULTILINE)
 
 
 def prepare_join(
@@ -31,6 +34,7 @@ def prepare_join(
     The primary registers it first. PspError or psycopg.Error: the database is as empty as it was.
     """
     with psycopg.connect(sp_dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
+        refuse_unfit(connection)
         cluster = primary.read_cluster(primary_connection, lock=True)
         if cluster.state != "adopted" or cluster.schema_ddl is None:
             raise PspError("the cluster has no adopted database yet", "psp schema adopt starts it with one")
@@ -41,7 +45,8 @@ def prepare_join(
                 f"all {cluster.slots} slots of the cluster have been used",
                 "release every semi-primary and adopt again with more --slots",
             )
-        run_script(connection, cluster.schema_ddl)
+        _restore(connection, cluster.schema_ddl)
+        _check_roles(connection, primary_connection)
         database = read_database(connection)
         begin(connection, cluster.mode)
         tables = _define_as_at_primary(connection, primary_connection, database)
@@ -60,6 +65,17 @@ def prepare_join(
         return sp_id
 
 
+def _restore(connection: psycopg.Connection[Any], schema_ddl: str) -> None:
+    try:
+        run_script(connection, schema_ddl)
+    except psycopg.Error as error:
+        hint, here = error.diag.message_hint, connection.info.server_version // 10000
+        made = _DUMPED_FROM.search(schema_ddl)
+        if made is not None and int(made[1]) > here:
+            hint = f"it is that of PostgreSQL {made[1]}, this server is {here}: join with one of that version"
+        raise PspError(f"the cluster's schema cannot be restored here: {error}", hint) from error
+
+
 def _check_empty(connection: psycopg.Connection[Any], mode: Mode) -> None:
     facts, database = read_facts(connection), read_database(connection)
     if facts.adopted or facts.converted:
@@ -70,10 +86,27 @@ def _check_empty(connection: psycopg.Connection[Any], mode: Mode) -> None:
             f"the database is not empty: it has {count} tables and sequences", "join with an empty database"
         )
     # Nothing is here yet, so these are the server's own errors: version, rights, encoding, dblink.
-    problems = check_empty(database, facts, mode)
+    problems = check_empty(connection, database, facts, mode)
     if has_errors(problems):
         worst = problems[0]
         raise PspError(f"{worst.object}: {worst.problem}", worst.hint)
+
+
+def _check_roles(connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any]) -> None:
+    """The joiner runs all schema changes. One whose role is missing would stop it; a job only fails."""
+    history = primary_connection.execute(read_sql("primary/command/roles_of_history.sql")).fetchall()
+    if history and not read_facts(connection).superuser:
+        raise PspError(
+            "the cluster has had schema changes, which a database without event triggers cannot run",
+            "join as a superuser; or release all semi-primaries, and adopt again",
+        )
+    here = {role for (role,) in connection.execute("SELECT rolname FROM pg_roles")}
+    missing = [role for role, only_jobs in history if not only_jobs and role not in here]
+    if missing:
+        raise PspError(
+            f"roles as which schema changes run do not exist here: {', '.join(missing)}",
+            "CREATE ROLE, with their memberships and rights; what the cluster has dropped may go afterwards",
+        )
 
 
 def _define_as_at_primary(

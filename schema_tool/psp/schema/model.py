@@ -36,6 +36,7 @@ class Column:
     not_null: bool
     identity: str  # '', 'a' always, 'd' by default
     generated: bool
+    virtual: bool  # it is generated when it is read
     leaves: tuple[Type, ...]
 
 

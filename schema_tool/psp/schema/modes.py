@@ -18,11 +18,20 @@ from psp.schema.model import Database, Mode, Stride
 from psp.schema.native import install as native
 from psp.schema.native import rules as native_rules
 from psp.schema.native.capture import Capture, CaptureChoice, choose
+from psp.schema.rights import missing_rights
 from psp.schema.server import ServerFacts, read_facts
 from psp.schema.views import convert as views
 
 # The locks that installation takes: in native mode writers wait, in views mode readers too.
 LOCK_MODES: dict[Mode, str] = {"native": "SHARE ROW EXCLUSIVE", "views": views.LOCK_MODE}
+
+
+def check_rights(connection: psycopg.Connection[Any], mode: Mode) -> list[Problem]:
+    """What the role lacks. With an error among it, nothing else may be readable."""
+    if mode == "native":
+        return missing_rights(connection)
+    facts = read_facts(connection)
+    return [] if facts.superuser else [rules.not_superuser(facts)]
 
 
 def check(
@@ -31,17 +40,21 @@ def check(
 ) -> list[Problem]:  # fmt: skip
     """All that stands in the way of adoption in that mode, errors first."""
     facts = read_facts(connection)
+    lacking = check_rights(connection, mode)
     if mode == "native":
-        return native_rules.check(database, facts, slots, add_keys)
+        return sort([*lacking, *native_rules.check(database, facts, slots, add_keys)])
     found = views.check(connection, database, drop_foreign_keys=drop_foreign_keys, add_keys=add_keys)
-    return sort([*rules.check_cluster(database, facts, slots), *found])
+    return sort([*lacking, *rules.check_cluster(database, facts, slots), *found])
 
 
-def check_empty(database: Database, facts: ServerFacts, mode: Mode) -> list[Problem]:
+def check_empty(
+    connection: psycopg.Connection[Any], database: Database, facts: ServerFacts, mode: Mode
+) -> list[Problem]:
     """What is wrong with the server of an empty database that is to join."""
+    lacking = check_rights(connection, mode)
     if mode == "native":
-        return native_rules.check(database, facts, slots=1, add_keys=False)
-    return rules.check_cluster(database, facts, slots=1)
+        return sort([*lacking, *native_rules.check(database, facts, slots=1, add_keys=False)])
+    return [*lacking, *rules.check_cluster(database, facts, slots=1)]
 
 
 def choose_capture(connection: psycopg.Connection[Any], mode: Mode, wanted: CaptureChoice) -> Capture:

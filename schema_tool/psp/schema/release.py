@@ -111,6 +111,7 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
     forget_part(connection)
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
     connection.execute(read_sql("semi_primary/command/drop_roles.sql"))
+    connection.execute(read_sql("semi_primary/command/drop_origin.sql"))
     if drop_keys:
         for table in database.captured_tables:
             _drop_key(connection, table)

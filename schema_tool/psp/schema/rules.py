@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from psp.paths import POSTGRES_MIN_VERSION
 from psp.problems import Problem
 from psp.schema.model import LOCAL_OID_TYPES, Column, Database, Index, IndexColumn, Sequence, Table
-from psp.schema.server import ServerFacts
+from psp.schema.server import ServerFacts, too_new
 
 SERVER_LOCAL_TYPES = frozenset({"oid", "xid", "cid", "tid", "xid8", "pg_lsn", "pg_snapshot", "txid_snapshot"})
 """Numbers that a server gives out: they travel, but mean nothing at another server."""
@@ -25,9 +24,9 @@ def check_cluster(database: Database, facts: ServerFacts, slots: int) -> list[Pr
 
 
 def not_superuser(facts: ServerFacts) -> Problem:
-    """The one problem to be told when the role may not even read what the others are about."""
+    """Views mode needs one: it gives tables, views and functions away."""
     return Problem("error", f"role {facts.role}", "it is not a superuser",
-                   "adopt as a superuser: event triggers and replica role need one")  # fmt: skip
+                   "adopt as a superuser, or in native mode, which does without")  # fmt: skip
 
 
 # ---- the server -------------------------------------------------------------------------------------------
@@ -35,9 +34,9 @@ def not_superuser(facts: ServerFacts) -> Problem:
 
 def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
     where = f"database {database.name}"
-    if database.version < POSTGRES_MIN_VERSION * 10000:
-        yield Problem("error", where, f"PostgreSQL {database.version // 10000} is too old",
-                      f"upgrade to PostgreSQL {POSTGRES_MIN_VERSION} or later")  # fmt: skip
+    newer = too_new(database.version)
+    if newer is not None:
+        yield newer
     if facts.converted:
         yield Problem("error", where, "the database is in views mode", "psp schema release takes it out")
     elif facts.adopted:
@@ -51,8 +50,6 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
         yield Problem("error", f"temporary table {name}",
                       "it has a foreign key, or inherits from a permanent table: psp refuses both",
                       "end the session that has made it")  # fmt: skip
-    if not facts.superuser:
-        yield not_superuser(facts)
     if facts.default_isolation == "serializable":
         yield Problem("error", where, "default_transaction_isolation is serializable, which psp refuses",
                       "ALTER DATABASE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip
@@ -124,11 +121,18 @@ def _primary_key(table: Table, add_keys: bool) -> Iterator[Problem]:
     if key is None:
         if table.add_key is None:
             yield Problem("error", where,
-                          "it has no primary key, and none can be added to this partitioned table",
-                          "make its partition key's columns NOT NULL, and part of a primary key")  # fmt: skip
+                          "it has no primary key, and psp can add none: it has a column psp_key, or is "
+                          "partitioned by what may be NULL",
+                          "add a primary key")  # fmt: skip
         elif not add_keys:
             yield Problem("error", where, "it has no primary key",
                           "add one, or adopt with --add-keys, which adds a uuid column psp_key")  # fmt: skip
+        return
+    if key.exclusion:
+        yield Problem("error", where,
+                      "its primary key has WITHOUT OVERLAPS: rows are certified by equal keys, and periods "
+                      "overlap without being equal",
+                      "use another primary key, and UNIQUE (… WITHOUT OVERLAPS)")  # fmt: skip
         return
     for member in key.columns:
         if not member.may_be_key:

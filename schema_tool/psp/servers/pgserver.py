@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from psp.output import PspError
-from psp.paths import module_dir, postgres_program
+from psp.paths import module_dir, postgres_program, server_version
 
 SUPERUSER = "psp"
 START_TIMEOUT_S = 60
@@ -49,6 +49,12 @@ def server_account() -> pwd.struct_passwd | None:
     raise PspError("PostgreSQL does not run as root, and there is neither a user `postgres` nor `nobody`")
 
 
+def server_identity() -> dict[str, Any]:
+    """What makes subprocess run a program as that user."""
+    account = server_account()
+    return {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
 def give_to_server(path: Path) -> None:
     """Makes a file or folder belong to the account that servers run as."""
     account = server_account()
@@ -58,12 +64,16 @@ def give_to_server(path: Path) -> None:
 
 @dataclass(frozen=True)
 class PgServer:
-    """One server: its folder (`data` and `postgres.log` in it), its port, its settings."""
+    """One server: its folder (`data` and `postgres.log` in it), its port, its settings, its major version.
+
+    Version 0: that of the programs which are found first.
+    """
 
     folder: Path
     port: int
     socket_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
 
     @property
     def data_dir(self) -> Path:
@@ -114,7 +124,7 @@ class PgServer:
 
     def _module_settings(self) -> Mapping[str, str]:
         """Where the server finds psp's module: a copy, since its account may not reach the build folder."""
-        built = module_dir()
+        built = module_dir(self.version or server_version())
         if built is None:
             return {}
         own = self.folder / "lib"
@@ -191,17 +201,15 @@ class PgServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         """Runs one of PostgreSQL's programs as the server's account, output kept for the error only."""
-        account = server_account()
-        identity: dict[str, Any] = {}
-        if account is not None:
-            identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
         output = self.folder / "pg_ctl.out"  # a file: the server inherits it, a pipe would never close
         with output.open("wb") as stream:
             code = subprocess.run(
-                [str(postgres_program(program)), *arguments],
-                stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, cwd="/", check=False, **identity,
+                [str(postgres_program(program, exactly=self.version)), *arguments],
+                stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, cwd="/", check=False,
+                **server_identity(),
             ).returncode  # fmt: skip
         if code != 0:
+            account = server_account()
             hint = f"the servers run as {account.pw_name}, who must reach that folder" if account else None
             text = output.read_text(errors="replace").strip()
             raise PspError(f"{program} failed for {self.folder}:\n{text}", hint)

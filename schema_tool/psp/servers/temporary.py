@@ -56,11 +56,11 @@ class TemporaryFolder:
 
 
 @contextmanager
-def temporary_server(settings: Mapping[str, str]) -> Iterator[PgServer]:
-    """A PostgreSQL server of the block's own. It runs until the block ends, and is removed then."""
+def temporary_server(settings: Mapping[str, str], version: int = 0) -> Iterator[PgServer]:
+    """A PostgreSQL server of the block's own, of this major version if one is given; removed at its end."""
     with TemporaryFolder() as folder:
         give_to_server(folder.path)
-        server = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, settings)
+        server = PgServer(folder.path / "pg", PortAllocator().take(), folder.path, settings, version)
         server.create()
         server.start()
         yield server

@@ -1,5 +1,5 @@
 -- Multi-Record Values (thesis, chapter 4): the schema psp_mrv. Applied by the first `psp mrv create` of a database,
--- dropped by the last `psp mrv drop`. It needs nothing but PostgreSQL 15. README.md tells how the parts play together.
+-- dropped by the last `psp mrv drop`. It needs nothing but PostgreSQL (15 to 18). README.md tells how the parts play together.
 
 CREATE SCHEMA psp_mrv;
 

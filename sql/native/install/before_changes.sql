@@ -1,16 +1,56 @@
 -- Before a statement of a schema change: which captured tables its words name, and what is prepared for it there.
 
+-- A text in which names with escapes (U&"d\0061ta") stand as they are meant. What cannot be read PostgreSQL refuses, too.
+CREATE FUNCTION psp.without_escapes(statement text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    found  text[];
+    name   text;
+    result text := statement;
+BEGIN
+    IF position('&"' IN statement) = 0 THEN
+        RETURN statement;
+    END IF;
+    FOR found IN SELECT m FROM regexp_matches(statement, '(u&("(?:[^"]|"")+")(?:\s*uescape\s*''(.)'')?)', 'gi') m LOOP
+        name := found[2];
+        IF found[3] IS NOT NULL THEN
+            name := replace(replace(replace(replace(name, '\', '\\'), found[3] || found[3], E'\u0001'), found[3], '\'), E'\u0001', found[3]);
+        END IF;
+        result := replace(result, found[1], unistr(name));
+    END LOOP;
+    RETURN result;
+EXCEPTION WHEN syntax_error OR invalid_parameter_value OR untranslatable_character THEN
+    RETURN statement;
+END $$;
+
+-- A text or a name as the functions below compare them. Values of type name have collation C, which knows only the letters of ASCII.
+CREATE FUNCTION psp.folded(statement text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN lower(statement COLLATE "default");
+END $$;
+
 -- The words of a text, in which psp.is_named looks for a name.
 CREATE FUNCTION psp.words_of(statement text) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT regexp_split_to_array(lower(statement), '[^[:alnum:]_$]+')
+    SELECT regexp_split_to_array(psp.folded(psp.without_escapes(statement)), '[^[:alnum:]_$]+' COLLATE "default")
 $$;
 
-CREATE FUNCTION psp.is_named(name name, statement text, words text[]) RETURNS boolean
+-- A name of other letters than those of ASCII, or with other characters than a word has.
+CREATE FUNCTION psp.is_odd_name_in(name name, statement text, words text[]) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    folded CONSTANT text := psp.folded(replace(name, '"', '""'));
 BEGIN
-    RETURN CASE WHEN name ~ '[^[:alnum:]_$]' THEN position(lower(name) IN lower(statement)) > 0 ELSE lower(name) = ANY (words) END;
+    RETURN CASE WHEN folded COLLATE "default" ~ '[^[:alnum:]_$]' THEN position(folded IN psp.folded(psp.without_escapes(statement))) > 0 ELSE folded = ANY (words) END;
 END $$;
+
+-- Whether a text may name this. (Asked of each function that there is: without a SET clause, PostgreSQL can inline it.)
+CREATE FUNCTION psp.is_named(name name, statement text, words text[]) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN name OPERATOR(pg_catalog.~) '[^A-Za-z0-9_$]' THEN psp.is_odd_name_in(name, statement, words)
+                ELSE pg_catalog.lower(name::pg_catalog.text COLLATE pg_catalog."default") OPERATOR(pg_catalog.=) ANY (words) END
+$$;
 
 -- The captured relations whose names, or the names of the types that they are OF, are words of a text.
 CREATE FUNCTION psp.relations_in(statement text) RETURNS oid[]
@@ -93,7 +133,7 @@ BEGIN
     LOOP
         CONTINUE WHEN statement !~* '\mprimary\M' AND (facts ->> 'relation')::regclass <> ALL (relabelled)
                       AND NOT EXISTS (SELECT FROM jsonb_array_elements(facts -> 'key_columns') k
-                                       WHERE position(lower(k.value ->> 'name') IN lower(statement)) > 0);
+                                       WHERE position(psp.folded(replace(k.value ->> 'name', '"', '""')) IN psp.folded(psp.without_escapes(statement))) > 0);
         EXECUTE format('LOCK TABLE %s IN %s MODE', facts ->> 'relation',
                        CASE WHEN (facts ->> 'relation')::regclass = ANY (named) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
         CONTINUE WHEN NOT psp.has_rows((facts ->> 'relation')::regclass);
@@ -135,6 +175,7 @@ END $$;
 --   A column of the key gets no other type, and is not dropped, while a trigger names it.
 --   A partition gets triggers of the whole; who creates it must be allowed to call their functions.
 --   A table cannot become a partition while it has triggers of the same names.
+--   A table that psp has given a key (psp_key) gets none of its own beside it.
 CREATE FUNCTION psp.prepare_tables(statement text, role name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
@@ -146,6 +187,17 @@ BEGIN
     END IF;
     named := psp.relations_in(statement);
     PERFORM psp.begin_own_commands();
+    IF statement ~* '\madd\M.*\mprimary\s+key\M' AND statement !~* '\mpsp_key\M' THEN
+        FOR found IN
+            SELECT c.oid::regclass AS target
+              FROM pg_class c JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+              JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey) AND a.attname = 'psp_key'
+             WHERE c.oid = ANY (named) AND NOT c.relispartition AND pg_has_role(role, c.relowner, 'USAGE')
+        LOOP
+            EXECUTE format('DROP TRIGGER IF EXISTS psp_capture_rekey ON %s', found.target);
+            EXECUTE format('ALTER TABLE %s DROP COLUMN psp_key', found.target);
+        END LOOP;
+    END IF;
     FOR found IN
         SELECT t.tgname, c.oid::regclass AS target
           FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid

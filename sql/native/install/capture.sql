@@ -153,7 +153,7 @@ END $template$;
 BEGIN
     EXECUTE format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L', name,
                    psp.capture_settings(facts), psp.fill(template, jsonb_build_object('statements', statements)));
-    EXECUTE format('ALTER FUNCTION %s OWNER TO psp_functions', name);  -- function_owner.sql
+    PERFORM psp.give(ARRAY[format('FUNCTION %s()', name)], 'psp_functions');  -- function_owner.sql
     RETURN name;
 END $$;
 

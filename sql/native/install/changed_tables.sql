@@ -22,6 +22,16 @@ BEGIN
                     WHERE i.indrelid = target AND i.indisprimary AND a.attgenerated <> '');
 END $$;
 
+-- Whether its owner was another one than noted before the statement, too.
+CREATE FUNCTION psp.is_reassigned(schema_name name, relation_name name) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.reassigned r JOIN pg_class c ON (c.oid, c.relowner) = (r.relation, r.owner)
+                     JOIN pg_namespace n ON n.oid = c.relnamespace
+                    WHERE r.xid = pg_current_xact_id_if_assigned()
+                      AND (n.nspname, c.relname) = (is_reassigned.schema_name, is_reassigned.relation_name));
+END $$;
+
 -- The captured tables that are not what was noted of them (guarded_state.sql), that were written again, or that rely on what has
 -- changed. target: null if the table is gone. One with another name is known by its triggers.
 CREATE FUNCTION psp.changed_tables() RETURNS TABLE (table_id integer, target oid, effort integer)
@@ -50,6 +60,7 @@ BEGIN
           FROM now FULL JOIN noted USING (table_id, schema_name, relation_name, kind, name)
          WHERE CASE WHEN kind = 'form' THEN (noted.definition::jsonb <@ now.definition::jsonb) IS NOT TRUE
                     ELSE now.definition IS DISTINCT FROM noted.definition END
+           AND NOT (kind = 'owner' AND psp.is_reassigned(schema_name, relation_name))
         UNION ALL
         SELECT c.table_id, CASE t.how WHEN 'replaced' THEN CASE WHEN psp.is_key_generated(c.relation) THEN 2 ELSE 0 END
                                       WHEN 'renamed' THEN 1 ELSE 2 END
@@ -161,7 +172,10 @@ BEGIN
     EXECUTE format('CREATE FUNCTION %s() RETURNS SETOF pg_catalog.bytea LANGUAGE plpgsql SECURITY DEFINER '
                    'SET search_path = pg_catalog, pg_temp SET xmloption = content%s AS %L',
                    reader, psp.text_settings(), format('BEGIN RETURN QUERY %s; END', query));
-    PERFORM psp.begin_own_commands(), psp.give_to_owner(ARRAY[reader::regproc], target), psp.end_own_commands();
+    PERFORM psp.begin_own_commands();
+    EXECUTE format('REVOKE ALL ON FUNCTION %s() FROM PUBLIC', reader);
+    EXECUTE format('ALTER FUNCTION %s() OWNER TO %I', reader, (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = target));
+    PERFORM psp.end_own_commands();
     RETURN QUERY EXECUTE format('SELECT * FROM %s()', reader);
     EXECUTE format('DROP FUNCTION %s()', reader);
 END $$;
@@ -178,7 +192,8 @@ BEGIN
 END $$;
 
 -- Whether a new column's value in rows that were there is the same at every server: one that PostgreSQL's own functions make of
--- constants, and that is still the default of the column, or of its domain.
+-- constants, and that is still the default of the column, or of its domain. Constants of users' types are none: reading one may call
+-- code of theirs, a CHECK of a domain in an array or a row.
 CREATE FUNCTION psp.is_steady_default(target regclass, number integer) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET standard_conforming_strings = on AS $$
 DECLARE
@@ -190,7 +205,10 @@ BEGIN
                                  THEN m.found[1] IN ('CONST', 'FUNCEXPR', 'OPEXPR', 'RELABELTYPE', 'ARRAYEXPR', 'ARRAY')
                                  ELSE p.oid < 16384 AND p.provolatile = 'i' END)
               FROM regexp_matches(coalesce(f.adbin, t.typdefaultbin)::text, '\{(\w+)|:(?:op)?funcid (\d+)', 'g') m(found)
-              LEFT JOIN pg_proc p ON p.oid = m.found[2]::oid) AS is_plain
+              LEFT JOIN pg_proc p ON p.oid = m.found[2]::oid)
+           AND NOT EXISTS (SELECT FROM regexp_matches(coalesce(f.adbin, t.typdefaultbin)::text, ':\w*type(?:id)? (\d+)', 'g') m(found)
+                             JOIN pg_type u ON u.oid = m.found[1]::oid
+                            WHERE u.oid >= 16384 AND u.typtype <> 'e') AS is_plain
       INTO made
       FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef f ON (f.adrelid, f.adnum) = (a.attrelid, a.attnum)
      WHERE a.attrelid = target AND a.attnum = number;
@@ -253,21 +271,22 @@ BEGIN
                       AND psp.has_rows(t.relid));
 END $$;
 
--- What a sequence must keep, or have from its beginning. Those of unlogged tables are local, as their rows are.
+-- What a sequence must keep, or have from its beginning. (Where setval has put it, psp.align_sequences mends.) Those of unlogged tables are local, as their rows are.
 CREATE FUNCTION psp.check_sequences() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     s record;
 BEGIN
     FOR s IN
-        SELECT c.oid::regclass AS name, c.relpersistence, d.seqcycle, d.seqincrement <> q.stride AS is_other,
+        SELECT c.oid::regclass AS name, c.relpersistence,
+               EXISTS (SELECT FROM psp.touched_relations t WHERE (t.xid, t.relation, t.how) = (pg_current_xact_id(), c.oid, 'altered')) AS altered, d.seqcycle, d.seqincrement <> q.stride AS is_other,
                q.base::numeric + q.stride NOT BETWEEN d.seqmin AND d.seqmax AS is_short
           FROM psp.sequences q JOIN pg_class c ON c.oid = q.relation JOIN pg_sequence d ON d.seqrelid = c.oid
          WHERE NOT EXISTS (SELECT FROM pg_depend o JOIN pg_class t ON t.oid = o.refobjid
                             WHERE o.classid = 'pg_class'::regclass AND o.objid = c.oid AND o.refclassid = 'pg_class'::regclass
                               AND o.deptype IN ('a', 'i') AND t.relpersistence = 'u')
     LOOP
-        IF s.relpersistence <> 'p' OR s.seqcycle OR s.is_other OR s.is_short OR psp.is_out_of_class(s.name) THEN
+        IF s.relpersistence <> 'p' OR s.seqcycle OR s.is_other OR s.is_short OR s.altered AND psp.is_out_of_class(s.name) THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'feature_not_supported',
                 MESSAGE = format('psp: sequence %s cannot draw other numbers at each semi-primary', s.name),

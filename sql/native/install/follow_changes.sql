@@ -107,19 +107,27 @@ BEGIN
              WHERE (t.xid, t.relation) = (pg_current_xact_id_if_assigned(), target));
 END $$;
 
--- At COMMIT. Not SECURITY DEFINER: with psp.add_keys = on it gives the key by a statement of the session's role, like psp.ddl.
+-- At COMMIT. Not SECURITY DEFINER: with psp.add_keys = on it gives the key by a statement of the session's role, like psp.ddl. (From
+-- PostgreSQL 18 on a deferred trigger runs as the role that has queued it, here the owner of psp, who tells the session's role.)
 CREATE FUNCTION psp.check_key_has_come() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
-    addition CONSTANT text := psp.key_to_add(NEW.relation);
+    addition CONSTANT pg_catalog.text := psp.key_to_add(NEW.relation);
 BEGIN
     IF addition OPERATOR(pg_catalog.<>) '' AND pg_catalog.current_setting('psp.add_keys', true) OPERATOR(pg_catalog.=) 'on' THEN
-        INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings(), addition);
+        IF psp.role_of_statement() OPERATOR(pg_catalog.=) current_user THEN
+            INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings(), addition);
+        ELSE
+            INSERT INTO psp.new_statement (role, settings, statement)
+            VALUES (psp.role_of_statement(), psp.statement_settings() OPERATOR(pg_catalog.-) 'schemas', addition);
+        END IF;
     ELSIF addition IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = pg_catalog.format('psp: table %s has no primary key', NEW.relation::pg_catalog.regclass),
-            HINT = 'Add a primary key, by this statement or a later one of the same transaction; or SET psp.add_keys = on: then it gets a '
-                   'column psp_key.';
+            HINT = pg_catalog.concat('Add a primary key, by this statement or a later one of the same transaction',
+                                     CASE WHEN addition OPERATOR(pg_catalog.=) ''
+                                          THEN '. psp.add_keys cannot: there is a column psp_key, or it is partitioned by what may be NULL.'
+                                          ELSE '; or SET psp.add_keys = on: then it gets a column psp_key.' END);
     END IF;
     RETURN NULL;
 END $$;
@@ -199,7 +207,7 @@ BEGIN
         ON CONFLICT DO NOTHING;
     FOR target IN
         SELECT u.relation FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
-         WHERE u.kind IN ('r', 'p') AND NOT c.relispartition ORDER BY u.schema_name, u.relation_name
+         WHERE u.kind IN ('r', 'p') AND NOT c.relispartition AND NOT psp.is_stranger(u.relation) ORDER BY u.schema_name, u.relation_name
     LOOP
         IF psp.has_key(target) THEN
             numbers := numbers || psp.follow_created(target, here);
@@ -214,8 +222,8 @@ BEGIN
      WHERE t.xid = pg_current_xact_id()
        AND NOT EXISTS (SELECT FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
                         WHERE u.relation = t.relation AND NOT c.relispartition);
-    IF numbers <> '{}' THEN  -- a foreign key does not change without its table
-        numbers := ARRAY(SELECT unnest(numbers || psp.follow_references()) UNION SELECT unnest(psp.ends_of_rewritten()) ORDER BY 1);
+    IF numbers <> '{}' THEN  -- a foreign key does not change without the table at one of its ends
+        numbers := ARRAY(SELECT unnest(numbers || psp.follow_references(psp.with_other_ends(numbers))) UNION SELECT unnest(psp.ends_of_rewritten()) ORDER BY 1);
     END IF;
     IF here THEN
         PERFORM psp.announce_table(n.table_id, CASE WHEN EXISTS (SELECT FROM psp.tables t WHERE t.table_id = n.table_id)
@@ -230,8 +238,12 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     s record;
 BEGIN
-    WITH gone AS (DELETE FROM psp.sequences RETURNING *)
-    INSERT INTO psp.sequences
+    WITH gone AS (
+        DELETE FROM psp.sequences q
+         WHERE NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                            WHERE (c.oid, c.relname, n.nspname) = (q.relation, q.sequence_name, q.schema_name))
+        RETURNING *)
+    INSERT INTO psp.sequences  -- those with another name
     SELECT n.nspname, c.relname, g.base, g.increment, g.stride, g.relation, g.moved_by
       FROM gone g JOIN pg_class c ON c.oid = g.relation JOIN pg_namespace n ON n.oid = c.relnamespace;
     PERFORM psp.note_sequences();
@@ -261,5 +273,6 @@ BEGIN
             psp.check_owners('psp.ddl'),
             psp.check_functions('psp.ddl');
     DELETE FROM psp.touched_relations WHERE xid = pg_current_xact_id();
+    PERFORM psp.keep_noted_owners(), psp.forget_strangers(), psp.follow_local_indexes(), psp.bring_local_indexes_back();
     UPDATE psp.identity SET catalog_version = version;
 END $$;

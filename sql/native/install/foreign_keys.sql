@@ -36,7 +36,7 @@ BEGIN
     ), constraints AS MATERIALIZED (
         SELECT k.oid, k.conname, k.conparentid, k.conrelid, k.confrelid, coalesce(pg_partition_root(k.conindid), k.conindid)::oid AS index,
                coalesce(pg_partition_root(k.conrelid), k.conrelid)::oid AS child
-          FROM pg_constraint k WHERE k.contype = 'f'
+          FROM pg_constraint k WHERE k.contype = 'f' AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)
     ), keys AS MATERIALIZED (
         SELECT k.oid AS foreign_key, k.conname AS name, k.conparentid = 0 AS is_whole, c.table_id AS child, p.table_id AS parent, k.index,
                n.number, format('%s %s', k.conrelid, k.confrelid) AS link
@@ -209,9 +209,22 @@ END $$;
 
 -- ---- after a schema change --------------------------------------------------------------------------------------------------
 
--- Tables whose foreign keys, or those that refer to them, are not what was noted: they are captured as these are now. Returns their numbers. By now all
--- tables have theirs.
-CREATE FUNCTION psp.follow_references() RETURNS integer[]
+-- These tables, and those at the other ends of their foreign keys.
+CREATE FUNCTION psp.with_other_ends(tables integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    RETURN ARRAY(
+        WITH captured AS MATERIALIZED (SELECT r.relation, r.table_id FROM psp.captured_relations r)
+        SELECT unnest(tables)
+        UNION
+        SELECT CASE WHEN c.table_id = ANY (tables) THEN p.table_id ELSE c.table_id END
+          FROM pg_constraint k JOIN captured c ON c.relation = k.conrelid JOIN captured p ON p.relation = k.confrelid
+         WHERE k.contype = 'f' AND tables && ARRAY[c.table_id, p.table_id]);
+END $$;
+
+-- Which of these tables have foreign keys, or are referred to by some, that are not what was noted: they are captured as these are now.
+-- Returns their numbers. By now all tables have theirs.
+CREATE FUNCTION psp.follow_references(tables integer[]) RETURNS integer[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found   record;
@@ -220,7 +233,7 @@ BEGIN
     FOR found IN
         SELECT t.table_id, to_regclass(format('%I.%I', t.schema_name, t.table_name)) AS target,
                psp.guard_ids_of(t.guards) AS guard_ids
-          FROM psp.tables t JOIN psp.reference_facts(NULL) r USING (table_id)
+          FROM psp.tables t JOIN psp.reference_facts(tables) r USING (table_id)
          WHERE (t.foreign_keys, t.referenced) IS DISTINCT FROM (r.foreign_keys, r.referenced)
          ORDER BY t.table_id
     LOOP

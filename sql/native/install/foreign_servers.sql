@@ -16,6 +16,11 @@ BEGIN
      WHERE l.proname = 'postgres_fdw_get_connections' AND l.probin LIKE '%postgres_fdw%';
     IF NOT FOUND THEN
         RETURN false;
+    ELSIF NOT has_schema_privilege(own_functions.schema, 'USAGE') THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('psp: %I may not ask postgres_fdw, in schema %s, whether this transaction has written elsewhere', current_user, own_functions.schema),
+            HINT = format('GRANT USAGE ON SCHEMA %s TO %I.', own_functions.schema, current_user);
     END IF;
     EXECUTE format('SELECT EXISTS (SELECT FROM %s.postgres_fdw_get_connections(%s))', own_functions.schema, own_functions.arguments)
        INTO used;

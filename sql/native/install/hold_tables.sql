@@ -48,9 +48,11 @@ BEGIN
         words := psp.words_of(statement);
         named := named || ARRAY(
             SELECT psp.reliant_relations(o.class, o.oid)
-              FROM (SELECT 'pg_type'::regclass, t.oid, t.typname, t.typowner FROM pg_type t
-                    UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.proname, p.proowner FROM pg_proc p) o(class, oid, name, owner)
-             WHERE o.oid >= 16384 AND pg_has_role(role, o.owner, 'USAGE') AND psp.is_named(o.name, statement, words));
+              FROM (SELECT 'pg_type'::regclass, t.oid, t.typname, t.typowner, t.typnamespace FROM pg_type t
+                    UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.proname, p.proowner, p.pronamespace FROM pg_proc p)
+                   o(class, oid, name, owner, schema)
+             WHERE o.oid >= 16384 AND o.schema <> 'psp'::regnamespace
+               AND pg_has_role(role, o.owner, 'USAGE') AND psp.is_named(o.name, statement, words));
     END IF;
     IF statement ~* '\m(drop|type)\M' THEN
         named := named || ARRAY(SELECT unnest(ARRAY[f.conrelid, f.confrelid]) FROM pg_constraint f

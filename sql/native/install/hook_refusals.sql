@@ -149,3 +149,27 @@ BEGIN
     INSERT INTO psp.commit_intent (xid) VALUES (x);
     RETURN false;
 END $$;
+
+-- Without event triggers nobody is kept from changing a captured table. Its rows would be read as the old definition has them elsewhere: other
+-- values, or an error that stops every server. It runs as the role that adopted the database, which may read what was noted.
+CREATE FUNCTION psp.refuse_changed_tables() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    changed record;
+BEGIN
+    IF (SELECT i.guarded FROM psp.identity i) THEN
+        RETURN;
+    END IF;
+    SELECT c.* INTO changed
+      FROM psp.changed_objects(ARRAY(
+               SELECT r.relation FROM psp.captured_relations r
+                WHERE r.table_id IN (SELECT w.table_id FROM psp.write_set w WHERE w.xid = pg_current_xact_id()))) c
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'feature_not_supported',
+            MESSAGE = format('psp: %I.%I is not what was adopted, the transaction is rolled back', changed.schema_name, changed.relation_name),
+            DETAIL = format('Changed at this semi-primary only: %s %I.', changed.kind, changed.name),
+            HINT = 'Take the change back. It needs the release of all semi-primaries, and adoption again: this one has no event triggers.';
+    END IF;
+END $$;

@@ -6,22 +6,37 @@ CREATE VIEW psp.schema_jobs AS
 SELECT h.change, h.statement_n, h.executed_at AS requested_at, h.sp_name, h.role, h.statement, j.state, j.attempts, j.last_error, j.changed_at
   FROM psp.jobs j JOIN psp.schema_history h USING (change, statement_n);
 
+-- The parts of a text that makes one index: what comes before its name, the name (null: it gives none), what comes after it, and the
+-- table in that. All null: it does something else. bare: without the comments that may be around it or in it.
+CREATE FUNCTION psp.index_in(bare text, OUT beginning text, OUT name text, OUT rest text, OUT relation text) RETURNS record
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    parts CONSTANT text[] := regexp_match(bare, psp.statement_pattern(concat(
+        '(CREATE(?: UNIQUE)? INDEX(?: CONCURRENTLY)?(?: IF NOT EXISTS)?)(?: (NAME))? ',
+        '(ON(?: ONLY)? (NAME(?:_\._NAME)?)(?: |_\().*)')), 'i');
+BEGIN
+    beginning := parts[1];
+    name := parts[2];
+    rest := parts[3];
+    relation := parts[4];
+END $$;
+
 -- The index that a job makes; null: it makes none, or gives it no name.
 CREATE FUNCTION psp.index_of_job(statement text) RETURNS name
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    made CONSTANT record := psp.index_in(psp.bare_statement(statement));
 BEGIN
-    RETURN psp.bare_name((regexp_match(psp.bare_statement(statement), psp.statement_pattern(
-        'CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)? (NAME) ON .*'), 'i'))[1]);
+    RETURN CASE WHEN made.beginning ~* '^create\s+index\s+concurrently\M' THEN psp.bare_name(made.name) END;
 END $$;
 
 -- A text that makes an index, with this name for it.
 CREATE FUNCTION psp.with_name_of_index(statement text, name text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    parts CONSTANT text[] := regexp_match(psp.bare_statement(statement), psp.statement_pattern(
-        '(CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)? )(?:NAME )?(ON .*)'), 'i');
+    made CONSTANT record := psp.index_in(psp.bare_statement(statement));
 BEGIN
-    RETURN coalesce(parts[1] || name || ' ' || parts[2], statement);
+    RETURN coalesce(made.beginning || ' ' || name || ' ' || made.rest, statement);
 END $$;
 
 -- Whether an ordinary statement becomes a job when it has run here.
@@ -60,17 +75,29 @@ BEGIN
     INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings() OPERATOR(pg_catalog.||) '{"job": true}', job.statement);
 END $$;
 
--- The table of the index that a job makes, found as the job will find it; null: it makes none, or there is no such table.
-CREATE FUNCTION psp.table_of_job(statement text, settings jsonb) RETURNS oid
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+-- What a statement of this role and these settings finds by a name; null: nothing. As PostgreSQL does, it passes over schemas that the role
+-- may not use.
+CREATE FUNCTION psp.relation_named(name text, role name, settings jsonb) RETURNS oid
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    name  CONSTANT text := (regexp_match(psp.bare_statement(statement), psp.statement_pattern(
-        'CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)? NAME ON(?: ONLY)? (NAME(?:_\._NAME)?)(?: |_\().*'), 'i'))[1];
-    found oid;
+    parts CONSTANT name[] := parse_ident(name);
 BEGIN
-    PERFORM set_config('search_path', s.value, true) FROM psp.settings_to_take(settings) s WHERE s.name = 'search_path';
-    found := pg_catalog.to_regclass(name);
-    RETURN found;
+    RETURN (SELECT c.oid
+              FROM (SELECT 1, parts[1] WHERE cardinality(parts) = 2
+                    UNION ALL SELECT 0, 'pg_catalog' WHERE cardinality(parts) = 1
+                    UNION ALL SELECT p.n, p.name FROM psp.names_in_path(settings ->> 'search_path', role) p
+                               WHERE cardinality(parts) = 1 AND coalesce(settings -> 'schemas' ? p.name, true)) s(n, name)
+              JOIN pg_namespace n ON n.nspname = s.name JOIN pg_class c ON c.relnamespace = n.oid
+             WHERE c.relname = parts[cardinality(parts)]
+               AND coalesce(has_schema_privilege(to_regrole(quote_ident(role)), n.oid, 'USAGE'), true)  -- there may be no such role here
+             ORDER BY s.n LIMIT 1);
+END $$;
+
+-- The table of the index that a statement makes; null: it makes none, or there is no such table.
+CREATE FUNCTION psp.table_of_index(statement text, role name, settings jsonb) RETURNS oid
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    RETURN psp.relation_named((psp.index_in(psp.without_comments(statement))).relation, role, settings);
 END $$;
 
 -- A row of psp.schema_history that is a job has arrived. is_done: it has run here already. A semi-primary that joins makes its tables and
@@ -81,16 +108,16 @@ BEGIN
     INSERT INTO psp.jobs (change, statement_n, state, relation, index_name)
     SELECT job.change, job.statement_n,
            CASE WHEN is_done OR i.joining AND psp.bare_statement(job.statement) !~* '^(create|drop)\M' THEN 'done' ELSE 'waiting' END,
-           psp.table_of_job(job.statement, job.settings), psp.index_of_job(job.statement)
+           psp.table_of_index(job.statement, job.role, job.settings), psp.index_of_job(job.statement)
       FROM psp.identity i;
 END $$;
 
--- ---- an index that a job makes is dropped, or gets another name, by an ordinary statement ------------------------------------------
+-- ---- an index that a job makes gets another name by an ordinary statement, or is dropped (leftovers.sql) --------------------------
 
 -- The jobs that make indexes of tables that there are.
 CREATE VIEW psp.jobs_of_indexes AS
 SELECT j.change, j.statement_n, j.state, t.relnamespace AS schema, j.index_name AS name,
-       format('%I.%I', t.relnamespace::regnamespace, j.index_name) AS label
+       format('%s.%I', t.relnamespace::regnamespace, j.index_name) AS label
   FROM psp.jobs j JOIN pg_class t ON t.oid = j.relation
  WHERE j.index_name IS NOT NULL;
 
@@ -101,47 +128,25 @@ BEGIN
                     WHERE (n.nspname, j.name) = (is_made_by_job.schema, is_made_by_job.name));
 END $$;
 
--- Indexes that PostgreSQL has left when it did not make them to their end. The other servers need not have them.
-CREATE FUNCTION psp.unfinished_indexes() RETURNS text[]
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- The index of a job that has just got another name: the old one with its schema, and the new one. Null: it has not.
+CREATE FUNCTION psp.renamed_index_of_job(index oid) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
-    RETURN (SELECT array_agg(format('%I.%I', n.nspname, c.relname))
-              FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-             WHERE NOT i.indisvalid AND psp.is_captured(i.indrelid));
+    RETURN (SELECT ARRAY[format('%I.%I', n.nspname, l.name), quote_ident(c.relname)]
+              FROM psp.local_indexes l JOIN pg_class c ON c.oid = l.index JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE l.index = renamed_index_of_job.index AND l.name <> c.relname AND psp.is_made_by_job(n.nspname, l.name));
 END $$;
 
--- Whether a schema change may drop this index although other servers need not have it yet: an ordinary DROP INDEX, here or where it
--- arrives. psp.ddl does not know which indexes its text drops.
-CREATE FUNCTION psp.may_drop_index_of_job(schema name, name name, command text) RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN command = 'DROP INDEX' AND (current_setting('session_replication_role') = 'replica' OR (psp.running_ddl()).depth IS NOT DISTINCT FROM 1)
-           AND psp.is_made_by_job(schema, name);
-END $$;
-
--- The index of a job that an ordinary ALTER INDEX gives another name: it, and both names. Null: the text does not do that to one index only.
-CREATE FUNCTION psp.renamed_index_of_job(statement text) RETURNS text[]
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-DECLARE
-    parts CONSTANT text[] := regexp_match(psp.bare_statement(statement), psp.statement_pattern(
-        'ALTER INDEX(?: IF EXISTS)? (NAME(?:\.NAME)?) RENAME TO (NAME)'), 'i');
-    found CONSTANT text[] := ARRAY(
-        SELECT DISTINCT l.index::text FROM psp.local_indexes l JOIN pg_class c ON c.oid = l.index
-          JOIN psp.jobs_of_indexes j ON (j.schema, j.name) = (c.relnamespace, c.relname)
-         WHERE c.relname = psp.bare_name(parts[1]));
-BEGIN
-    RETURN CASE WHEN cardinality(found) = 1
-                THEN ARRAY[found[1], found[1]::oid::regclass::text, quote_ident(psp.bare_name(parts[2]))] END;
-END $$;
-
--- Whether a schema change may rename this index although other servers need not have it yet.
+-- Whether a schema change may rename this index although other servers need not have it yet. (Of a text of psp.ddl they would get the
+-- text as it is.)
 CREATE FUNCTION psp.may_rename_index_of_job(index oid, command text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN command = 'ALTER INDEX'
            AND CASE current_setting('session_replication_role')
-                   WHEN 'replica' THEN (SELECT psp.is_made_by_job(c.relnamespace::regnamespace::name, c.relname) FROM pg_class c WHERE c.oid = index)
-                   ELSE coalesce((psp.running_ddl()).indexes[1] = index::text, false) END;
+                   WHEN 'replica' THEN (SELECT psp.is_made_by_job(n.nspname, c.relname)
+                                          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = index)
+                   ELSE (psp.running_ddl()).depth IS NOT DISTINCT FROM 1 AND psp.renamed_index_of_job(index) IS NOT NULL END;
 END $$;
 
 -- A schema change renames an index: the job that makes it, if it has still to do that, gives it this name. names: the old one with its schema, the
@@ -245,7 +250,7 @@ BEGIN
             RETURN;
         END IF;
         SELECT i.indexrelid, i.indisvalid INTO made, is_valid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-         WHERE next.attempts > 0 AND i.indrelid = next.relation AND c.relname = next.index_name;
+         WHERE (next.attempts > 0 OR NOT i.indisvalid) AND i.indrelid = next.relation AND c.relname = next.index_name;
         IF NOT psp.can_be_job(next.statement) THEN  -- the row is not from psp
             PERFORM psp.end_job(next.change, next.statement_n, 'failed', 'the statement cannot be a job');
         ELSIF psp.may_change_schema(next.role) IS NOT TRUE THEN

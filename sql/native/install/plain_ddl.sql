@@ -19,8 +19,10 @@ CREATE TYPE psp.running_ddl AS (
     captured     bigint,   -- psp.captured_rows() before the statement
     has_ended    boolean,  -- and waits to become a row of psp.schema_history
     statements   text,     -- what the daemon has told of the message
-    indexes      text[]    -- the name of one that a nameless statement makes. Of DROP INDEX: those that are not valid, so that others need not have them. If jobs make them: those that DROP INDEX has dropped; the one to which
-                           -- ALTER INDEX gives another name, and both names
+    in_code      text,     -- its text, if it stands in a DO block or a function
+    indexes      text[],   -- the name of the one that CREATE INDEX has made; those that DROP INDEX has dropped; both names of the one of a
+                           -- job to which ALTER INDEX has given another
+    schemas      text[]    -- of the search_path, before the statement (statement_settings.sql)
 );
 
 -- That of this message.
@@ -41,13 +43,14 @@ BEGIN
     PERFORM set_config('psp.running_ddl', running::text, false);
 END $$;
 
-CREATE FUNCTION psp.refuse_plain_ddl(what text, detail text) RETURNS void
+CREATE FUNCTION psp.refuse_plain_ddl(
+    what text, detail text,
+    hint text DEFAULT 'SELECT psp.ddl($$…$$) runs the text of a statement at all semi-primaries. SET psp.schema_changes = local lets '
+                      'statements that change no captured table stay here.'
+) RETURNS void
 LANGUAGE plpgsql AS $function$
 BEGIN
-    RAISE EXCEPTION USING
-        ERRCODE = 'feature_not_supported', MESSAGE = 'psp: ' || what, DETAIL = detail,
-        HINT = 'SELECT psp.ddl($$…$$) runs any text at all semi-primaries. SET psp.schema_changes = local lets statements that '
-               'change no captured table stay here.';
+    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'psp: ' || what, DETAIL = detail, HINT = hint;
 END $function$;
 
 -- ---- what goes with the stream ---------------------------------------------------------------------------------------------------
@@ -67,21 +70,23 @@ BEGIN
            AND has_function_privilege(role, 'psp.ddl(text)', 'EXECUTE') AND psp.may_change_schema(role);
 END $$;
 
--- What PostgreSQL runs in no transaction, and what is no part of a schema. (CONCURRENTLY is judged by psp.on_ddl_start.)
+-- What PostgreSQL runs in no transaction. (psp.on_ddl_start has let it pass.)
 CREATE FUNCTION psp.stays_here(tag text, message text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') AND psp.may_be_concurrent(tag, message);
+END $$;
+
+CREATE FUNCTION psp.makes_temporary(message text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT CASE WHEN tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE')
-                THEN message ~* 'concurrently'
-                     AND (message ~ '--|/\*' OR message ~* '(index\s+|detach\s.*\s)concurrently\M')
-                WHEN tag IN ('GRANT', 'REVOKE', 'COMMENT', 'SECURITY LABEL') THEN message ~* '\mlarge\s+object\M'
-                ELSE tag = 'ALTER LARGE OBJECT' END
+    SELECT position(';' IN message) = 0 AND message ~* '^\s*create\s+((local|global)\s+)?temp'
 $$;
 
--- Whether a message may have several statements. One that begins with a comment passes for such a message.
-CREATE FUNCTION psp.may_have_several(message text) RETURNS boolean
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT position(';' IN rtrim(message, E'; \t\r\n\f')) > 0 OR message !~ '^[ \t\r\n\f]*[A-Za-z(]'
-$$;
+CREATE FUNCTION psp.is_unique_index_concurrently(message text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    RETURN message ~* 'concurrently' AND psp.bare_statement(message) ~* '^create\s+unique\s+index\s+concurrently\M';
+END $$;
 
 CREATE FUNCTION psp.has_captured_rows() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -96,91 +101,13 @@ LANGUAGE sql IMMUTABLE AS $$
            OR tag OPERATOR(pg_catalog.=) 'CREATE TABLE' AND message OPERATOR(pg_catalog.~*) 'partition'
 $$;
 
-CREATE FUNCTION psp.is_of_temporary_table(class oid, object oid) RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN EXISTS (SELECT FROM pg_class c WHERE c.oid = psp.relation_of(class, object) AND c.relnamespace = pg_my_temp_schema());
-END $$;
-
--- ---- the text of a statement --------------------------------------------------------------------------------------------------------
-
--- A line for each statement of the message: kind, place, bytes.
-CREATE FUNCTION psp.statements_of_message(running psp.running_ddl, message text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF running.statements IS NULL THEN
-        running.statements := psp.ask_about('statements', convert_to(message, 'UTF8'));
-        PERFORM psp.note_running_ddl(running);
-    END IF;
-    RETURN running.statements;
-END $$;
-
--- Whether a statement of this text has this tag: the tag's words are in it, in their order, the first one at its beginning.
-CREATE FUNCTION psp.is_statement_of(tag text, statement text) RETURNS boolean
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT tag = 'SELECT INTO' OR coalesce(statement ~* ('^\s*' || replace(tag, ' ', '\M.*\m') || '\M'), false)
-$$;
-
-CREATE FUNCTION psp.text_of_ddl(running psp.running_ddl) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    message CONSTANT text := current_query();
-    found   text := message;
-    lines   text;
-    place   text[];
-BEGIN
-    IF psp.may_have_several(message) THEN
-        IF current_setting('standard_conforming_strings') = 'off' THEN
-            PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
-                                         'It is in a message with other statements, and standard_conforming_strings is off.');
-        END IF;
-        lines := psp.statements_of_message(running, message);
-        IF lines ~ '(^|\n)rollback ' THEN  -- it undoes the count
-            PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
-                                         'It is in a message with ROLLBACK, PREPARE TRANSACTION or RESET ALL.');
-        END IF;
-        SELECT string_to_array(l.line, ' ') INTO place
-          FROM string_to_table(lines, E'\n') WITH ORDINALITY l(line, at)
-         WHERE l.line LIKE 'ddl %' ORDER BY l.at OFFSET running.n - 1 LIMIT 1;
-        found := convert_from(substring(convert_to(message, 'UTF8') FROM place[2]::integer + 1 FOR place[3]::integer), 'UTF8');
-    END IF;
-    IF NOT psp.is_statement_of(running.tag, found) THEN
-        PERFORM psp.refuse_plain_ddl(format('the text of this %s is not known', running.tag), 'It is not in the client''s message.');
-    END IF;
-    RETURN found;
-END $$;
-
--- The same; null where it would be refused. Where only a hold asks, a statement that goes nowhere (of a temporary object) must pass.
-CREATE FUNCTION psp.text_if_known(running psp.running_ddl) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN psp.text_of_ddl(running);
-EXCEPTION WHEN feature_not_supported OR connection_failure OR syntax_error OR program_limit_exceeded THEN
-    RETURN NULL;
-END $$;
-
--- A temporary object of this session whose name is in the text.
-CREATE FUNCTION psp.temporary_name_in(statement text) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-BEGIN
-    RETURN (SELECT min(o.name)
-              FROM (SELECT c.relname FROM pg_class c WHERE c.relnamespace = pg_my_temp_schema()
-                    UNION ALL SELECT p.proname FROM pg_proc p WHERE p.pronamespace = pg_my_temp_schema()
-                    UNION ALL SELECT t.typname FROM pg_type t WHERE t.typnamespace = pg_my_temp_schema() AND t.typrelid = 0
-                    UNION ALL SELECT 'pg_temp') o(name)
-             WHERE CASE WHEN o.name ~ '\W' THEN position(lower(o.name) IN lower(statement)) > 0
-                        ELSE statement ~* ('\m' || o.name || '\M') END);
-END $$;
-
 -- What means something in this session, and nothing at another server.
 CREATE FUNCTION psp.check_plain_statement(tag text, statement text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     named CONSTANT text := psp.temporary_name_in(statement);
 BEGIN
-    IF tag = 'SELECT INTO' THEN
-        PERFORM psp.refuse_plain_ddl('SELECT INTO is not supported', 'CREATE TABLE … AS does the same.');
-    ELSIF tag = 'CREATE TABLE AS' AND (statement ~ '\$[0-9]' OR statement ~* '\mexecute\M') THEN
+    IF tag IN ('CREATE TABLE AS', 'SELECT INTO') AND (statement ~ '\$[0-9]' OR statement ~* '\mexecute\M') THEN
         PERFORM psp.refuse_plain_ddl('the statement has parameters, or is a prepared one', 'Other servers do not know them.');
     ELSIF named IS NOT NULL THEN
         PERFORM psp.refuse_plain_ddl(format('the statement names %I, which is temporary', named), 'Other servers do not have it.');
@@ -189,7 +116,8 @@ END $$;
 
 -- The text of the statement that has ended and waits to become a row, and how much was captured before it. of_jobs: indexes that jobs
 -- make, and that other servers need not have yet: those that it has dropped, or the name that one had and its new one.
-CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean, OUT of_jobs jsonb) RETURNS record
+CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean, OUT of_jobs jsonb, OUT schemas text[])
+RETURNS record
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     running CONSTANT psp.running_ddl := psp.running_ddl();
@@ -198,18 +126,21 @@ BEGIN
     IF running.has_ended AND (is_job OR psp.is_schema_change()) THEN
         text := psp.text_of_ddl(running);
         captured := running.captured;
+        schemas := running.schemas;
         PERFORM psp.check_plain_statement(running.tag, text);
         IF is_job THEN
             IF NOT psp.can_be_job(text) THEN
                 text := psp.with_name_of_index(text, running.indexes[1]);
             END IF;
             PERFORM psp.check_job(text);
+        ELSIF running.tag = 'CREATE INDEX' THEN
+            text := psp.with_chosen_name(text, running.indexes[1]);
         ELSIF running.indexes IS NOT NULL AND running.tag = 'DROP INDEX' THEN
             of_jobs := jsonb_build_object('dropped', running.indexes);
-            text := concat_ws(' ', 'DROP INDEX IF EXISTS', array_to_string(running.indexes, ', '), substring(text FROM '(?i)\mcascade\M'));
+            text := psp.drop_if_there(text, running.indexes);
         ELSIF running.indexes IS NOT NULL THEN
-            of_jobs := jsonb_build_object('renamed', running.indexes[2:]);
-            text := format('ALTER INDEX IF EXISTS %s RENAME TO %s', running.indexes[2], running.indexes[3]);
+            of_jobs := jsonb_build_object('renamed', running.indexes);
+            text := format('ALTER INDEX IF EXISTS %s RENAME TO %s', running.indexes[1], running.indexes[2]);
         END IF;
     ELSE
         PERFORM psp.refuse_statement('needs a text', 'Give it the statement.');
@@ -219,17 +150,22 @@ END $$;
 -- ---- from its beginning to its end -----------------------------------------------------------------------------------------------
 
 CREATE FUNCTION psp.on_statement_start() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
-    message CONSTANT text := coalesce(current_query(), '');
+    message text := coalesce(current_query(), '');
     running psp.running_ddl;
     context text;
+    code    text;
     text    text;
 BEGIN
-    IF position(';' IN message) = 0 AND message ~* '^\s*create\s+((local|global)\s+)?temp' THEN
+    IF psp.makes_temporary(message) OR psp.is_own_command() THEN
         RETURN;  -- so that these cost no more
     ELSIF tg_tag = 'REINDEX' THEN
         RETURN;  -- it changes no schema, and fires nothing before PostgreSQL 17
+    ELSIF tg_tag = 'IMPORT FOREIGN SCHEMA' AND (psp.goes_with_stream() OR psp.is_schema_change()) THEN
+        PERFORM psp.refuse_plain_ddl('IMPORT FOREIGN SCHEMA does not go with the stream',
+                                     'Each semi-primary, and each one that joins later, would ask the foreign server for its tables of that time.',
+                                     'CREATE FOREIGN TABLE goes with the stream. Or SET psp.schema_changes = local, and import at each semi-primary.');
     END IF;
     running := psp.running_ddl();
     IF running.depth > 0 THEN
@@ -239,16 +175,29 @@ BEGIN
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     IF position(E'\n' IN context) > 0 THEN
-        RETURN;  -- in a function
+        code := psp.text_in_code(tg_tag, context);
+        IF code IS NULL OR psp.makes_temporary(code) OR psp.is_schema_change() THEN
+            RETURN;
+        END IF;
+        message := code;
     END IF;
     running.goes := psp.goes_with_stream();
+    IF running.goes AND psp.is_unique_index_concurrently(message) AND psp.temporary_name_in(message) IS NULL THEN
+        PERFORM psp.refuse_plain_ddl('CREATE UNIQUE INDEX CONCURRENTLY is not supported',
+                                     'Each server would check only the rows that it has. Leave out CONCURRENTLY.');
+    END IF;
     running.is_job := running.goes AND psp.becomes_job(tg_tag, message);
+    IF running.is_job AND psp.temporary_name_in(message) IS NULL THEN
+        PERFORM psp.refuse_reassigned(psp.role_of_statement(), true);
+    END IF;
     running.goes := running.goes AND NOT psp.stays_here(tg_tag, message);
-    IF NOT running.goes AND NOT running.is_job AND NOT psp.may_have_several(message) THEN
+    IF NOT running.goes AND NOT running.is_job AND (code IS NOT NULL OR NOT psp.may_have_several(message)) THEN
         RETURN;
     END IF;
-    running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + 1, 0, tg_tag, running.goes, running.is_job, false, false, 0, false,
-                running.statements, NULL);
+    -- What stands in a block or a function is none of the statements of the message.
+    running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + (code IS NULL)::integer, 0, tg_tag, running.goes,
+                running.is_job, false, false, 0, false, running.statements, code, NULL,
+                nullif(current_setting('psp.schemas', true), '')::text[]);
     IF running.goes AND psp.may_hold(tg_tag) THEN
         text := psp.text_if_known(running);
         running.statements := (psp.running_ddl()).statements;
@@ -256,25 +205,23 @@ BEGIN
             IF tg_tag IN ('ALTER INDEX', 'DROP INDEX') THEN
                 PERFORM psp.check_jobs_have_run(text);
             END IF;
-            IF tg_tag = 'ALTER INDEX' THEN
-                running.indexes := psp.renamed_index_of_job(text);
-            ELSIF tg_tag = 'DROP INDEX' THEN
-                running.indexes := psp.unfinished_indexes();
-            END IF;
             PERFORM psp.hold_tables(text, psp.role_of_statement()), psp.note_empty_partitions(text, psp.role_of_statement());
         END IF;
     END IF;
     IF running.goes AND (psp.needs_preparation(tg_tag, message) OR psp.has_captured_rows()) THEN
-        text := psp.text_of_ddl(running);
+        text := CASE WHEN tg_tag = 'SELECT INTO' THEN ''  -- it changes nothing that is there
+                     WHEN code IS NULL THEN psp.text_of_ddl(running)
+                     ELSE psp.text_if_known(running) END;  -- null: of several, which make temporary objects, or are refused at their end
         running.statements := (psp.running_ddl()).statements;
         -- What names a temporary object changes nothing permanent, or is refused.
-        IF psp.temporary_name_in(text) IS NULL THEN
+        IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
             PERFORM psp.capture_old_keys(text, psp.role_of_statement()), psp.end_segment(), psp.prepare_tables(text, psp.role_of_statement());
             running.captured := psp.captured_rows();
         END IF;
     END IF;
     IF running.goes THEN
-        PERFORM psp.begin_own_commands(message);
+        PERFORM psp.set_local_indexes_aside(message, true), psp.note_strangers(), psp.note_reassigned(),
+                psp.begin_own_commands(message);
     END IF;
     running.depth := 1;
     PERFORM psp.note_running_ddl(running);
@@ -296,14 +243,19 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     running psp.running_ddl := psp.running_ddl();
 BEGIN
-    IF running.depth > 0 THEN
+    IF permanent AND psp.is_schema_change() AND running.depth IS DISTINCT FROM 1 AND psp.is_in_function(context) THEN
+        PERFORM psp.refuse_plain_ddl(format('%s in a function that another statement calls is not supported', tag),
+                                     'At a server that joins, or has other rows, the function could do something else.',
+                                     'Call the function by a statement of its own: each one that it runs goes with the stream.');
+    ELSIF running.depth > 0 THEN
         running.is_permanent := running.is_permanent OR permanent;
         running.is_temporary := running.is_temporary OR temporary;
         RETURN running;
     ELSIF NOT permanent OR psp.is_own_command() OR psp.is_schema_change() THEN
         RETURN NULL;
     ELSIF position(E'\n' IN context) > 0 AND psp.goes_with_stream() THEN
-        PERFORM psp.refuse_plain_ddl(tag || ' in a function or a DO block is not supported', 'The text of the statement is not known.');
+        PERFORM psp.refuse_plain_ddl(format('the text of this %s is not known', tag),
+                                     'Of functions and DO blocks in PL/pgSQL it is; CREATE TABLE AS there needs EXECUTE.');
     END IF;
     PERFORM psp.tell_local(tag);
     RETURN NULL;
@@ -311,7 +263,7 @@ END $$;
 
 -- What PostgreSQL's command DROP has dropped. Other commands tell their objects when they end.
 CREATE FUNCTION psp.on_statement_drop() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
     running psp.running_ddl;
     dropped record;
@@ -325,9 +277,8 @@ BEGIN
         running := psp.note_objects(tg_tag, context, dropped.permanent, dropped.temporary);
         IF running.depth > 0 THEN
             IF tg_tag = 'DROP INDEX' AND running.goes THEN
-                SELECT CASE WHEN bool_or(psp.is_made_by_job(d.schema_name::name, d.object_name::name) OR d.object_identity = ANY (running.indexes))
-                            THEN array_agg(d.object_identity ORDER BY d.object_identity) END
-                  INTO running.indexes FROM pg_event_trigger_dropped_objects() d WHERE d.original;
+                SELECT array_agg(d.object_identity ORDER BY d.object_identity) INTO running.indexes
+                  FROM pg_event_trigger_dropped_objects() d WHERE d.original;
             END IF;
             PERFORM psp.note_running_ddl(running);
         END IF;
@@ -335,26 +286,39 @@ BEGIN
 END $$;
 
 CREATE FUNCTION psp.on_statement_end() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
     running psp.running_ddl;
     changed record;
     context text;
 BEGIN
-    IF tg_tag = 'REINDEX' THEN
+    IF tg_tag = 'REINDEX' OR psp.is_own_command() THEN
         RETURN;
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     SELECT coalesce(bool_or(o.temporary), false) AS temporary, coalesce(bool_or(NOT o.temporary), tg_tag = 'DROP OWNED') AS permanent,
-           array_agg(o.name) AS names INTO changed
-      FROM (SELECT CASE c.schema_name WHEN 'pg_temp' THEN true ELSE psp.is_of_temporary_table(c.classid, c.objid) END AS temporary,
-                   (SELECT quote_ident(r.relname) FROM pg_class r WHERE r.oid = c.objid) AS name
+           array_agg(o.name) AS names, array_agg(o.objid) AS objects, coalesce(bool_or(o.large), false) AS large INTO changed
+      FROM (SELECT c.objid,
+                   CASE c.schema_name WHEN 'pg_temp' THEN true ELSE psp.is_of_temporary_table(c.classid, c.objid) END AS temporary,
+                   (SELECT quote_ident(r.relname) FROM pg_class r WHERE r.oid = c.objid) AS name,
+                   lower(c.object_type) = 'large object' AS large
               FROM pg_event_trigger_ddl_commands() c WHERE NOT c.in_extension) o;
+    running := psp.running_ddl();
+    IF tg_tag IN ('GRANT', 'REVOKE') AND running.goes AND running.depth = 1 AND pg_my_temp_schema() <> 0
+       AND psp.is_grant_on_temporary(psp.text_if_known(running)) THEN
+        changed.permanent := false;
+    END IF;
     running := psp.note_objects(tg_tag, context, changed.permanent, changed.temporary);
     IF running.depth > 0 THEN
         running.depth := running.depth - 1;
-        IF running.is_job AND running.tag = 'CREATE INDEX' THEN
+        IF running.goes AND changed.large THEN  -- no part of a schema
+            PERFORM psp.end_own_commands(), psp.forget_strangers(), psp.bring_local_indexes_back();
+            running.goes := false;
+        END IF;
+        IF running.tag = 'CREATE INDEX' THEN
             running.indexes := changed.names;
+        ELSIF running.tag = 'ALTER INDEX' THEN
+            running.indexes := psp.renamed_index_of_job(changed.objects[1]);
         END IF;
         running.has_ended := running.depth = 0 AND (running.goes OR running.is_job) AND running.is_permanent;
         PERFORM psp.note_running_ddl(running);
@@ -362,10 +326,12 @@ BEGIN
     IF running.depth = 0 AND running.is_permanent AND NOT running.goes AND NOT running.is_job THEN
         PERFORM psp.tell_local(running.tag);
     ELSIF running.depth = 0 AND running.goes AND NOT running.is_permanent THEN
-        PERFORM psp.end_own_commands();
-        IF psp.needs_preparation(running.tag, current_query()) THEN
-            PERFORM psp.take_back_grants(), psp.follow_tables(i.catalog_version, false), psp.capture_tables() FROM psp.identity i;
+        PERFORM psp.end_own_commands(), psp.bring_local_indexes_back();
+        IF psp.needs_preparation(running.tag, coalesce(running.in_code, current_query())) THEN
+            PERFORM psp.take_back_grants(), psp.follow_tables(i.catalog_version, false), psp.capture_tables(), psp.keep_noted_owners()
+               FROM psp.identity i;
         END IF;
+        PERFORM psp.forget_strangers();
     ELSIF running.has_ended AND running.is_temporary THEN
         PERFORM psp.refuse_plain_ddl('the statement changes both temporary and permanent objects', 'Only the latter go with the stream.');
     END IF;

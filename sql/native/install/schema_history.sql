@@ -15,30 +15,6 @@ CREATE TABLE psp.schema_history (
     PRIMARY KEY (change, statement_n)
 );
 
--- The settings that the meaning of a statement depends on.
-CREATE FUNCTION psp.names_of_settings() RETURNS SETOF text
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT pg_catalog.unnest(ARRAY['search_path', 'datestyle', 'intervalstyle', 'timezone', 'standard_conforming_strings',
-                                   'check_function_bodies', 'xmloption', 'array_nulls', 'default_toast_compression',
-                                   'row_security', 'transform_null_equals', 'lc_monetary', 'lc_numeric', 'lc_time',
-                                   'bytea_output', 'extra_float_digits', 'default_text_search_config'])
-$$;
-
--- Their values in this session.
-CREATE FUNCTION psp.statement_settings() RETURNS jsonb
-LANGUAGE sql STABLE AS $$
-    SELECT pg_catalog.jsonb_object_agg(s.name, pg_catalog.current_setting(s.name)) FROM psp.names_of_settings() s(name)
-$$;
-
--- The values that a statement of these settings takes where it runs. pg_temp comes last: it would be first, with what others may have left in
--- the session.
-CREATE FUNCTION psp.settings_to_take(settings jsonb) RETURNS TABLE (name text, value text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT s.name, CASE s.name WHEN 'search_path' THEN concat_ws(', ', nullif(settings ->> s.name, ''), 'pg_temp')
-                               ELSE settings ->> s.name END
-      FROM psp.names_of_settings() s(name)
-$$;
-
 -- Where psp.ddl hands over a statement. Nobody may give `role`, so its default is true: the role as which psp.ddl was called.
 CREATE VIEW psp.new_statement AS
 SELECT NULL::name AS role, NULL::jsonb AS settings, NULL::text AS statement WHERE false;
@@ -65,6 +41,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
      WHERE w.xid = pg_current_xact_id() AND w.table_id <> @SCHEMA_HISTORY_ID@ AND w.op NOT IN ('c', 'e')
 $$;
 
+-- How many statements of this transaction go with the stream.
+CREATE FUNCTION psp.statements_of_transaction() RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT count(*) FROM psp.captured w
+     WHERE w.xid = pg_current_xact_id_if_assigned() AND w.table_id = @SCHEMA_HISTORY_ID@ AND w.op <> 'l'
+$$;
+
 -- Whether psp.check_key_has_come hands over this statement.
 CREATE FUNCTION psp.is_key_to_add(statement text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -76,22 +59,28 @@ END $$;
 -- A statement that psp.ddl hands over: gives it its number, and inserts it. The triggers run and capture it. The lock lets one schema
 -- change after the other run at this semi-primary; one of another semi-primary is met at COMMIT, or here if the snapshot lacks it.
 CREATE FUNCTION psp.write_statement() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
-    x        CONSTANT xid8 := pg_current_xact_id();
     plain    CONSTANT boolean := NEW.statement IS NULL;  -- it has run without psp.ddl (plain_ddl.sql)
     emptied  CONSTANT boolean := plain AND psp.truncation_waits();  -- it is a TRUNCATE (truncate.sql)
     captured bigint;  -- before the statement
     is_job   boolean := NOT plain AND NEW.settings ? 'job';  -- jobs.sql
     of_jobs  jsonb;  -- indexes of jobs that it drops or renames
+    dropped  text[];
     row      psp.schema_history;
 BEGIN
     IF pg_trigger_depth() > 1 + emptied::integer AND NOT psp.is_key_to_add(NEW.statement) THEN
         PERFORM psp.refuse_statement('cannot be called by a trigger', 'Call it in a statement of its own.');
     ELSIF NOT has_function_privilege(NEW.role, 'psp.ddl(text)', 'EXECUTE') THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: permission denied for function psp.ddl';
+    ELSIF plain AND NEW.role <> psp.role_of_statement() THEN  -- everybody who calls such a function may forge psp.running_ddl
+        PERFORM psp.refuse_plain_ddl('a statement of a function that runs as another role is not supported',
+                                     format('The function runs as %I.', NEW.role),
+                                     format('SET ROLE %I, and call the function. Or make it SECURITY INVOKER.', NEW.role));
     ELSIF NEW.settings IS NULL OR EXISTS (SELECT FROM psp.names_of_settings() s(name) WHERE NEW.settings ->> s.name IS NULL) THEN
         PERFORM psp.refuse_statement('needs all settings', 'Call psp.ddl.');
+    ELSIF NEW.settings ? 'reassigned' AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = NEW.role) THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: psp.reassign_owned is for superusers';
     ELSIF NOT plain AND psp.is_schema_change() THEN
         PERFORM psp.refuse_statement('cannot be called by another schema change', 'Call it in a statement of its own.');
     END IF;
@@ -101,20 +90,27 @@ BEGIN
         NEW.statement := psp.text_of_truncation();
         captured := psp.captured_rows();
     ELSIF plain THEN
-        SELECT e.text, e.captured, e.is_job, e.of_jobs INTO NEW.statement, captured, is_job, of_jobs FROM psp.statement_that_ended() e;
+        SELECT e.text, e.captured, e.is_job, e.of_jobs, NEW.settings || jsonb_build_object('schemas', e.schemas)
+          INTO NEW.statement, captured, is_job, of_jobs, NEW.settings FROM psp.statement_that_ended() e;
     ELSIF is_job THEN
         PERFORM psp.check_job(NEW.statement);
         captured := psp.captured_rows();
     ELSE
+        dropped := psp.indexes_to_drop(NEW.statement, NEW.role, NEW.settings);
+        IF dropped IS NOT NULL THEN
+            PERFORM psp.check_jobs_have_run(NEW.statement);
+            NEW.statement := psp.drop_if_there(NEW.statement, dropped);
+            of_jobs := jsonb_build_object('dropped', dropped);
+        END IF;
         PERFORM psp.hold_tables(NEW.statement, NEW.role);
         PERFORM psp.capture_old_keys(NEW.statement, NEW.role), psp.end_segment(), psp.note_empty_partitions(NEW.statement, NEW.role);
         captured := psp.captured_rows();
     END IF;
-    SELECT count(*) + 1 INTO row.statement_n FROM psp.captured w
-     WHERE w.xid = x AND w.table_id = @SCHEMA_HISTORY_ID@ AND w.op <> 'l';
+    row.statement_n := psp.statements_of_transaction() + 1;
     SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
-    SELECT clock_timestamp(), i.name, NEW.role,
-           NEW.settings - '{job,dropped,renamed}'::text[] || CASE WHEN is_job THEN '{"job": true}' ELSE '{}' END::jsonb || coalesce(of_jobs, '{}'),
+    SELECT clock_timestamp(), i.name, coalesce(NEW.settings -> 'reassigned' ->> 1, NEW.role),
+           NEW.settings - '{job,dropped,renamed,custom}'::text[] || psp.custom_settings(NEW.statement)
+           || CASE WHEN is_job THEN '{"job": true}' ELSE '{}' END::jsonb || coalesce(of_jobs, '{}'),
            NEW.statement
       INTO row.executed_at, row.sp_name, row.role, row.settings, row.statement FROM psp.identity i;
     INSERT INTO psp.schema_history VALUES (row.*) ON CONFLICT (change, statement_n) DO NOTHING;
@@ -133,11 +129,13 @@ BEGIN
 END $$;
 
 -- The default of `role` is what counts: who may write every table could give another one. Not SECURITY DEFINER, so current_user is the
--- role that inserts. (Triggers run in the order of their names.)
+-- role that inserts: the owner of psp, a superuser, may tell the session's. (Triggers run in the order of their names.)
 CREATE FUNCTION psp.check_statement_role() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NEW.role IS DISTINCT FROM current_user THEN
+    IF NEW.role IS DISTINCT FROM current_user
+       AND NOT (NEW.role = psp.role_of_statement()
+                AND (SELECT pg_get_userbyid(n.nspowner) FROM pg_namespace n WHERE n.nspname = 'psp') = current_user) THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: a statement runs as the role that gives it';
     END IF;
     RETURN NEW;
@@ -149,15 +147,29 @@ CREATE TRIGGER psp_write_statement INSTEAD OF INSERT ON psp.new_statement
     FOR EACH ROW EXECUTE FUNCTION psp.write_statement();
 
 -- Runs a statement here and at every other semi-primary. It has the rights and the settings of its caller: no SET clause, and
--- not SECURITY DEFINER.
+-- not SECURITY DEFINER. What a query runs goes by itself (plain_ddl.sql), since elsewhere the query may find other rows, or none. If it runs
+-- nothing that goes, it is undone, and goes itself.
 CREATE FUNCTION psp.ddl(statement text) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    before pg_catalog.int8;
 BEGIN
     IF pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica' THEN
         RAISE EXCEPTION USING
             ERRCODE = 'feature_not_supported',
             MESSAGE = 'psp: psp.ddl does nothing with session_replication_role = replica',
             HINT = 'SET session_replication_role = origin.';
+    ELSIF psp.is_query(ddl.statement) THEN
+        BEGIN
+            before := psp.statements_of_transaction();
+            EXECUTE ddl.statement;
+            IF psp.statements_of_transaction() OPERATOR(pg_catalog.=) before THEN
+                RAISE SQLSTATE 'PSP00';
+            END IF;
+            RETURN;
+        EXCEPTION WHEN SQLSTATE 'PSP00' THEN
+            NULL;
+        END;
     END IF;
     INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings(), ddl.statement);
 END $$;
@@ -227,6 +239,38 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
       FROM pg_roles r WHERE r.rolname = name
 $$;
 
+-- Neither here nor where it arrives: without event triggers nobody knows what a statement changes.
+CREATE FUNCTION psp.check_is_guarded() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT (SELECT i.guarded FROM psp.identity i) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'feature_not_supported',
+            MESSAGE = 'psp: this semi-primary takes part in no schema change and no TRUNCATE',
+            DETAIL = 'The role that adopted it, or let it join, is no superuser: there are no event triggers, which tell psp what a statement changes.',
+            HINT = 'Release it, and let it join as a superuser; or release the whole cluster, change the schema, and adopt it again.';
+    END IF;
+END $$;
+
+CREATE FUNCTION psp.check_role_of_statement(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = name) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'undefined_object',
+            MESSAGE = format('psp: role %I does not exist at this semi-primary', name),
+            DETAIL = 'A schema change runs as this role. Roles do not go with the stream.',
+            HINT = format('CREATE ROLE %I, with the rights that it has at the other semi-primaries. Then the schema change is tried again.', name);
+    ELSIF NOT psp.may_change_schema(name) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'feature_not_supported',
+            MESSAGE = format('psp: psp.ddl runs no statement as %I', name),
+            DETAIL = 'At the other servers, who can forge rows of the stream would have the rights of this role: it is a superuser, has '
+                     'CREATEROLE or REPLICATION, or may use the server''s files or programs.',
+            HINT = 'SET ROLE to the role that owns the schema. What only a superuser can do is done at each server.';
+    END IF;
+END $$;
+
 -- What a statement may have left in the worker's session. (psp.reset_apply_session does the rest.)
 CREATE FUNCTION psp.forget_statement_in_worker() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -245,7 +289,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET date
 SET timezone FROM CURRENT SET standard_conforming_strings = on SET check_function_bodies = on SET xmloption FROM CURRENT
 SET array_nulls = on SET default_toast_compression FROM CURRENT SET row_security FROM CURRENT SET transform_null_equals = off
 SET lc_monetary FROM CURRENT SET lc_numeric FROM CURRENT SET lc_time FROM CURRENT SET bytea_output FROM CURRENT
-SET extra_float_digits FROM CURRENT SET default_text_search_config FROM CURRENT AS $$
+SET extra_float_digits FROM CURRENT SET default_text_search_config FROM CURRENT SET timezone_abbreviations FROM CURRENT SET xmlbinary FROM CURRENT
+SET quote_all_identifiers = off AS $$
 DECLARE
     older   psp.statements_of_older_copy;
     runner  CONSTANT text := format('pg_temp.%I', 'psp_' || gen_random_uuid());
@@ -254,26 +299,40 @@ DECLARE
     setting record;
     temporary CONSTANT text := psp.temporary_objects();
     here      CONSTANT boolean := current_setting('session_replication_role') <> 'replica';  -- it runs here first
+    -- Read before the statement's own search_path holds, in which operators of others may stand before PostgreSQL's.
+    dropped CONSTANT jsonb := NEW.settings -> 'dropped';
+    renamed CONSTANT jsonb := NEW.settings -> 'renamed';
+    emptied boolean;
+    has_run boolean;
 BEGIN
     DELETE FROM psp.statements_of_older_copy o WHERE (o.change, o.statement_n) = (NEW.change, NEW.statement_n) RETURNING o.* INTO older;
     IF FOUND THEN
         IF ROW(older.*) IS DISTINCT FROM ROW(NEW.*) THEN
             PERFORM psp.refuse_lost_statements(older);
+        ELSIF NOT (SELECT i.joining FROM psp.identity i) THEN  -- an administrator has let it count as run
+            PERFORM psp.follow_changes(NEW.change + 1, false);
         END IF;
         RETURN NULL;
-    ELSIF NOT psp.may_change_schema(NEW.role) THEN
-        RAISE EXCEPTION USING
-            ERRCODE = 'feature_not_supported',
-            MESSAGE = format('psp: psp.ddl runs no statement as %I', NEW.role),
-            DETAIL = 'At the other servers, who can forge rows of the stream would have the rights of this role: it is a superuser, has '
-                     'CREATEROLE or REPLICATION, or may use the server''s files or programs.',
-            HINT = 'SET ROLE to the role that owns the schema. What only a superuser can do is done at each server.';
     END IF;
-    IF NEW.settings ? 'job' THEN
-        PERFORM psp.note_job(NEW, here AND psp.take_ended_statement()), psp.follow_changes(NEW.change + 1, here);
+    PERFORM psp.check_is_guarded();
+    -- A job whose role is missing fails alone.
+    PERFORM psp.check_role_of_statement(NEW.role) WHERE NOT NEW.settings ? 'job' OR to_regrole(quote_ident(NEW.role)) IS NOT NULL;
+    emptied := here AND psp.truncation_waits();
+    has_run := emptied OR here AND psp.take_ended_statement();
+    IF emptied OR NOT has_run OR NEW.settings ? 'job' THEN  -- before others that have run here psp.on_statement_start has done that
+        PERFORM psp.note_strangers(), psp.note_reassigned();
+    END IF;
+    IF NEW.settings ? 'reassigned' THEN
+        PERFORM psp.run_reassignment(NEW.settings -> 'reassigned', here), psp.follow_changes(NEW.change + 1, here);
         RETURN NULL;
-    ELSIF here AND (psp.truncation_waits() OR psp.take_ended_statement()) THEN
-        PERFORM psp.rename_index_of_job(NEW.settings -> 'renamed'), psp.end_own_commands(), psp.follow_changes(NEW.change + 1, true);
+    ELSIF NEW.settings ? 'job' THEN
+        PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role) WHERE here AND NOT has_run;
+        PERFORM psp.set_local_indexes_aside(NEW.statement) WHERE NOT has_run;
+        PERFORM psp.note_job(NEW, has_run), psp.follow_changes(NEW.change + 1, here);
+        RETURN NULL;
+    ELSIF has_run THEN
+        PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role), psp.rename_index_of_job(renamed),
+                psp.keep_local_indexes_apart(NEW.statement), psp.end_own_commands(), psp.follow_changes(NEW.change + 1, true);
         RETURN NULL;
     END IF;
     PERFORM psp.begin_own_commands();
@@ -281,18 +340,30 @@ BEGIN
     EXECUTE format('REVOKE ALL ON FUNCTION %s(text) FROM PUBLIC', runner);  -- the statement may call code of others
     EXECUTE format('ALTER FUNCTION %s(text) OWNER TO %I', runner, NEW.role);
     PERFORM psp.end_own_commands();
-    FOR setting IN SELECT s.name, s.value FROM psp.settings_to_take(NEW.settings) s LOOP
+    FOR setting IN SELECT s.name, s.value FROM psp.settings_to_take(NEW.settings, NEW.role) s LOOP
         PERFORM pg_catalog.set_config(setting.name, setting.value, true);
     END LOOP;
+    IF NOT here THEN
+        PERFORM psp.rename_strangers(NEW.statement), psp.lend_reassigned(NEW.role);
+    END IF;
     PERFORM psp.prepare_tables(NEW.statement, NEW.role), psp.prepare_types(NEW.statement);
+    IF here THEN
+        PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role), psp.set_local_indexes_aside(NEW.statement),
+                psp.note_indexes_to_drop(dropped);
+    ELSE
+        PERFORM psp.drop_leftovers(NEW.statement), psp.set_local_indexes_aside(NEW.statement),
+                psp.end_jobs_of(dropped), psp.rename_index_of_job(renamed);
+    END IF;
     PERFORM psp.begin_own_commands(NEW.statement);
     IF NOT here THEN  -- it does not pass for the apply worker, which writes captured tables in the replica role
-        PERFORM psp.end_jobs_of(NEW.settings -> 'dropped'), psp.rename_index_of_job(NEW.settings -> 'renamed');
         UPDATE psp.apply_session SET pid = 0;
     END IF;
-    EXECUTE call USING NEW.statement;
-    IF NOT here THEN
-        PERFORM psp.forget_statement_in_worker();
+    IF here THEN
+        EXECUTE call USING NEW.statement;
+        PERFORM psp.keep_local_indexes_apart(NEW.statement);
+    ELSE
+        PERFORM psp.take_custom_settings(call, NEW.settings),
+                psp.run_beside_local_indexes(call, NEW.statement, NEW.role, NEW.settings), psp.forget_statement_in_worker();
     END IF;
     PERFORM psp.end_own_commands();
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -300,6 +371,7 @@ BEGIN
     IF psp.temporary_objects() IS DISTINCT FROM temporary THEN
         PERFORM psp.refuse_statement('cannot make or drop temporary objects', 'Run the statement without psp.ddl: it stays in this session.');
     END IF;
+    PERFORM psp.return_reassigned();
     PERFORM psp.follow_changes(NEW.change + 1, here);
     RETURN NULL;
 END $$;
@@ -310,6 +382,6 @@ ALTER TABLE psp.schema_history ENABLE ALWAYS TRIGGER psp_check_statement_writer,
     ENABLE ALWAYS TRIGGER psp_run_statement;
 
 -- Captured like the application's tables. The owner never logs in, and has no search_path of its own.
-ALTER TABLE psp.schema_history OWNER TO psp_functions;
+SELECT psp.give('{TABLE psp.schema_history}', 'psp_functions');
 SELECT psp.install_capture(ARRAY[psp.define_table('psp.schema_history', @SCHEMA_HISTORY_ID@, '{}')
                                  || '{"search_path": "pg_catalog, pg_temp"}']);

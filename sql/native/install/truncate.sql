@@ -95,7 +95,7 @@ SELECT s.oid AS sequence
 CREATE FUNCTION psp.text_of_truncation() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN (SELECT 'TRUNCATE ' || string_agg(format('%I.%I', c.relnamespace::regnamespace, c.relname), ', '
+    RETURN (SELECT 'TRUNCATE ' || string_agg(format('%s.%I', c.relnamespace::regnamespace, c.relname), ', '
                                              ORDER BY c.relnamespace::regnamespace::text, c.relname)
               FROM psp.truncations t JOIN pg_class c ON c.oid = t.relation
              WHERE t.xid = pg_current_xact_id()

@@ -11,7 +11,7 @@ WITH members AS (
      WHERE d.refclassid = 'pg_namespace'::regclass AND d.objsubid = 0 AND d.deptype = 'n'
        AND (d.classid, d.objid) NOT IN (SELECT classid, objid FROM members)
 ), relations AS MATERIALIZED (
-    SELECT c.*, format('%I.%I', c.relnamespace::regnamespace, c.relname) AS label,
+    SELECT c.*, format('%s.%I', c.relnamespace::regnamespace, c.relname) AS label,
            c.oid IN (SELECT r.relation FROM psp.captured_relations r) AS is_captured
       FROM objects o JOIN pg_class c ON o.classid = 'pg_class'::regclass AND c.oid = o.objid
 ), local_relations AS (
@@ -46,7 +46,7 @@ SELECT CASE r.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHE
                               FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped) END)
   FROM local_relations r
 UNION ALL
-SELECT 'index', format('%I.%I', x.relnamespace::regnamespace, x.relname), pg_get_indexdef(x.oid)
+SELECT 'index', format('%s.%I', x.relnamespace::regnamespace, x.relname), pg_get_indexdef(x.oid)
   FROM relations r JOIN pg_index i ON i.indrelid = r.oid JOIN pg_class x ON x.oid = i.indexrelid
  WHERE NOT (r.is_captured AND (i.indisunique OR i.indisexclusion)) AND NOT x.relispartition
 UNION ALL
@@ -63,6 +63,17 @@ SELECT CASE t.typtype WHEN 'd' THEN 'domain' ELSE 'type' END, t.oid::regtype::te
    AND (t.typrelid = 0 OR EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind = 'c'))
    AND ('pg_type'::regclass, t.oid) NOT IN (SELECT classid, objid FROM members)
    AND psp.relied_on_by('pg_type'::regclass, t.oid) IS NULL
+UNION ALL  -- of what captured tables have and rely on
+SELECT 'owner of sequence', r.label, pg_get_userbyid(r.relowner)
+  FROM relations r WHERE r.oid IN (SELECT q.relation FROM psp.sequences q)
+UNION ALL
+SELECT 'owner of function', p.oid::regprocedure::text, pg_get_userbyid(p.proowner)
+  FROM objects o JOIN pg_proc p ON o.classid = 'pg_proc'::regclass AND p.oid = o.objid
+ WHERE psp.relied_on_by(o.classid, o.objid) IS NOT NULL
+UNION ALL
+SELECT 'owner of type', t.oid::regtype::text, pg_get_userbyid(t.typowner)
+  FROM objects o JOIN pg_type t ON o.classid = 'pg_type'::regclass AND t.oid = o.objid
+ WHERE psp.relied_on_by(o.classid, o.objid) IS NOT NULL
 UNION ALL
 SELECT 'policy', format('%s: %I', r.label, p.polname),
        concat_ws(' ', p.polcmd, p.polpermissive,

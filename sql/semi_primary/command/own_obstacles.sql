@@ -7,7 +7,9 @@ SELECT 'warning', format('job %s.%s', j.change, j.statement_n), coalesce(j.last_
        'remove the cause and call psp.retry_job, or end it by psp.end_job'
   FROM psp.schema_jobs j WHERE j.state = 'failed'
 UNION ALL
-SELECT 'note', format('index %I.%I', c.relnamespace::regnamespace, c.relname), 'it was made at this semi-primary only',
-       'another one may take its name: SET psp.schema_changes = local; DROP INDEX'
-  FROM psp.local_indexes l JOIN pg_class c ON c.oid = l.index
- WHERE NOT psp.is_made_by_job(c.relnamespace::regnamespace::name, c.relname)
+SELECT 'note', format('index %I.%I', n.nspname, a.name), 'it was made at this semi-primary only',
+       'a schema change may want its name: SET psp.schema_changes = local; DROP INDEX'
+  FROM psp.indexes_alone a JOIN pg_namespace n ON n.oid = a.schema
+UNION ALL
+SELECT 'note', format('index %s', u.label), 'CREATE INDEX CONCURRENTLY has not made it to its end', 'DROP INDEX, unless it is being made'
+  FROM psp.unfinished_indexes() u

@@ -34,9 +34,9 @@ SELECT 'column', format('%s.%I', label, name),
        concat_ws(' ', row_number() OVER (PARTITION BY label ORDER BY split_part(definition, ' ', 1)::integer),
                  substring(definition FROM ' (.*)'))
   FROM guarded WHERE kind = 'column'
-UNION ALL
+UNION ALL  -- (NOT NULL is told of its column: before PostgreSQL 18 it is no constraint)
 SELECT 'constraint', format('%s: %I', c.label, k.conname), pg_get_constraintdef(k.oid)
-  FROM captured c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.conparentid = 0
+  FROM captured c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.conparentid = 0 AND (k.contype <> 'n' OR NOT k.convalidated)
 UNION ALL
 SELECT 'trigger', format('%s: %I', c.label, f.name), concat_ws(' ', f.enabled, pg_get_triggerdef(t.oid))
   FROM captured c JOIN psp.trigger_facts f ON f.relation = c.oid
@@ -58,7 +58,7 @@ SELECT CASE t.typtype WHEN 'd' THEN 'domain' ELSE 'type' END, t.oid::regtype::te
            WHEN 'r' THEN (SELECT format_type(r.rngsubtype, NULL) FROM pg_range r WHERE r.rngtypid = t.oid)
            ELSE concat_ws(' ', format_type(t.typbasetype, t.typtypmod), t.typnotnull, t.typdefault,
                           (SELECT string_agg(concat_ws(' ', quote_ident(k.conname), pg_get_constraintdef(k.oid)), ', ' ORDER BY k.conname)
-                             FROM pg_constraint k WHERE k.contypid = t.oid)) END
+                             FROM pg_constraint k WHERE k.contypid = t.oid AND k.contype <> 'n')) END
   FROM used_types t
 UNION ALL
 SELECT 'function', f.oid::regprocedure::text, pg_get_functiondef(f.oid)

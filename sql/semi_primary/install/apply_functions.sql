@@ -206,6 +206,15 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Until the end of the transaction a deadlock is the other one's loss.
+CREATE FUNCTION psp.insist_on_locks() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF pg_catalog.has_parameter_privilege('deadlock_timeout', 'SET') THEN
+        PERFORM pg_catalog.set_config('deadlock_timeout', '1min', true);
+    END IF;
+END $$;
+
 -- After code of others has run in the worker's session: what it may have left there. A cursor WITH HOLD would run its query
 -- at COMMIT, as the worker's role; settings would last. (The worker's own ones are given when it connects, and so come back.)
 CREATE FUNCTION psp.reset_apply_session() RETURNS void

@@ -153,6 +153,12 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = format('psp: table %s has no primary key', target),
             HINT = 'Add a primary key.';
     END IF;
+    IF EXISTS (SELECT FROM pg_index i WHERE i.indrelid = target AND i.indisprimary AND i.indisexclusion) THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = format('psp: the primary key of table %s has WITHOUT OVERLAPS', target),
+            DETAIL = 'Rows are certified by equal keys, and periods overlap without being equal.',
+            HINT = 'Use another primary key, and UNIQUE (… WITHOUT OVERLAPS).';
+    END IF;
     SELECT k.value ->> 'name' INTO wrong FROM jsonb_array_elements(facts -> 'key_columns') k
      WHERE k.value ->> 'normalise' IN ('hash', 'constant');
     IF FOUND THEN

@@ -1,13 +1,21 @@
 -- The role as which psp-semi-primary logs in, and its rights (docs/security.md): on psp's tables and functions, to write rows
 -- without capturing them again, to see which sessions are in the way of those, and to end them. It has no right on the
--- application's tables: the functions that belong to the tables' owners write there. Run by a superuser after grants.sql.
+-- application's tables: the functions that belong to the tables' owners write there. Run after grants.sql.
 DO $$
 DECLARE
     psp_function regprocedure;
+    statement    text;
 BEGIN
-    GRANT pg_monitor, pg_signal_backend TO psp_semi_primary;
-    GRANT SET ON PARAMETER session_replication_role, deadlock_timeout TO psp_semi_primary;
-    EXECUTE pg_catalog.format('GRANT CONNECT ON DATABASE %I TO psp_semi_primary', pg_catalog.current_database());
+    FOREACH statement IN ARRAY ARRAY[
+        'GRANT pg_monitor TO psp_semi_primary', 'GRANT pg_signal_backend TO psp_semi_primary',
+        'GRANT SET ON PARAMETER session_replication_role TO psp_semi_primary', 'GRANT SET ON PARAMETER deadlock_timeout TO psp_semi_primary',
+        pg_catalog.format('GRANT CONNECT ON DATABASE %I TO psp_semi_primary', pg_catalog.current_database())]
+    LOOP
+        BEGIN
+            EXECUTE statement;
+        EXCEPTION WHEN insufficient_privilege THEN  -- the administrator does it; psp schema check tells what is missing (catalog/rights.sql)
+        END;
+    END LOOP;
     GRANT USAGE ON SCHEMA psp TO psp_semi_primary;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA psp TO psp_semi_primary;
     REVOKE ALL ON psp.own_commands FROM psp_semi_primary;  -- the guard lets pass the transactions in it

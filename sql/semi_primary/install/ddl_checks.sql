@@ -7,21 +7,19 @@ CREATE UNLOGGED TABLE psp.own_commands (
     statement text NOT NULL  -- its text, or a message with it; empty: psp's own command
 );
 
--- Tables that a statement of a schema change has changed in another way than guarded_state.sql tells, until psp.follow_changes has seen
--- it. `how`: rewritten (it has computed columns again); renamed or replaced (what the table relies on, perhaps with its name); prepared
--- (psp has made way for the statement); empty (a partition that may be dropped).
-CREATE UNLOGGED TABLE psp.touched_relations (
-    xid      xid8 NOT NULL,
-    relation oid NOT NULL,
-    how      text NOT NULL
-);
-
 CREATE FUNCTION psp.waits_for_key(relation oid) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM psp.tables_without_key t
                     WHERE t.xid = pg_current_xact_id_if_assigned()
                       AND t.relation IN (waits_for_key.relation, pg_partition_root(waits_for_key.relation)));
+END $$;
+
+CREATE FUNCTION psp.is_stranger(relation oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.strangers s
+                    WHERE (s.xid, s.relation) = (pg_current_xact_id_if_assigned(), is_stranger.relation));
 END $$;
 
 CREATE FUNCTION psp.begin_own_commands(statement text DEFAULT '') RETURNS void
@@ -47,13 +45,17 @@ BEGIN
     RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND c.statement <> '');
 END $$;
 
--- What to do instead.
+-- What to do instead. (Of a role whose statements are schema changes, only one whose text is not known is none.)
 CREATE FUNCTION psp.way_to_change() RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN psp.is_schema_change() OR (SELECT i.mode FROM psp.identity i) = 'views'
-                THEN 'Release the database with "psp schema release", change it and adopt it again.'
-                ELSE 'SET ROLE to one that may call psp.ddl: its statements run at all semi-primaries (docs/schema-changes.md).' END
-$$;
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $function$
+BEGIN
+    IF psp.is_schema_change() OR (SELECT i.mode FROM psp.identity i) = 'views' THEN
+        RETURN 'Release the database with "psp schema release", change it and adopt it again.';
+    ELSIF psp.goes_with_stream() THEN
+        RETURN 'The text of the statement is not known: it is in a function that is not in PL/pgSQL. SELECT psp.ddl($$…$$) runs the text of a statement at all semi-primaries.';
+    END IF;
+    RETURN 'SET ROLE to one that may call psp.ddl: its statements run at all semi-primaries (docs/schema-changes.md).';
+END $function$;
 
 CREATE FUNCTION psp.refuse_ddl(
     object text, command text,
@@ -70,10 +72,37 @@ BEGIN
         HINT = hint;
 END $$;
 
--- Indexes of captured tables that were made at this semi-primary only. (One that is gone may be left here: no other gets its OID soon.)
-CREATE TABLE psp.local_indexes (
-    index oid PRIMARY KEY
-);
+-- One has been made, perhaps with others for partitions. What an older job made under its name is gone.
+CREATE FUNCTION psp.note_local_index(made oid, relation oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO psp.local_indexes (index)
+    SELECT made UNION SELECT t.relid FROM pg_partition_tree(made) t JOIN pg_index i ON i.indexrelid = t.relid
+                       WHERE age(i.xmin) <= age(pg_current_xact_id()::xid)
+        ON CONFLICT DO NOTHING;
+    UPDATE psp.jobs j SET index_name = NULL FROM pg_class c JOIN pg_class t USING (relnamespace)
+     WHERE c.oid = made AND (t.oid, c.relname, 'done') = (j.relation, j.index_name, j.state);
+    DELETE FROM psp.lost_indexes l USING pg_class c WHERE c.oid = made AND (l.relation, l.name) = (note_local_index.relation, c.relname);
+END $$;
+
+-- PostgreSQL makes an index again, as another object, when its column gets another type, and by REINDEX CONCURRENTLY. What this one has made
+-- is not valid until it gets the index's name: then it is a local one if the older index was.
+CREATE FUNCTION psp.follow_local_indexes() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM psp.local_indexes l USING pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+     WHERE i.indexrelid = l.index AND l.is_leftover AND i.indisvalid AND c.relname <> l.name
+       AND NOT EXISTS (SELECT FROM psp.local_indexes o WHERE (o.relation, o.name) = (i.indrelid, c.relname) AND NOT o.is_leftover);
+    WITH gone AS (
+        DELETE FROM psp.local_indexes l WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = l.index) RETURNING *)
+    INSERT INTO psp.local_indexes
+    SELECT c.oid, g.is_leftover, g.relation, g.name, g.old_name
+      FROM gone g JOIN (pg_index i JOIN pg_class c ON c.oid = i.indexrelid) ON (i.indrelid, c.relname) = (g.relation, g.name)
+        ON CONFLICT DO NOTHING;
+    UPDATE psp.local_indexes l SET relation = i.indrelid, name = c.relname, is_leftover = l.is_leftover AND NOT i.indisvalid
+      FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+     WHERE i.indexrelid = l.index AND ((l.relation, l.name) IS DISTINCT FROM (i.indrelid, c.relname) OR l.is_leftover AND i.indisvalid);
+END $$;
 
 -- A schema change that names such an index could not run at the other servers.
 CREATE FUNCTION psp.check_local_index(index oid, object text, command text) RETURNS void
@@ -142,7 +171,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conformin
        AND CASE WHEN m.found[1] IS NOT NULL
                 THEN m.found[1] NOT IN (
                      'VAR', 'CONST', 'FUNCEXPR', 'OPEXPR', 'DISTINCTEXPR', 'NULLIFEXPR', 'SCALARARRAYOPEXPR',
-                     'BOOLEXPR', 'NULLTEST', 'BOOLEANTEST', 'RELABELTYPE', 'COALESCE', 'CASE', 'WHEN')
+                     'BOOLEXPR', 'NULLTEST', 'BOOLEANTEST', 'RELABELTYPE', 'COALESCEEXPR', 'CASEEXPR',
+                     'CASEWHEN')
                 ELSE f.oid IS NULL OR f.oid >= 16384 OR NOT (
                      f.proleakproof
                      OR f.proname ~ '^(numeric|enum|uuid|date|timestamp|timestamptz|jsonb)_(eq|ne|lt|le|gt|ge)$'
@@ -261,7 +291,8 @@ BEGIN
         PERFORM psp.refuse_ddl(format('%I.%I', r.schema_name, r.relation_name), command);
     END LOOP;
     FOR r IN SELECT u.kind, u.relation::regclass::text AS label, c.relispartition
-               FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation WHERE NOT psp.waits_for_key(u.relation) LOOP
+               FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
+              WHERE NOT psp.waits_for_key(u.relation) AND NOT psp.is_stranger(u.relation) LOOP
         IF r.relispartition THEN
             PERFORM psp.refuse_partition(r.label, command);
         END IF;
@@ -293,27 +324,39 @@ BEGIN
     END IF;
 END $$;
 
+-- A sequence itself, or those of a table's columns.
+CREATE FUNCTION psp.sequences_of(relation oid) RETURNS SETOF oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c.oid FROM pg_class c WHERE c.oid = relation AND c.relkind = 'S'
+    UNION ALL
+    SELECT d.objid FROM pg_depend d JOIN pg_class c ON c.oid = d.objid
+     WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+       AND d.refobjid = relation AND d.deptype IN ('a', 'i') AND c.relkind = 'S'
+$$;
+
 -- A relation that a command has touched: an ordinary one, a sequence, or the table of an index or a trigger.
 CREATE FUNCTION psp.check_touched(relation oid, object text, command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequences oid[] := ARRAY(SELECT d.objid FROM pg_depend d JOIN pg_class c ON c.oid = d.objid
-                              WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-                                AND d.refobjid = relation AND d.deptype IN ('a', 'i') AND c.relkind = 'S');
+    sequences CONSTANT oid[] := ARRAY(SELECT psp.sequences_of(relation));
     sequence  regclass;
     changed   record;
 BEGIN
-    IF EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind = 'S') THEN
-        sequences := ARRAY[relation];
-    ELSIF NOT psp.is_captured(relation) THEN
+    IF relation <> ALL (sequences) AND NOT psp.is_captured(relation) THEN
         PERFORM psp.check_local_references(relation, object, command);
         RETURN;
-    ELSIF (SELECT version FROM psp.guarded_by) <> psp.major_version() THEN
+    ELSIF relation <> ALL (sequences) AND (SELECT version FROM psp.guarded_by) <> psp.major_version() THEN
         PERFORM psp.refuse_ddl(object, command,
                                'PostgreSQL has been upgraded, and the guard has not been renewed yet.',
                                'Start psp-semi-primary.');
     END IF;
-    SELECT * INTO changed FROM psp.changed_objects(sequences || relation) LIMIT 1;
+    -- CREATE INDEX CONCURRENTLY has given back its lock by now. Functions that write definitions down (pg_get_triggerdef) see what is committed
+    -- after the query's snapshot, such as a schema change that arrives in this moment. (A view has no indexes; of views mode's, its owner
+    -- may not lock the tables.)
+    IF relation <> ALL (sequences) AND NOT EXISTS (SELECT FROM pg_class c WHERE (c.oid, c.relkind) = (relation, 'v')) THEN
+        EXECUTE format('LOCK TABLE ONLY %s IN ROW EXCLUSIVE MODE', relation::regclass);
+    END IF;
+    SELECT * INTO changed FROM psp.changed_objects(ARRAY(SELECT relation UNION SELECT unnest(sequences))) LIMIT 1;
     IF FOUND THEN
         PERFORM psp.refuse_ddl(
             object, command,

@@ -44,15 +44,24 @@ BEGIN
     END IF;
     IF relation <> 0 AND psp.is_schema_change() THEN
         PERFORM psp.check_capture_is_on(relation, identity, command), psp.check_local_references(relation, identity, command);
+        IF command IN ('ALTER SEQUENCE', 'ALTER TABLE') THEN
+            INSERT INTO psp.touched_relations SELECT pg_current_xact_id(), q.sequence, 'altered' FROM psp.sequences_of(relation) q(sequence);
+        END IF;
         IF NOT psp.may_rename_index_of_job(object, command) THEN
             PERFORM psp.check_local_index(object, identity, command);
         END IF;
+        IF command = 'ALTER TABLE' THEN  -- CLUSTER ON
+            PERFORM psp.check_local_index(i.indexrelid, identity, command) FROM pg_index i WHERE i.indrelid = relation AND i.indisclustered;
+        END IF;
     ELSIF relation <> 0 THEN
         PERFORM psp.check_touched(relation, identity, command);
-        IF command = 'CREATE INDEX' AND psp.is_captured(relation) THEN
-            PERFORM psp.check_index(object, identity, command);
-            INSERT INTO psp.local_indexes VALUES (object) ON CONFLICT DO NOTHING;
+        IF command = 'CREATE INDEX' THEN
+            IF psp.is_captured(relation) THEN
+                PERFORM psp.check_index(object, identity, command);
+            END IF;
+            PERFORM psp.note_local_index(object, relation);
         END IF;
+        PERFORM psp.follow_local_indexes();
     END IF;
     IF psp.is_schema_change() THEN
         PERFORM psp.touch_reliant(class, object, command);
@@ -106,7 +115,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
     c        record;
     is_local boolean := true;  -- nothing but temporary objects, rights and comments
@@ -117,12 +126,21 @@ BEGIN
     FOR c IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
         IF c.command_tag = 'ALTER TABLE' THEN
             PERFORM psp.check_late_triggers(c.objid, c.object_identity, c.command_tag);
+        ELSIF c.command_tag = 'REFRESH MATERIALIZED VIEW' THEN
+            DELETE FROM psp.unfilled_views u WHERE u.relation = c.objid;
+        END IF;
+        IF c.command_tag ~ '^(CREATE (TABLE|MATERIALIZED VIEW)|SELECT INTO)' OR c.command_tag = 'ALTER TABLE' AND psp.is_schema_change() THEN
+            PERFORM psp.note_known_relation(c.objid);
         END IF;
         IF c.schema_name = 'pg_temp' THEN
             IF c.classid = 'pg_class'::regclass THEN
                 PERFORM psp.check_temporary(c.objid, c.object_identity, c.command_tag);
             END IF;
-        ELSIF c.command_tag NOT IN ('COMMENT', 'SECURITY LABEL', 'GRANT', 'REVOKE', 'ALTER DEFAULT PRIVILEGES') THEN
+        ELSIF c.command_tag = 'COMMENT' THEN
+            IF c.classid = 'pg_class'::regclass AND psp.is_schema_change() THEN
+                PERFORM psp.check_local_index(c.objid, c.object_identity, c.command_tag);
+            END IF;
+        ELSIF c.command_tag NOT IN ('SECURITY LABEL', 'GRANT', 'REVOKE', 'ALTER DEFAULT PRIVILEGES') THEN
             is_local := false;
             PERFORM psp.check_command(c.classid, c.objid, c.object_identity, c.command_tag, c.schema_name,
                                       c.in_extension);
@@ -193,7 +211,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION psp.on_drop() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
     d record;
 BEGIN
@@ -202,13 +220,16 @@ BEGIN
     END IF;
     FOR d IN SELECT * FROM pg_event_trigger_dropped_objects() LOOP
         CONTINUE WHEN d.is_temporary OR psp.is_made_again(d.schema_name::name, d.address_names, d.original);
+        IF d.object_type IN ('table', 'materialized view') THEN
+            DELETE FROM psp.known_relations k WHERE k.relation = d.objid;
+        END IF;
         IF psp.is_of_psp(d.object_type, d.schema_name::name, d.object_name::name, d.address_names)
            OR (CASE WHEN psp.is_schema_change()
                    THEN d.object_type = 'trigger' AND d.original AND d.address_names[3] ~ '^(psp_|PSP_ended$)'  -- and not with its table
                    ELSE psp.is_guarded(d.object_type, d.schema_name::name, d.object_name::name, d.address_names) END) THEN
             PERFORM psp.refuse_ddl(d.object_identity, tg_tag);
         ELSIF d.object_type = 'index' AND d.original AND psp.is_schema_change() THEN
-            IF NOT psp.may_drop_index_of_job(d.schema_name::name, d.object_name::name, tg_tag) THEN
+            IF NOT psp.may_drop_local_index(d.objid, d.schema_name::name, d.object_name::name, tg_tag) THEN
                 PERFORM psp.check_local_index(d.objid, d.object_identity, tg_tag);
             END IF;
         ELSIF psp.is_schema_change() THEN
@@ -223,7 +244,7 @@ END $$;
 
 -- ALTER TABLE … TYPE … USING may leave the catalog as it was, and change every row. (4: it computes values of columns that were there.)
 CREATE FUNCTION psp.on_rewrite() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
     IF psp.is_schema_change() THEN
         IF pg_event_trigger_table_rewrite_reason() & 4 <> 0 THEN

@@ -1,7 +1,7 @@
 -- Commands that do their damage in a first transaction of their own, before ddl_command_end: CONCURRENTLY. At
 -- ddl_command_start only the tag and the client's message can be seen. That is enough here: PostgreSQL runs such
 -- a command only if it is the whole message, and the guard lets only those pass that it understands completely.
--- The last part of the guard: what it compares with later is written down here, and the event triggers are made.
+-- The last part of the guard: what it compares with later is written down here.
 
 -- The client's message without comments and semicolons around it. (A comment in a comment stays, and is not
 -- understood.)
@@ -20,15 +20,40 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_confor
                    'NAME', '(?:(?:[A-Za-z_]|[^\u0001-\u007f])(?:[A-Za-z0-9_$]|[^\u0001-\u007f])*|"(?:[^"]|"")+")')
 $$;
 
+-- A pattern in which each space stands for white space and comments. (A comment in a comment is not understood.)
+CREATE FUNCTION psp.with_gaps(pattern text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT replace(pattern, ' ', '(?:[ \t\n\r\f]|--[^\n\r]*[\n\r]|/\*(?:[^*/]|/(?!\*)|\*(?!/))*\*/)+')
+$$;
+
+-- Whether a command may be one with CONCURRENTLY, which only a message of its own can be: no other word stands where that would stand.
+-- What is not understood may be one.
+CREATE FUNCTION psp.may_be_concurrent(tag text, message text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    first CONSTANT text := '(?:[a-z_"]|[^\u0001-\u007f])';  -- of a word
+    name  CONSTANT text := '(?!(?:if|only)\M)(?:(?:[a-z_]|[^\u0001-\u007f])(?:[a-z0-9_$]|[^\u0001-\u007f])*|"(?:[^"]|"")+")';
+BEGIN
+    RETURN message ~* 'concurrently' AND psp.bare_statement(message) !~* psp.with_gaps(CASE tag
+        WHEN 'CREATE INDEX' THEN
+            '^(?!create\M)[a-z]|^create (?!(?:unique|index)\M)[a-z]|^create (?:unique )?index (?!concurrently\M)' || first
+        WHEN 'DROP INDEX' THEN
+            '^(?!drop\M)[a-z]|^drop (?!index\M)[a-z]|^drop index (?!concurrently\M)' || first
+        ELSE concat('^(?!alter\M)[a-z]|^alter (?!table\M)[a-z]|^alter table (?:if exists )?(?:only )?',
+                    name, '(?:(?: )?\.(?: )?', name, ')? (?!detach\M)', first) END);
+END $$;
+
 -- Whether it is a CREATE INDEX CONCURRENTLY that cannot refuse rows of other servers: not unique, on plain
--- columns. (lower and upper, and simple conditions, are so common that they are let pass.)
+-- columns. (lower, upper, coalesce, a field of a json value, and simple conditions are so common that they are let pass. What they
+-- turn out to be is judged once more when the index is there: psp.check_index.)
 CREATE FUNCTION psp.is_plain_index(statement text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     names CONSTANT text := 'NAME(?:\.NAME)?';
-    key   CONSTANT text := '(?:NAME|(?:lower|upper)\(_NAME_\))(?: COLLATE ' || names || ')?(?: ' || names || ')?'
-                           '(?: (?:ASC|DESC))?(?: NULLS (?:FIRST|LAST))?';
     value CONSTANT text := '(?:-?[0-9]+(?:\.[0-9]+)?|''[^''\\]*''(?:::' || names || ')?|TRUE|FALSE)';
+    call  CONSTANT text := '(?:(?:lower|upper)_\(_NAME_\)|coalesce_\(_NAME(?:_,_(?:NAME|' || value || '))*_\))';
+    key   CONSTANT text := '(?:NAME|' || call || '|\(_(?:' || call || '|NAME_->>?_''[^''\\]*'')_\))'
+                           '(?: COLLATE ' || names || ')?(?: ' || names || ')?(?: (?:ASC|DESC))?(?: NULLS (?:FIRST|LAST))?';
     test  CONSTANT text := 'NAME(?: IS (?:NOT )?(?:NULL|TRUE|FALSE)|_(?:=|<>|<|>|<=|>=)_' || value || ')?';
 BEGIN
     RETURN statement ~* psp.statement_pattern(concat(
@@ -97,24 +122,25 @@ BEGIN
     ELSIF psp.is_schema_change() THEN
         RETURN;
     ELSIF tg_tag IN ('CREATE TABLE', 'ALTER TABLE') AND statement ~* 'partition' AND psp.adds_partition(statement) THEN
-        PERFORM psp.refuse_partition('a partition', tg_tag);
-    ELSIF statement !~* 'concurrently' THEN
+        IF NOT psp.is_own_command() THEN  -- psp itself alters the partition, and the tables to which it refers
+            PERFORM psp.refuse_partition('a partition', tg_tag);
+        END IF;
+        RETURN;
+    ELSIF NOT psp.may_be_concurrent(tg_tag, statement) THEN
         RETURN;
     END IF;
     statement := psp.bare_statement(statement);
-    -- A message that begins with another word is no such command; one that begins with no word is not understood.
-    IF tg_tag = 'CREATE INDEX' AND statement !~* '^(?!create)[a-z]'
-       AND NOT psp.is_plain_index(statement) AND NOT psp.is_index_elsewhere(statement) THEN
+    IF tg_tag = 'CREATE INDEX' AND NOT psp.is_plain_index(statement) AND NOT psp.is_index_elsewhere(statement) THEN
         PERFORM psp.refuse_ddl(
             'this index', 'CREATE INDEX CONCURRENTLY',
             by_text || 'On captured tables it lets plain columns pass, and no unique index.',
             'Leave out CONCURRENTLY, or make the index before adoption.');
-    ELSIF tg_tag = 'DROP INDEX' AND statement !~* '^(?!drop)[a-z]' AND NOT psp.is_harmless_drop(statement) THEN
+    ELSIF tg_tag = 'DROP INDEX' AND NOT psp.is_harmless_drop(statement) THEN
         PERFORM psp.refuse_ddl(
             'this index', 'DROP INDEX CONCURRENTLY',
             by_text || 'It lets no unique index of a captured table pass.',
             'DROP INDEX CONCURRENTLY schema.name without comments, for another index.');
-    ELSIF tg_tag = 'ALTER TABLE' AND statement !~* '^(?!alter)[a-z]' AND statement ~* 'detach' THEN
+    ELSIF tg_tag = 'ALTER TABLE' AND statement ~* 'detach' THEN
         PERFORM psp.refuse_ddl('a partition', 'DETACH PARTITION CONCURRENTLY');
     END IF;
 END $$;
@@ -122,16 +148,5 @@ END $$;
 SELECT psp.note_guarded_objects();
 INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
 SELECT schema_name, relation_name, 'left out', '' FROM psp.unknown_relations;
+INSERT INTO psp.known_relations SELECT relation FROM psp.explained_relations;
 ANALYZE psp.guarded_relations, psp.guarded_objects;
-
--- ENABLE ALWAYS: in a session with session_replication_role = replica, too.
-CREATE EVENT TRIGGER psp_on_ddl_start ON ddl_command_start
-    WHEN TAG IN ('CREATE INDEX', 'DROP INDEX', 'CREATE TABLE', 'ALTER TABLE', 'CREATE SUBSCRIPTION')
-    EXECUTE FUNCTION psp.on_ddl_start();
-CREATE EVENT TRIGGER psp_on_ddl ON ddl_command_end EXECUTE FUNCTION psp.on_ddl();
-CREATE EVENT TRIGGER psp_on_drop ON sql_drop EXECUTE FUNCTION psp.on_drop();
-CREATE EVENT TRIGGER psp_on_rewrite ON table_rewrite EXECUTE FUNCTION psp.on_rewrite();
-ALTER EVENT TRIGGER psp_on_ddl_start ENABLE ALWAYS;
-ALTER EVENT TRIGGER psp_on_ddl ENABLE ALWAYS;
-ALTER EVENT TRIGGER psp_on_drop ENABLE ALWAYS;
-ALTER EVENT TRIGGER psp_on_rewrite ENABLE ALWAYS;

@@ -3,16 +3,8 @@
 -- mode in function_rights.sql. Run by a superuser, when all functions are there and before schema changes are refused.
 -- (psp.create_capture_function gives it the capture functions of each table.)
 -- Other functions that are SECURITY DEFINER stay the superuser's (docs/security.md lists them), or belong to the owners of tables.
-DO $$
-DECLARE
-    psp_function regprocedure;
-BEGIN
-    FOR psp_function IN
-        SELECT f.oid FROM pg_catalog.pg_proc f
-         WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace AND f.prosecdef
-           AND f.proname IN ('advisory_xact_lock', 'begin', 'client_endpoint', 'commit_hook', 'first_write', 'keep_statement', 'key_to_add', 'on_joined', 'outcome',
-                             'refuse_replica', 'snapshot', 'transaction_id', 'write_read', 'write_statement')
-    LOOP
-        EXECUTE pg_catalog.format('ALTER FUNCTION %s OWNER TO psp_functions', psp_function);
-    END LOOP;
-END $$;
+SELECT psp.give(pg_catalog.array_agg('FUNCTION ' || f.oid::pg_catalog.regprocedure), 'psp_functions')
+  FROM pg_catalog.pg_proc f
+ WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace AND f.prosecdef
+   AND f.proname IN ('advisory_xact_lock', 'begin', 'client_endpoint', 'commit_hook', 'first_write', 'keep_statement', 'is_query', 'key_to_add', 'on_joined', 'outcome',
+                     'refuse_replica', 'snapshot', 'statements_of_transaction', 'transaction_id', 'write_read', 'write_statement');

@@ -32,7 +32,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format('event trigger %s is missing or not ENABLE ALWAYS: schema changes are not refused', n.name)
       FROM unnest(ARRAY['psp_on_ddl_start', 'psp_on_ddl', 'psp_on_drop', 'psp_on_rewrite']) n(name)
       LEFT JOIN pg_event_trigger t ON t.evtname = n.name
-     WHERE t.evtenabled IS DISTINCT FROM 'A'
+     WHERE t.evtenabled IS DISTINCT FROM 'A' AND (SELECT i.guarded FROM psp.identity i)
     UNION ALL
     SELECT 'PostgreSQL was upgraded, and the schema has changed: release the database and adopt it again'
       FROM psp.guarded_by WHERE version <> psp.major_version()
@@ -40,7 +40,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format('%I.%I is gone, or is not what was adopted', schema_name, relation_name)
       FROM psp.changed_relations
     UNION ALL
-    SELECT format('%s %I of %I.%I has changed', c.kind, c.name, c.schema_name, c.relation_name)
+    SELECT CASE c.kind WHEN 'owner' THEN format('the owner of %I.%I has changed, perhaps at this semi-primary only', c.schema_name, c.relation_name)
+                       ELSE format('%s %I of %I.%I has changed', c.kind, c.name, c.schema_name, c.relation_name) END
       FROM psp.guarded_by b, psp.changed_objects(ARRAY(
                SELECT o.oid FROM psp.guarded_relations g JOIN pg_namespace n ON n.nspname = g.schema_name
                  JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = g.relation_name
@@ -49,6 +50,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     UNION ALL
     SELECT format('%s exists here only: its rows or numbers are not certified', relation::regclass)
       FROM psp.unknown_relations
+    UNION ALL
+    SELECT format('%s %s is here only: EXPLAIN ANALYZE has made it, and no schema change can name it', e.kind, e.relation::regclass)
+      FROM psp.explained_relations e WHERE EXISTS (SELECT FROM psp.identity i WHERE i.mode = 'native')
     UNION ALL
     SELECT format('%s inherits from %s, here only', child::regclass, parent::regclass) FROM psp.stray_children
     UNION ALL
@@ -63,14 +67,21 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     UNION ALL
     SELECT format('job %s.%s has failed: %s', change, statement_n, last_error) FROM psp.jobs WHERE state = 'failed'
     UNION ALL
+    SELECT format('materialized view %s lacks rows of a schema change, REFRESH it: %s', c.oid::regclass, u.error)
+      FROM psp.unfilled_views u JOIN pg_class c ON c.oid = u.relation
+    UNION ALL
+    SELECT format('index %I of %s, which this semi-primary had alone, is dropped for a schema change: %s', l.name, t.oid::regclass, l.problem)
+      FROM psp.lost_indexes l JOIN pg_class t ON t.oid = l.relation
+    UNION ALL
     SELECT format('sequence %I.%I: %s numbers are left for this semi-primary',
                   schema_name, sequence_name, left_over)
       FROM psp.sequences_near_their_end
 $$;
 
--- The first few of them; null: none. (Of numbers that are left only the first digit, or it would be news each time.)
+-- The first few of them; null: none. A table that somebody changes is not waited for: the daemon, which asks, has other things to do.
+-- (Of numbers that are left only the first digit, or it would be news each time.)
 CREATE FUNCTION psp.guard_warnings() RETURNS text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' SET standard_conforming_strings = on AS $$
     SELECT string_agg(regexp_replace(p.problem, '(: \d)(\d*)( numbers)', '\1…\3'), '; ' ORDER BY p.n)
                FILTER (WHERE p.n <= 5)
            || CASE WHEN count(*) > 5 THEN format('; and %s more', count(*) - 5) ELSE '' END

@@ -160,6 +160,20 @@ SELECT c.oid AS relation, n.nspname AS schema_name, c.relname AS relation_name, 
                  WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
             ELSE true END;
 
+-- Materialized views and unlogged tables that EXPLAIN ANALYZE has made: no event trigger has told of them.
+CREATE VIEW psp.explained_relations AS
+SELECT c.oid AS relation, c.relname AS name, CASE c.relkind WHEN 'm' THEN 'materialized view' ELSE 'table' END AS kind
+  FROM pg_class c
+ WHERE (c.relkind = 'm' OR c.relkind = 'r' AND c.relpersistence = 'u') AND c.oid >= 16384
+   AND c.relnamespace <> 'psp'::regnamespace AND NOT EXISTS (SELECT FROM psp.known_relations k WHERE k.relation = c.oid);
+
+-- Of this one an event trigger has told, if it is one of them.
+CREATE FUNCTION psp.note_known_relation(relation oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO psp.known_relations SELECT e.relation FROM psp.explained_relations e WHERE e.relation = note_known_relation.relation;
+END $$;
+
 -- Captured relations and sequences that are gone, or not what they were: a quick look at all of them.
 CREATE VIEW psp.changed_relations AS
 SELECT g.schema_name, g.relation_name
@@ -232,12 +246,16 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         SELECT r.relation FROM psp.captured_relations r WHERE r.table_id = only_table OR only_table IS NULL)) s;
 $$;
 
--- Of all sequences, in place of what was noted of them.
+-- Of all sequences, in place of what was noted of them. (Rows that stay the same are not written again: a migration calls this often.)
 CREATE FUNCTION psp.note_sequences() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-    DELETE FROM psp.guarded_relations WHERE kind = 'sequence';
-    INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
+    DELETE FROM psp.guarded_relations g
+     WHERE g.kind = 'sequence'
+       AND NOT EXISTS (SELECT FROM psp.sequences q WHERE (q.schema_name, q.sequence_name) = (g.schema_name, g.relation_name));
+    INSERT INTO psp.guarded_relations AS g (schema_name, relation_name, kind, definition)
     SELECT q.schema_name, q.sequence_name, 'sequence', psp.sequence_definition(q.relation) FROM psp.sequences q
+        ON CONFLICT (schema_name, relation_name) DO UPDATE SET definition = EXCLUDED.definition
+     WHERE g.definition IS DISTINCT FROM EXCLUDED.definition
 $$;
 
 -- Writes down the state as it is now; at adoption, and after an upgrade of PostgreSQL.

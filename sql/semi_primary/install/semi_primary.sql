@@ -11,6 +11,7 @@ CREATE TABLE psp.identity (
     token           text NOT NULL,      -- what requests of the commit hook and their answers are proved with; never sent
     hook_conninfo   text NOT NULL,      -- native: where the daemon's commit hook server listens (libpq conninfo)
     client_endpoint text,               -- views: where the daemon takes clients' requests (ZeroMQ); null: not known yet
+    guarded         boolean NOT NULL DEFAULT true,  -- it has event triggers, which only a superuser can make; without them it takes part in no schema change
     slots           integer NOT NULL,   -- most semi-primaries that the cluster can have: sequences have this stride
     catalog_version integer NOT NULL DEFAULT 1,  -- of psp.tables, in the cluster: 1 as adopted, each schema change makes the next one
     last_number     integer NOT NULL,   -- the highest number that a table or a guard has ever had, in the cluster
@@ -83,6 +84,40 @@ CREATE TABLE psp.jobs (
     PRIMARY KEY (change, statement_n)
 );
 
+-- Materialized views that a schema change could not fill here (sql/native/install/queries.sql; none in views mode), until REFRESH does.
+CREATE TABLE psp.unfilled_views (
+    relation oid PRIMARY KEY,
+    error    text NOT NULL
+);
+
+-- Tables that a statement of a schema change has changed in another way than guarded_state.sql tells, until psp.follow_changes has seen
+-- it. Of sequences: those that it may have restarted. `how`: rewritten (it has computed columns again); altered (a sequence); renamed or replaced (what the table relies on, perhaps with its name); prepared
+-- (psp has made way for the statement); empty (a partition that may be dropped); dropped (an index that psp.ddl drops); older (an index
+-- that was there before the statement).
+CREATE UNLOGGED TABLE psp.touched_relations (
+    xid      xid8 NOT NULL,
+    relation oid NOT NULL,
+    how      text NOT NULL
+);
+
+-- Indexes that were made at this semi-primary only. (One that is gone may be left here: no other gets its OID soon.)
+CREATE TABLE psp.local_indexes (
+    index       oid PRIMARY KEY,
+    is_leftover boolean NOT NULL DEFAULT false,  -- of CREATE INDEX CONCURRENTLY that has failed here
+    relation    oid,
+    name        name,
+    old_name    name  -- that it gets back after the statement of a schema change (sql/native/install/local_indexes.sql)
+);
+
+-- Indexes of this semi-primary alone that a schema change could not run beside (sql/native/install/local_indexes.sql), until they are made again.
+CREATE TABLE psp.lost_indexes (
+    xid        xid8 NOT NULL,
+    relation   oid NOT NULL,
+    name       name NOT NULL,
+    definition text NOT NULL,
+    problem    text NOT NULL
+);
+
 -- Rows up to W are removed by psp.end_batch (apply_functions.sql), and when the apply worker connects
 -- (sql/semi_primary/daemon/apply_forget_proofs.sql).
 CREATE TABLE psp.applied (
@@ -105,10 +140,12 @@ CREATE UNLOGGED TABLE psp.daemon_status (
 ) WITH (fillfactor = 50);
 
 -- Which database of which server this is; a copy of it, restored elsewhere, is another one. Fixed while the server runs.
--- (SECURITY DEFINER: only a superuser and members of pg_read_all_settings see data_directory.)
+-- (SECURITY DEFINER: only a superuser and members of pg_read_all_settings see data_directory. Where no superuser has adopted the database, nothing
+-- tells a copy of the whole server from it.)
 CREATE FUNCTION psp.this_database() RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT md5(format('%s %s %s', c.system_identifier, d.oid, current_setting('data_directory')))
+    SELECT md5(format('%s %s %s', c.system_identifier, d.oid,
+                      CASE WHEN (SELECT i.guarded FROM psp.identity i) THEN current_setting('data_directory') END))
       FROM pg_control_system() c, pg_database d
      WHERE d.datname = current_database()
 $$;
@@ -142,6 +179,31 @@ SELECT i.name,
   FROM psp.identity i
  CROSS JOIN psp.watermark w
   LEFT JOIN psp.daemon_status d ON true;
+
+-- Materialized views and unlogged tables that were there at adoption, or of which an event trigger has told. EXPLAIN ANALYZE makes others.
+CREATE TABLE psp.known_relations (
+    relation oid PRIMARY KEY
+);
+
+-- Relations that were at this semi-primary only when a statement of a schema change began (sql/native/install/strangers.sql; none in views mode).
+CREATE UNLOGGED TABLE psp.strangers (
+    xid      xid8,
+    relation oid,
+    name     name NOT NULL,
+    kind     text NOT NULL,
+    PRIMARY KEY (xid, relation)
+);
+
+-- Captured tables whose owner was not the noted one when a statement of a schema change began (sql/native/install/reassigned.sql; none in
+-- views mode). is_lent: while it runs they belong to the noted one.
+CREATE UNLOGGED TABLE psp.reassigned (
+    xid      xid8,
+    relation oid,
+    noted    oid NOT NULL,
+    owner    oid NOT NULL,
+    is_lent  boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (xid, relation)
+);
 
 -- Tables of a schema change that have no primary key yet, or none any more. They are captured when they have one: in a later statement
 -- of the same transaction, or the transaction does not commit.

@@ -68,16 +68,24 @@ EXCEPTION WHEN lock_not_available THEN
     RETURN false;
 END $$;
 
+-- Relations that somebody changes or drops. Who reads many sequences leaves these out: each would have to be waited for while the locks of
+-- those before are kept, which is a deadlock with a migration. (What is locked a moment later is waited for until lock_timeout.)
+CREATE VIEW psp.relations_in_change AS
+SELECT l.relation FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+ WHERE d.datname = current_database() AND l.pid <> pg_backend_pid()
+   AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock');
+
 -- The daemon calls this every few seconds, and now and then for sequences too that nothing has been drawn from:
 -- these cost a query each. Returns how many had left their class.
 CREATE FUNCTION psp.align_sequences(undrawn boolean) RETURNS integer
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
     SELECT count(*) FILTER (WHERE psp.align_sequence(s.sequence, s.first, s.stride))::integer
       FROM (SELECT c.oid AS sequence, q.stride, q.base + q.increment * i.sp_id::numeric AS first,
                    pg_sequence_last_value(c.oid) AS drawn
               FROM psp.sequences q CROSS JOIN psp.identity i
               JOIN pg_namespace n ON n.nspname = q.schema_name
-              JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = q.sequence_name AND c.relkind = 'S') s
+              JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = q.sequence_name AND c.relkind = 'S'
+             WHERE c.oid NOT IN (SELECT h.relation FROM psp.relations_in_change h WHERE h.relation IS NOT NULL)) s
      WHERE CASE WHEN s.drawn IS NULL THEN undrawn ELSE (s.drawn - s.first) % s.stride <> 0 END
 $$;
 
@@ -189,5 +197,6 @@ SELECT s.schema_name, s.sequence_name, greatest(floor((s.last - s.drawn) / s.str
               SELECT a.atttypid::regtype AS column_type FROM pg_depend d
                 JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.refobjid, d.refobjsubid)
                WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass
-                 AND d.deptype IN ('a', 'i')) t ON true) s
+                 AND d.deptype IN ('a', 'i')) t ON true
+         WHERE c.oid NOT IN (SELECT h.relation FROM psp.relations_in_change h WHERE h.relation IS NOT NULL)) s
  WHERE (s.last - s.drawn) * 10 * sign(s.stride) < (s.last - s.began) * sign(s.stride);

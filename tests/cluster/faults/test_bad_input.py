@@ -14,7 +14,7 @@ from psp.cluster import daemons
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster
 from psp.output import PspError
-from psp.paths import postgres_program, server_version
+from psp.paths import client_program, postgres_program, server_version
 from psp.schema.release import release
 from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
@@ -189,7 +189,7 @@ def copy(cluster: LocalCluster) -> Iterator[str]:
         admin.execute("CREATE DATABASE staging")
     try:
         dump = subprocess.run(
-            [postgres_program("pg_dump", server_version()), original],
+            [client_program("pg_dump", server_version()), original],
             capture_output=True,
             check=True,
             timeout=WAIT_S,

@@ -7,6 +7,7 @@ import pytest
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster
 from psp.output import PspError
+from psp.paths import server_version
 from psp.servers.processes import ProcessName
 from psp.waiting import wait_until
 
@@ -14,6 +15,7 @@ from tests.cluster.support import WAIT_S, connect, execute, start_second, wait_f
 
 # Each of these would end or spoil what psp does, if its sessions took them over.
 SPOILT = {
+    "lock_timeout": "1ms",
     "default_transaction_read_only": "on",
     "default_transaction_isolation": "repeatable read",
     "bytea_output": "escape",
@@ -21,9 +23,10 @@ SPOILT = {
     "idle_session_timeout": "1ms",
     "idle_in_transaction_session_timeout": "1ms",
 }
-MENDED = (
-    "-c default_transaction_read_only=off -c statement_timeout=0"
-    " -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0"
+if server_version() >= 17:
+    SPOILT["transaction_timeout"] = "1ms"
+MENDED = "-c default_transaction_read_only=off" + "".join(
+    f" -c {setting}=0" for setting in SPOILT if setting.endswith("_timeout")
 )
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 from typing import LiteralString
 
 import psycopg
-import pytest
 from psp.cluster.local import LocalCluster, Options, SpNode
 
-from tests.cluster.schema_changes.statements import changing_pair, settle_unchanged
+from tests.cluster.schema_changes.statements import changing_pair
 from tests.cluster.support import (
     SERIALIZATION_FAILURE,
     as_admin,
@@ -34,18 +32,8 @@ CREATE TABLE event (id bigserial PRIMARY KEY, v int);
 
 LOCK_NOT_AVAILABLE = "55P03"
 ENDED = (SERIALIZATION_FAILURE, "57P01")  # 57P01: it still held a lock of the table
-
-
-@pytest.fixture(scope="module")
-def shared_pair() -> Iterator[LocalCluster]:
-    with changing_pair(SCHEMA) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
-    yield shared_pair
-    settle_unchanged(shared_pair)
+# Less than the time for which a change would wait that should not, more than one takes on a busy machine.
+OPTIONS = Options(sp_options={"conflict_grace_ms": 3_000})
 
 
 UPDATE: LiteralString = "UPDATE item SET v = v + 1 WHERE id = %s"

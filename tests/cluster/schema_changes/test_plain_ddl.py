@@ -1,7 +1,6 @@
 """Ordinary DDL by ordinary drivers: the same statement runs at every SP."""
 
 import subprocess
-from collections.abc import Iterator
 from functools import partial
 from typing import LiteralString
 
@@ -13,10 +12,8 @@ from psp.paths import postgres_program
 
 from tests.cluster.schema_changes.statements import (
     changes,
-    changing_pair,
     check_a_second_change_waits,
     exists,
-    settle_unchanged,
     wait_for_relation,
 )
 from tests.cluster.support import (
@@ -34,20 +31,8 @@ from tests.cluster.support import (
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL);
 CREATE UNLOGGED TABLE aside (id int);
+CREATE SCHEMA "Öffentlich";
 """
-
-
-@pytest.fixture(scope="module")
-def shared_pair() -> Iterator[LocalCluster]:
-    with changing_pair(SCHEMA) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
-    """Two SPs, which hold the same rows after the test, the history of schema changes among them."""
-    yield shared_pair
-    settle_unchanged(shared_pair)
 
 
 def texts(sp: SpNode, since: int) -> list[str]:
@@ -131,10 +116,87 @@ def test_messages_with_several_statements(pair: LocalCluster) -> None:
     assert execute(south, "SELECT says(), obj_description('ä'::regclass)") == [("ß;", "€")]
 
 
+def test_a_block_with_rows_and_statements(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    before = changes(north)
+    with connect(north) as connection:
+        connection.execute("INSERT INTO item VALUES (100, 'before')")
+        connection.execute(
+            """
+            CREATE VIEW of_items AS SELECT name FROM item;
+            DO $$ BEGIN
+                IF NOT EXISTS (SELECT FROM pg_tables WHERE tablename = 'box') THEN
+                    CREATE TABLE box (id int PRIMARY KEY, item int REFERENCES item);
+                END IF;
+                INSERT INTO box SELECT id, id FROM item WHERE id = 100;
+                ALTER TABLE box ADD COLUMN label text DEFAULT 'a;b';
+                UPDATE box SET label = 'c' WHERE id = 100;
+                EXECUTE 'CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN RETURN 7; END; $f$';
+            END $$;
+            DROP VIEW of_items
+            """
+        )
+    assert texts(north, before) == [
+        "CREATE VIEW of_items AS SELECT name FROM item",
+        "CREATE TABLE box (id int PRIMARY KEY, item int REFERENCES item)",
+        "ALTER TABLE box ADD COLUMN label text DEFAULT 'a;b'",
+        "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN RETURN 7; END; $f$",
+        "DROP VIEW of_items",
+    ]
+    assert changes(north) == before + 1
+    wait_for_change(south, changes(north))
+    assert execute(south, "SELECT item, label FROM box") == [(100, "c")]
+
+
+def test_a_function_that_reads_rows(pair: LocalCluster) -> None:
+    """Its statements are those of the server where it runs: one that joins runs them before it has rows."""
+    north, south = pair.sps
+    before = changes(north)
+    with connect(north) as connection:
+        connection.execute(
+            """
+            CREATE TABLE tenant (name text PRIMARY KEY);
+            CREATE TABLE entry (tenant text, n int, PRIMARY KEY (tenant, n)) PARTITION BY LIST (tenant);
+            CREATE FUNCTION makes_partitions() RETURNS int LANGUAGE plpgsql AS $$
+            DECLARE
+                missing text;
+                made    int := 0;
+            BEGIN
+                FOR missing IN SELECT name FROM tenant WHERE to_regclass('entry_' || name) IS NULL LOOP
+                    EXECUTE format('CREATE TABLE entry_%s PARTITION OF entry FOR VALUES IN (%L)',
+                                   missing, missing || ';');
+                    INSERT INTO entry VALUES (missing || ';', 1);
+                    made := made + 1;
+                END LOOP;
+                RETURN made;
+            END $$;
+            """
+        )
+    execute(south, "SELECT 1")
+    before = changes(north)
+    with connect(north) as connection:
+        connection.execute("INSERT INTO tenant VALUES ('a'), ('b')")
+        connection.execute("SELECT makes_partitions(); CREATE VIEW of_a AS TABLE entry_a")
+        connection.execute("INSERT INTO tenant VALUES ('c')")
+        connection.execute("SELECT psp.ddl('SELECT makes_partitions()')")
+        connection.execute("INSERT INTO tenant VALUES ('d')")
+        connection.execute("SELECT psp.ddl('DO $$BEGIN PERFORM makes_partitions(); END$$')")
+    assert texts(north, before) == [
+        "CREATE TABLE entry_a PARTITION OF entry FOR VALUES IN ('a;')",
+        "CREATE TABLE entry_b PARTITION OF entry FOR VALUES IN ('b;')",
+        "CREATE VIEW of_a AS TABLE entry_a",
+        "CREATE TABLE entry_c PARTITION OF entry FOR VALUES IN ('c;')",
+        "CREATE TABLE entry_d PARTITION OF entry FOR VALUES IN ('d;')",
+    ]
+    wait_for_change(south, changes(north))
+    assert execute(south, "SELECT tenant FROM entry ORDER BY 1") == [("a;",), ("b;",), ("c;",), ("d;",)]
+    execute(south, "DROP VIEW of_a; DROP TABLE entry, tenant; DROP FUNCTION makes_partitions()")
+
+
 REFUSED_MESSAGES: list[LiteralString] = [
     "CREATE VIEW refused AS SELECT 1; ROLLBACK; CREATE VIEW refused_too AS SELECT 2",
     "SAVEPOINT s; CREATE VIEW refused AS SELECT 1; ROLLBACK TO s; CREATE VIEW refused_too AS SELECT 2",
-    "DO $$ BEGIN CREATE VIEW refused AS SELECT 1; END $$; SELECT 1",
+    "DO $$ BEGIN EXECUTE 'CREATE VIEW refused AS SELECT 1; CREATE VIEW refused_too AS SELECT 2'; END $$",
     "CREATE VIEW refused AS SELECT 1; SELECT nothing.here",
     "SET standard_conforming_strings = off; CREATE VIEW refused AS SELECT 1",
 ]
@@ -164,6 +226,71 @@ def test_a_failure_half_way_leaves_nothing(pair: LocalCluster) -> None:
     execute(north, "CREATE VIEW half AS SELECT 1")
     wait_for_relation(south, "half")
     assert texts(south, before) == ["CREATE VIEW half AS SELECT 1"]
+
+
+def test_select_into(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    before = changes(north)
+    with connect(north) as connection:
+        connection.execute("INSERT INTO item VALUES (70, 'x')")
+        connection.execute("SELECT name INTO TEMP names FROM item")
+        connection.execute(
+            "/* ä */ WITH one AS (SELECT id, random() AS v FROM item WHERE id = 70)\n"
+            'SELECT /* into "ö" */ * INTO /* a */ TABLE "Öffentlich".made -- b\nFROM one;'
+        )
+        connection.execute('ALTER TABLE "Öffentlich".made ADD PRIMARY KEY (id)')
+        connection.execute("SELECT 1 AS id INTO /* unlogged */ keyed; ALTER TABLE keyed ADD PRIMARY KEY (id)")
+        connection.execute("(SELECT 'into unlogged' AS name INTO LOCAL TEMP other)")
+        connection.execute("SELECT 'into temp' AS name INTO UNLOGGED aside_too")
+    wait_for_change(south, before + 1)
+    assert texts(south, before) == [
+        'CREATE TABLE "Öffentlich".made AS WITH one AS (SELECT id, random() AS v FROM item WHERE id = 70)\n'
+        'SELECT /* into "ö" */ *  -- b\nFROM one',
+        'ALTER TABLE "Öffentlich".made ADD PRIMARY KEY (id)',
+        "CREATE TABLE keyed AS SELECT 1 AS id ",
+        "ALTER TABLE keyed ADD PRIMARY KEY (id)",
+        "CREATE UNLOGGED TABLE aside_too AS SELECT 'into temp' AS name ",
+    ]
+    query: LiteralString = 'SELECT m.id, m.v, k.id FROM "Öffentlich".made m, keyed k'
+    assert execute(north, query) == execute(south, query)
+    with raises("0A000"), connect(north) as connection:
+        connection.execute("SELECT %s::int AS id INTO UNLOGGED another", [1])
+    execute(south, 'DROP TABLE "Öffentlich".made, keyed, aside_too; DELETE FROM item WHERE id = 70')
+
+
+def test_names_of_temporary_objects_are_found(pair: LocalCluster) -> None:
+    """In the letters of any language, and where a quotation mark is written twice."""
+    north, _ = pair.sps
+    for name in ('"Über"', '"a""b"'):
+        with connect(north) as connection:
+            connection.execute(f"CREATE TEMP TABLE {name} AS SELECT 1 AS id".encode())
+            with raises("0A000"):
+                connection.execute(f"CREATE UNLOGGED TABLE made AS SELECT * FROM {name}".encode())
+
+
+def test_a_key_whose_name_is_quoted_gets_another_type(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north, autocommit=True) as connection:
+        connection.execute('CREATE TABLE "ÄÖ""" ("Ü""x" int PRIMARY KEY)')
+        connection.execute('INSERT INTO "ÄÖ""" VALUES (1)')
+        connection.execute('ALTER TABLE "ÄÖ""" ALTER "Ü""x" TYPE bigint')
+        connection.execute('ALTER TABLE "ÄÖ""" RENAME TO plain')
+    wait_for_row(south, "SELECT 1 FROM pg_class WHERE relname = 'plain'")
+    assert execute(south, "TABLE plain") == [(1,)]
+    execute(south, "DROP TABLE plain")
+
+
+def test_abbreviations_of_time_zones_mean_the_same(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with connect(north) as connection:
+        connection.execute("SET timezone_abbreviations = 'India'")
+        connection.execute("ALTER TABLE item ADD COLUMN at timestamptz DEFAULT '2020-01-01 10:00 IST'")
+    query: LiteralString = (
+        "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'item'::regclass"
+    )
+    wait_for_row(south, query)
+    assert execute(south, query) == execute(north, query)
+    execute(north, "ALTER TABLE item DROP COLUMN at")
 
 
 def test_a_pipeline(pair: LocalCluster) -> None:

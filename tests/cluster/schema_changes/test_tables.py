@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, LiteralString
 
@@ -10,14 +9,13 @@ import psycopg
 import pytest
 from psp.cluster import growth, status, verify
 from psp.cluster.local import LocalCluster, Zone
+from psp.paths import server_version
 from psp.primary import members
 
 from tests.cluster.schema_changes.statements import (
     allow_ddl,
     changes,
-    changing_pair,
     ddl,
-    settle_unchanged,
     wait_for_relation,
 )
 from tests.cluster.support import (
@@ -44,29 +42,16 @@ INSERT INTO parent VALUES (1, 'one');
 """
 
 
-@pytest.fixture(scope="module")
-def shared_pair() -> Iterator[LocalCluster]:
-    with changing_pair(SCHEMA) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def pair(shared_pair: LocalCluster) -> Iterator[LocalCluster]:
-    """Two SPs, which hold the same rows and have the same schema after the test."""
-    yield shared_pair
-    settle_unchanged(shared_pair)
-
-
 def drained(cluster: LocalCluster) -> None:
     wait_streaming(cluster)
     verify.wait_drained(cluster)
 
 
 def rows(cluster: LocalCluster, query: LiteralString) -> list[Any]:
-    """What both SPs say, once nothing is on its way."""
+    """What both SPs say, once nothing is on its way. Without ORDER BY they may say it in different orders."""
     drained(cluster)
     north, south = (execute(sp, query) for sp in cluster.sps)
-    assert north == south
+    assert sorted(north, key=repr) == sorted(south, key=repr)
     return north
 
 
@@ -157,6 +142,14 @@ def test_a_writer_under_the_older_definition_tries_again(pair: LocalCluster) -> 
     assert rows(pair, "SELECT note FROM parent WHERE id = 201") == [("none",)]
 
 
+# Asks a daemon that is stopped.
+gives_up = pytest.mark.skipif(
+    server_version() > 15,
+    reason="dblink of PostgreSQL 16 and later waits for a stopped daemon (docs/errors.md)",
+)
+
+
+@gives_up
 def test_a_constraint_holds_for_rows_that_had_not_arrived(pair: LocalCluster) -> None:
     """The change loses: it was checked without the row of the other server."""
     north, south = pair.sps
@@ -374,6 +367,7 @@ def test_types_of_keys_change_among_rows(pair: LocalCluster) -> None:
     drained(pair)
 
 
+@gives_up
 def test_a_domain_holds_for_rows_that_had_not_arrived(pair: LocalCluster) -> None:
     north, south = pair.sps
     ddl(north, "CREATE DOMAIN small AS int", "CREATE TABLE measured (id int PRIMARY KEY, v small)")
@@ -502,6 +496,20 @@ def test_a_key_is_added_to_tables_that_have_none(pair: LocalCluster) -> None:
     assert [n for (n,) in rows(pair, "SELECT n FROM made ORDER BY 1")] == [1, 2, 4]
     assert rows(pair, "SELECT * FROM late") == [(1,)]
     assert len(rows(pair, "SELECT psp_key FROM later")) == 1
+    # A key of their own takes the place of it.
+    execute(
+        south,
+        "UPDATE users_tags SET tag_id = 5 WHERE psp_key = "
+        "(SELECT min(psp_key::text)::uuid FROM users_tags WHERE user_id = 1)",
+    )
+    execute(south, "ALTER TABLE users_tags ADD CONSTRAINT own_key PRIMARY KEY (user_id, tag_id)")
+    ddl(south, "ALTER TABLE made ADD COLUMN id serial PRIMARY KEY")
+    drained(pair)
+    assert rows(pair, "SELECT * FROM users_tags ORDER BY 1, 2") == [(1, 2), (1, 5), (3, 4)]
+    assert [n for n, _ in rows(pair, "SELECT * FROM made ORDER BY 1")] == [1, 2, 4]
+    execute(north, "DELETE FROM users_tags WHERE user_id = 1")
+    drained(pair)
+    assert rows(pair, "SELECT * FROM users_tags") == [(3, 4)]
     ddl(north, "DROP TABLE users_tags, made, late, later")
     drained(pair)
 
@@ -532,7 +540,7 @@ def test_truncate_among_rows_and_statements(pair: LocalCluster) -> None:
     assert rows(pair, "SELECT * FROM step") == [(1, 7001)]
     for sp in pair.sps:
         execute(sp, "INSERT INTO run (name) VALUES (%s), ('second of ' || %s)", [sp.name, sp.name])
-    drawn = [number for (number,) in rows(pair, "SELECT id FROM run WHERE id < 7001")]
+    drawn = [number for (number,) in rows(pair, "SELECT id FROM run WHERE id < 7001 ORDER BY id")]
     assert len(drawn) == 4 and max(drawn) < 3 * 64
     ddl(south, "TRUNCATE step, run", "DROP TABLE step, run")
     drained(pair)

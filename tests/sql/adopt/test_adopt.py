@@ -69,7 +69,8 @@ def test_the_primarys_table_is_as_it_was_made(pair: Pair) -> None:
     assert pair.primary_rows(made) == before
 
 
-def test_failure_leaves_everything(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", ["copy_snapshot", "copy_rest"])
+def test_failure_leaves_everything(pair: Pair, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     pair.run(SCHEMA)
     before = pair.dump()
 
@@ -77,7 +78,7 @@ def test_failure_leaves_everything(pair: Pair, monkeypatch: pytest.MonkeyPatch) 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(adopt_module, "_seed", fail)
+        patched.setattr(adopt_module, step, fail)
         with pytest.raises(KeyboardInterrupt):
             pair.adopt()
     assert pair.dump() == before

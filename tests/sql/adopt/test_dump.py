@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import psycopg
-from psp.paths import postgres_program, server_version
+from psp.paths import client_program, server_version
+from psp.schema.dump import portable
 from psycopg.conninfo import make_conninfo
 
 from tests.sql.databases import APPLICATION, Pair
@@ -26,7 +27,7 @@ INSERT INTO own.t (s) VALUES ('a'), ('b');
 
 def run(program: str, *arguments: str) -> str:
     done = subprocess.run(
-        [str(postgres_program(program, server_version())), *arguments],
+        [str(client_program(program, server_version())), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -66,3 +67,24 @@ def test_the_owner_dumps_and_restores_a_plain_database(pair: Pair, tmp_path: Pat
         connection.execute("INSERT INTO own.t (s) VALUES ('c'); CREATE TABLE own.u (a int)")
         triggers = connection.execute("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal").fetchall()
         assert triggers == [("noted",)]
+
+
+def test_a_stored_schema_has_nothing_that_only_newer_servers_know() -> None:
+    body = "CREATE FUNCTION f() AS 'SET transaction_timeout = 0;\n\\restrict stays';\n"
+    dumped = (
+        "\\restrict key\nSET idle_in_transaction_session_timeout = 0;\nSET transaction_timeout = 0;\n"
+        + body
+        + "\\unrestrict key\n"
+    )
+    assert portable(dumped) == "SET idle_in_transaction_session_timeout = 0;\n" + body
+
+
+def test_a_stored_schema_has_no_numbers_of_columns() -> None:
+    """An older minor version of pg_dump prints those that newer servers give."""
+    column = "ALTER TABLE ONLY public.t ALTER COLUMN"
+    dumped = (
+        f"{column} a SET (pg_attver=26506304);\n"
+        f"{column} b SET (pg_attver=1, n_distinct=5);\n"
+        f"{column} c SET (n_distinct=5);\n"
+    )
+    assert portable(dumped) == f"{column} b SET (n_distinct=5);\n{column} c SET (n_distinct=5);\n"

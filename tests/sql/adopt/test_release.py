@@ -54,6 +54,18 @@ def test_it_asks_first(adopted: Pair) -> None:
     assert not is_adopted(adopted)
 
 
+def test_its_replication_origin_goes(adopted: Pair) -> None:
+    with adopted.connect(autocommit=True) as connection:
+        connection.execute("SELECT pg_replication_origin_create(psp.origin())")
+        assert release(adopted, "--yes").exit_code == 0
+        assert (
+            connection.execute(
+                "SELECT roname FROM pg_replication_origin WHERE starts_with(roname, 'psp_')"
+            ).fetchall()
+            == []
+        )
+
+
 def test_the_last_one_that_lacks_transactions_is_not_released(adopted: Pair) -> None:
     commit_elsewhere(adopted, 1)
     commit_elsewhere(adopted, 3)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from psp.cli import app
+from psp.output import PspError
 from psp.primary.database import daemon_lock
 from psp.schema.join import prepare_join
 from psp.sql_files import read_sql
@@ -49,6 +50,18 @@ def test_a_semi_primary_joins_with_the_catalog_as_adopted(cluster: Pair) -> None
     prepare_join(three.dsn, cluster.primary_dsn, "three")
     with three.connect() as connection:
         assert connection.execute("SELECT catalog_version FROM psp.identity").fetchall() == [(1,)]
+
+
+def test_a_role_of_a_schema_change_is_missing(cluster: Pair) -> None:
+    Pair(f"{cluster.name}_primary", cluster.server).run(
+        "INSERT INTO psp.data SELECT 0, record_send(ROW(1, n::int)), 1, 1, false, "
+        "record_send(ROW(1, n::int, now(), 'süd'::text, r, '{}'::jsonb, 'CREATE VIEW'::text)) "
+        "FROM unnest('{application,missing_ö,missing_a}'::text[]) WITH ORDINALITY u(r, n)"
+    )
+    three = Pair(f"{cluster.name}_three", cluster.server)
+    cluster.server.create_database(three.name)
+    with pytest.raises(PspError, match=r"do not exist here: missing_a, missing_ö$"):
+        prepare_join(three.dsn, cluster.primary_dsn, "three")
 
 
 def test_status_sees_the_daemon_by_its_lock(cluster: Pair) -> None:

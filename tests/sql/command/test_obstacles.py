@@ -45,3 +45,25 @@ def test_it_is_told_once(north: Things, south: Things, severity: str, text: str)
     (problem,) = compared(north, south)
     assert problem.severity == severity
     assert text in f"{problem.problem} {problem.hint}"
+
+
+def test_collations_of_another_icu_are_one_note() -> None:
+    names = ("af-x-icu", "ak-x-icu", "zu-x-icu")
+    (problem,) = compared({("collation", f"pg_catalog.{name}"): "" for name in names}, {})
+    assert (problem.severity, problem.problem) == ("note", "it is only at north")
+    assert problem.object == "collation pg_catalog.af-x-icu and 2 others"
+
+
+def test_views_are_compared_with_those_of_the_same_version() -> None:
+    """Each version of PostgreSQL may write them otherwise."""
+
+    def differing(*servers: tuple[str, str]) -> set[str]:
+        found = {
+            str(n): Server({("version of", "PostgreSQL"): version}, {("view", "v"): text}, None)
+            for n, (version, text) in enumerate(servers)
+        }
+        return {problem.object for problem in compare(found)} - {"version of PostgreSQL"}
+
+    assert differing(("15", "SELECT t.a"), ("18", "SELECT a")) == set()
+    assert differing(("15", "SELECT t.a"), ("18", "SELECT a"), ("18", "SELECT b")) == {"view v"}
+    assert differing(("18", "SELECT a"), ("18", "SELECT b")) == {"view v"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from psp.paths import module_dir, server_version
 from psp.servers.pgserver import PgServer
 
 from tests.sql.databases import Pair, adopted_pair, one
@@ -181,6 +182,10 @@ def test_a_transaction_rolled_back_to_before_its_first_write_can_go_on(app: Pair
         assert one(connection, own) == (1 if by_sql else 0)
         assert len(written(connection)) == 1
         connection.rollback()
+
+
+def test_the_server_module_captures_where_it_was_built(app: Pair) -> None:
+    assert app.uses_module == (module_dir(server_version()) is not None)
 
 
 def test_move_between_partitions(app: Pair) -> None:

@@ -7,12 +7,11 @@ import psycopg
 import pytest
 from psp.servers.pgserver import PgServer
 
-from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
+from tests.sql.databases import APPLICATION, Pair, adopted_pair, needs_icu, one, without_case
 from tests.sql.write_sets import entries, written
 
 SCHEMA = f"""
 CREATE EXTENSION btree_gist;
-CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 GRANT ALL ON SCHEMA public TO {APPLICATION}; SET ROLE {APPLICATION};
 CREATE TYPE size AS ENUM ('small', 'large');
 CREATE TYPE pair AS (a int, b size);
@@ -37,7 +36,7 @@ CREATE TABLE ranges (id int PRIMARY KEY, r int4range, EXCLUDE USING gist (r WITH
 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
-    return adopted_pair(server, SCHEMA)
+    return adopted_pair(server, without_case(server, "nocase"), SCHEMA)
 
 
 def guards(app: Pair, *statements: str) -> list[list[bytes | None]]:
@@ -82,12 +81,12 @@ def test_guards(app: Pair, statements: list[str], keys: list[list[bytes | None]]
 
 EQUAL = [
     ("amount", "1.0", "1.000", "1.1"),
-    ("insensitive", "'Ab'", "'aB'", "'B'"),
+    pytest.param("insensitive", "'Ab'", "'aB'", "'B'", marks=needs_icu),
     ("ranges", "'[1,3)'", "'(0,2]'", "'[1,4)'"),
 ]
 
 
-@pytest.mark.parametrize(("table", "value", "equal", "other"), EQUAL, ids=[e[0] for e in EQUAL])
+@pytest.mark.parametrize(("table", "value", "equal", "other"), EQUAL, ids=["amount", "insensitive", "ranges"])
 def test_equal_values_have_one_key(app: Pair, table: str, value: str, equal: str, other: str) -> None:
     keys = [guards(app, f"INSERT INTO {table} VALUES (1, {v})") for v in (value, equal, other)]
     assert keys[0] == keys[1] != keys[2]

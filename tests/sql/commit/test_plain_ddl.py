@@ -20,15 +20,39 @@ SET ROLE {APPLICATION};
 CREATE TABLE item (id int PRIMARY KEY, v text);
 INSERT INTO item VALUES (1, 'one');
 CREATE UNLOGGED TABLE aside (id int);
+CREATE INDEX aside_id ON aside (id);
 CREATE TABLE parted (id int, day date, price numeric, PRIMARY KEY (id, day, price)) PARTITION BY RANGE (id);
 CREATE FUNCTION makes_view() RETURNS int LANGUAGE plpgsql AS
     $$ BEGIN CREATE VIEW by_function AS SELECT 1; RETURN 1; END $$;
 CREATE FUNCTION writes_row() RETURNS int LANGUAGE sql AS
     $$ INSERT INTO item VALUES (9, 'nine') RETURNING id $$;
+CREATE FUNCTION alters_table() RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN ALTER TABLE item ADD COLUMN w int; RETURN 1; END $$;
+CREATE FUNCTION makes_view_in_sql() RETURNS int LANGUAGE sql AS
+    $$ CREATE VIEW by_function AS SELECT 1; SELECT 1 $$;
+CREATE FUNCTION alters_table_in_sql() RETURNS int LANGUAGE sql AS
+    $$ ALTER TABLE item ADD COLUMN w int; SELECT 1 $$;
+CREATE FUNCTION makes_partitions() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN SELECT id FROM item LOOP
+        EXECUTE format('CREATE TABLE part%1$s PARTITION OF parted FOR VALUES FROM (%1$s) TO (%1$s + 1)',
+                       found.id);
+        EXECUTE format('CREATE UNLOGGED TABLE aside%s AS SELECT 1 AS a', found.id);
+    END LOOP;
+    RETURN 1;
+END $$;
+CREATE PROCEDURE calls(statement text) LANGUAGE plpgsql AS
+    $$ BEGIN EXECUTE statement; CREATE TEMP TABLE gone AS SELECT statement; DROP TABLE gone; END $$;
+CREATE FUNCTION with_path() RETURNS int LANGUAGE plpgsql SET search_path = pg_catalog AS
+    $$ BEGIN CREATE VIEW public.with_path AS SELECT 1; RETURN 1; END $$;
 CREATE FUNCTION makes_temporary() RETURNS int LANGUAGE plpgsql AS
     $$ BEGIN CREATE TEMP TABLE gone (id serial); DROP TABLE gone; RETURN 1; END $$;
 RESET ROLE;
 CREATE ROLE bystander;
+CREATE FUNCTION of_superuser() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS
+    $$ BEGIN CREATE VIEW public.by_function AS SELECT 1; RETURN 1; END $$;
 GRANT ALL ON SCHEMA public TO bystander;
 """
 
@@ -70,7 +94,16 @@ GOES = [
     "DROP TABLE item",
     "DROP TABLE item, aside",
     "CREATE UNIQUE INDEX item_v ON item (v)",
-    "CREATE INDEX ON item (v)",
+    "CREATE INDEX item_v ON item (v) /* not concurrently */",
+    "CREATE INDEX /* not concurrently */ item_v ON item (v)",
+    "CREATE INDEX -- not concurrently\n item_v ON item (v)",
+    "CREATE INDEX \"index concurrently \" ON item (v)",
+    "CREATE INDEX item_v ON item (v) WHERE v <> 'an index concurrently '",
+    "CREATE UNIQUE INDEX concurrently_ ON item (v)",
+    "ALTER TABLE item ADD COLUMN w text DEFAULT 'detach it concurrently '",
+    "ALTER TABLE IF EXISTS ONLY public . item -- detach concurrently\n RENAME TO \"detach concurrently\"",
+    "COMMENT ON TABLE item IS 'a large object'",
+    "GRANT SELECT ON item TO PUBLIC -- no large object",
     "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     "CREATE PROCEDURE p(a int) LANGUAGE sql AS 'SELECT a'",
     "CREATE SCHEMA s CREATE TABLE inside (id int PRIMARY KEY) CREATE VIEW v AS SELECT 1 AS a",
@@ -107,6 +140,125 @@ def test_a_statement_goes_with_the_stream(
 ) -> None:
     connection.execute(statement.encode(), prepare=prepare)
     assert recorded(connection) == [statement]
+
+
+# An index has one name everywhere, and need not be everywhere when it is dropped.
+OTHER_TEXTS = [
+    ("CREATE INDEX ON item (v)", "CREATE INDEX item_v_idx ON item (v)"),
+    ("CREATE INDEX ON item (v) /* not concurrently */",
+     "CREATE INDEX item_v_idx ON item (v) /* not concurrently */"),
+    ("create unique/* a */ index --\non only public.item (v)",
+     "create unique/* a */ index --\nitem_v_idx on only public.item (v)"),
+    ("CREATE INDEX ON item (upper(v)) WHERE v <> ' on '",
+     "CREATE INDEX item_upper_idx ON item (upper(v)) WHERE v <> ' on '"),
+    ('CREATE INDEX ON "Odd \\1" (v)', 'CREATE INDEX "Odd \\1_v_idx" ON "Odd \\1" (v)'),
+    ("DROP INDEX /* not concurrently */ aside_id", "DROP INDEX IF EXISTS public.aside_id"),
+    ("SELECT psp.ddl('DROP INDEX aside_id CASCADE; -- so')", "DROP INDEX IF EXISTS public.aside_id CASCADE"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "text"), OTHER_TEXTS)
+def test_a_statement_of_an_index_goes_with_names(
+    connection: psycopg.Connection[Any], statement: str, text: str
+) -> None:
+    connection.execute("SET LOCAL psp.schema_changes = local")
+    connection.execute('CREATE UNLOGGED TABLE "Odd \\1" (v int)')
+    connection.execute("SET LOCAL psp.schema_changes = on")
+    connection.execute(statement.encode())
+    assert recorded(connection) == [text]
+
+
+def test_an_index_of_partitions_goes_with_the_name_of_the_whole(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE TABLE part PARTITION OF parted FOR VALUES FROM (1) TO (9)")
+    connection.execute("CREATE INDEX ON parted (price)")
+    assert recorded(connection)[1:] == ["CREATE INDEX parted_price_idx ON parted (price)"]
+
+
+BLOCKS = [
+    ("BEGIN ALTER TABLE item ADD COLUMN w int; END", ["ALTER TABLE item ADD COLUMN w int"]),
+    (
+        "BEGIN IF NOT EXISTS (SELECT FROM pg_views WHERE viewname = 'seen')"
+        "\nTHEN CREATE VIEW seen AS\n  SELECT '\"\' AS a; END IF; END",
+        ["CREATE VIEW seen AS\n  SELECT '\"\' AS a"],
+    ),
+    (
+        "DECLARE n int; BEGIN FOR n IN 1..2 LOOP EXECUTE format('CREATE VIEW v%s AS SELECT 1', n); END LOOP;"
+        "\nBEGIN CREATE VIEW gone AS SELECT 1; RAISE no_data_found;"
+        "\nEXCEPTION WHEN no_data_found THEN DROP VIEW v1; END; END",
+        ["CREATE VIEW v1 AS SELECT 1", "CREATE VIEW v2 AS SELECT 1", "DROP VIEW v1"],
+    ),
+    ("BEGIN EXECUTE 'CREATE UNLOGGED TABLE y AS SELECT 1 AS a'; END",
+     ["CREATE UNLOGGED TABLE y AS SELECT 1 AS a"]),
+    ("BEGIN PERFORM psp.ddl('CREATE VIEW v AS SELECT 1'); END", ["CREATE VIEW v AS SELECT 1"]),
+    ("BEGIN CREATE TEMP TABLE x (id int); ALTER TABLE x ADD w int; CREATE TEMP TABLE y AS TABLE x; END", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("block", "texts"), BLOCKS)
+def test_statements_of_a_block_go_with_the_stream(
+    connection: psycopg.Connection[Any], block: str, texts: list[str]
+) -> None:
+    connection.execute("CREATE VIEW first AS SELECT 1")
+    connection.execute(f"DO $block$ {block} $block$".encode())
+    connection.execute("CREATE VIEW last AS SELECT 1")
+    assert recorded(connection) == ["CREATE VIEW first AS SELECT 1", *texts, "CREATE VIEW last AS SELECT 1"]
+
+
+PARTITION = "CREATE TABLE part1 PARTITION OF parted FOR VALUES FROM (1) TO (1 + 1)"
+ASIDE = "CREATE UNLOGGED TABLE aside1 AS SELECT 1 AS a"
+FUNCTIONS = [
+    ("SELECT makes_view()", ["CREATE VIEW by_function AS SELECT 1"]),
+    ("SELECT alters_table()", ["ALTER TABLE item ADD COLUMN w int"]),
+    ("SELECT makes_partitions()", [PARTITION, ASIDE]),
+    ("CALL calls('DROP TABLE aside')", ["DROP TABLE aside"]),
+    ("CALL calls('SELECT makes_view()')", ["CREATE VIEW by_function AS SELECT 1"]),
+    ("DO $$ BEGIN PERFORM makes_view(); END $$", ["CREATE VIEW by_function AS SELECT 1"]),
+    ("DO $$ BEGIN DO 'BEGIN DROP TABLE aside; END'; END $$", ["DROP TABLE aside"]),
+    ("SELECT with_path()", ["CREATE VIEW public.with_path AS SELECT 1"]),
+    ("SELECT psp.ddl('SELECT makes_view()')", ["CREATE VIEW by_function AS SELECT 1"]),
+    ("SELECT psp.ddl('SELECT makes_partitions()')", [PARTITION, ASIDE]),
+    ("SELECT psp.ddl('SELECT 1')", ["SELECT 1"]),
+    ("SELECT psp.ddl($$DO 'BEGIN END'$$)", ["DO 'BEGIN END'"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "texts"), FUNCTIONS)
+def test_statements_of_a_function_go_with_the_stream(
+    connection: psycopg.Connection[Any], statement: str, texts: list[str]
+) -> None:
+    connection.execute("CREATE VIEW first AS SELECT 1")
+    connection.execute(statement.encode())
+    connection.execute("CREATE VIEW last AS SELECT 1")
+    assert recorded(connection) == ["CREATE VIEW first AS SELECT 1", *texts, "CREATE VIEW last AS SELECT 1"]
+
+
+def test_a_function_has_its_own_settings(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SELECT with_path()")
+    connection.execute("RESET ROLE")
+    row = connection.execute(
+        "SELECT settings ->> 'search_path', settings -> 'schemas' FROM psp.schema_history"
+    )
+    assert row.fetchall() == [("pg_catalog", ["pg_catalog"])]
+
+
+def test_what_an_event_trigger_does_is_no_statement_of_the_stream(
+    connection: psycopg.Connection[Any],
+) -> None:
+    """It runs where it is there."""
+    connection.execute("RESET ROLE")
+    for name, tag in (("a", "CREATE VIEW"), ("z", "CREATE SEQUENCE")):  # before and after psp's
+        connection.execute(
+            f"CREATE FUNCTION public.{name}_grants() RETURNS event_trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN GRANT SELECT ON item TO bystander; END $$; "
+            f"CREATE EVENT TRIGGER {name} ON ddl_command_end WHEN TAG IN ('{tag}') "
+            f"EXECUTE FUNCTION public.{name}_grants()".encode()
+        )
+    connection.execute(f"SET ROLE {APPLICATION}".encode())
+    connection.execute("CREATE VIEW v AS SELECT 1")
+    connection.execute("SELECT psp.ddl('CREATE VIEW w AS SELECT 1')")
+    with refused("the text of this GRANT is not known"), connection.transaction():
+        connection.execute("CREATE SEQUENCE s")
+    assert recorded(connection) == ["CREATE VIEW v AS SELECT 1", "CREATE VIEW w AS SELECT 1"]
 
 
 def test_role_settings_and_numbers(connection: psycopg.Connection[Any]) -> None:
@@ -150,10 +302,38 @@ TEMPORARY = [
     ["CREATE TYPE pg_temp.e AS ENUM ('a')", "DROP TYPE pg_temp.e"],
     ["SELECT makes_temporary()"],
     ["DO 'BEGIN CREATE TEMP TABLE x (id int); END'", "SELECT 1 AS one INTO TEMP y"],
+    [
+        "CREATE TEMP TABLE x (id int)", "GRANT SELECT ON x TO PUBLIC",
+        "REVOKE ALL ON TABLE pg_temp.x FROM PUBLIC",
+        'CREATE TEMP TABLE "x y" (id int)', 'GRANT SELECT (id), UPDATE ON x, "x y" TO bystander',
+    ],
+    [
+        "CREATE TEMP TABLE x (id int)", "CREATE POLICY p ON x USING (true)",
+        "ALTER POLICY p ON x RENAME TO q", "DROP POLICY q ON x",
+    ],
     ["CREATE TABLE IF NOT EXISTS item (id int)", "DROP VIEW IF EXISTS nothing"],
     ["ALTER TABLE IF EXISTS nothing ADD FOREIGN KEY (id) REFERENCES parted"],
     ["CREATE TABLE IF NOT EXISTS item PARTITION OF parted FOR VALUES FROM (1) TO (2)"],
 ]  # fmt: skip
+
+
+LARGE_OBJECTS = [
+    "COMMENT ON LARGE OBJECT 4711 IS 'x'",
+    "GRANT SELECT ON /* a */ LARGE OBJECT 4711 TO PUBLIC",
+    "REVOKE ALL ON LARGE OBJECT 4711 FROM PUBLIC; SELECT 1",
+    "ALTER LARGE OBJECT 4711 OWNER TO CURRENT_ROLE",
+]
+
+
+@pytest.mark.parametrize("statement", LARGE_OBJECTS)
+def test_what_is_of_a_large_object_stays(connection: psycopg.Connection[Any], statement: str) -> None:
+    connection.execute("SELECT lo_create(4711)")
+    told: list[str] = []
+    connection.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
+    connection.execute(statement.encode())
+    assert recorded(connection) == []
+    assert len(told) == 1
+    assert "stays at this semi-primary" in told[0]
 
 
 @pytest.mark.parametrize("statements", TEMPORARY, ids=[statements[0] for statements in TEMPORARY])
@@ -164,17 +344,31 @@ def test_what_is_temporary_stays(connection: psycopg.Connection[Any], statements
 
 
 REFUSED = [
-    ["SELECT makes_view()"],
-    ["DO $$ BEGIN DROP TABLE aside; END $$"],
-    ["DO $$ BEGIN GRANT SELECT ON item TO PUBLIC; END $$"],
+    ["SELECT makes_view_in_sql()"],
+    ["SELECT alters_table_in_sql()"],
+    ["DO $$ BEGIN PERFORM makes_view_in_sql(); END $$"],
+    ["SELECT of_superuser()"],
+    ["SELECT psp.ddl('SELECT makes_view_in_sql()')"],
+    ["CREATE UNLOGGED TABLE y AS SELECT makes_view()"],
     ["CREATE TEMP TABLE x AS SELECT makes_view()"],
+    ["SELECT psp.ddl('CREATE UNLOGGED TABLE y AS SELECT makes_view()')"],
+    ["SELECT psp.ddl('CREATE UNLOGGED TABLE y AS SELECT makes_view_in_sql()')"],
+    ["IMPORT FOREIGN SCHEMA public FROM SERVER none INTO public"],
+    ["SELECT psp.ddl('IMPORT FOREIGN SCHEMA public FROM SERVER none INTO public')"],
+    ["DO $$ DECLARE v int = 7; BEGIN CREATE UNLOGGED TABLE y AS SELECT v; END $$"],
+    ["DO $$ BEGIN EXECUTE 'CREATE UNLOGGED TABLE y AS SELECT $1' USING 1; END $$"],
     ["CREATE TEMP TABLE x (id int)", "CREATE UNLOGGED TABLE y (LIKE x)"],
     ["CREATE TEMP TABLE x (id int)", "CREATE UNLOGGED TABLE y AS SELECT * FROM X"],
-    ["CREATE TEMP TABLE x (id int)", "GRANT SELECT ON x TO PUBLIC"],
-    ['CREATE TEMP TABLE "x y" (id int)', 'GRANT SELECT ON "x y" TO PUBLIC'],
+    ["CREATE TEMP TABLE x (id int)", "GRANT SELECT ON x, item TO PUBLIC"],
+    ["CREATE TEMP TABLE item (id int)", "GRANT SELECT ON item TO PUBLIC"],  # which one?
+    ['CREATE TEMP TABLE "x y" (id int)', 'CREATE UNLOGGED TABLE y (LIKE "x y")'],
+    ["CREATE TEMP TABLE tmpx (id int)", 'CREATE UNLOGGED TABLE y AS SELECT * FROM U&"tmp\\0078"'],
+    [
+        "CREATE TEMP TABLE tmpx (id int)",
+        "CREATE UNLOGGED TABLE y AS SELECT id FROM item JOIN u&\"tmp!0078\" UESCAPE '!' USING (id)",
+    ],
     ["CREATE TEMP TABLE x (id int)", "DROP TABLE x, aside"],
     ["CREATE TYPE pg_temp.e AS ENUM ('a')", "CREATE UNLOGGED TABLE y (e pg_temp.e)"],
-    ["SELECT 1 AS one INTO UNLOGGED y"],
     ["PREPARE p AS SELECT 1", "CREATE UNLOGGED TABLE y AS EXECUTE p"],
     ["CREATE UNLOGGED TABLE y AS SELECT psp.ddl('CREATE VIEW inside AS SELECT 1')::text"],
     ["INSERT INTO psp.new_statement (settings) VALUES (psp.statement_settings())"],
@@ -191,9 +385,9 @@ def test_refused(connection: psycopg.Connection[Any], statements: list[str]) -> 
 
 
 FORGED = [
-    "{at},1,1,ALTER TABLE,t,f,t,f,0,f,,",  # as if it ran inside another statement
-    "{at},1,0,ALTER TABLE,t,f,t,f,0,t,,",  # as if one had ended
-    "{at},1,0,ALTER TABLE,f,t,t,f,0,t,,",  # as if it were a job
+    "{at},1,1,ALTER TABLE,t,f,t,f,0,f,,,,",  # as if it ran inside another statement
+    "{at},1,0,ALTER TABLE,t,f,t,f,0,t,,,,",  # as if one had ended
+    "{at},1,0,ALTER TABLE,f,t,t,f,0,t,,,,",  # as if it were a job
 ]
 
 
@@ -209,8 +403,7 @@ def test_who_forges_the_setting_changes_no_captured_table(
     value = f"format('({forged})', extract(epoch FROM statement_timestamp()))".replace("{at}", "%s")
     with refused():
         connection.execute(
-            f"SELECT set_config('psp.running_ddl', {value}, false); "
-            "DO 'BEGIN ALTER TABLE item ADD COLUMN w int; END'".encode()
+            f"SELECT set_config('psp.running_ddl', {value}, false); SELECT alters_table_in_sql()".encode()
         )
 
 
@@ -254,11 +447,6 @@ def test_a_trusted_extension_is_one_statement(connection: psycopg.Connection[Any
     assert recorded(connection) == ["CREATE EXTENSION citext SCHEMA public"]
 
 
-def test_a_function_of_psp_runs_its_own_statements(connection: psycopg.Connection[Any]) -> None:
-    connection.execute("SELECT psp.ddl('SELECT makes_view()')")
-    assert recorded(connection) == ["SELECT makes_view()"]
-
-
 def test_a_rolled_back_statement_goes_nowhere(connection: psycopg.Connection[Any]) -> None:
     connection.execute("CREATE VIEW kept AS SELECT 1")
     connection.execute("SAVEPOINT s")
@@ -298,3 +486,16 @@ def test_the_tag_of_a_statement_fits_its_text(app: Pair, connection: psycopg.Con
             assert "INFO f" not in told[-1:], sample
             checked += told[-1:] == ["INFO t"]
     assert checked > 70
+
+
+def test_the_context_is_read_in_one_language(app: Pair) -> None:
+    with app.connect() as connection:
+        found = connection.execute(
+            "SELECT proname, 'lc_messages=C' = ANY (proconfig) FROM pg_proc "
+            "WHERE pronamespace = 'psp'::regnamespace AND prosrc LIKE '%PG_CONTEXT%'"
+        ).fetchall()
+    assert dict(found) == {
+        "on_statement_start": True,
+        "on_statement_drop": True,
+        "on_statement_end": True,
+    }

@@ -17,6 +17,8 @@ CONCURRENT_DAMAGE = [
     "CREATE INDEX CONCURRENTLY x ON t (positive(v))",
     "CREATE INDEX CONCURRENTLY x ON t (v) WHERE positive(v)",
     "CREATE INDEX CONCURRENTLY x ON t (v) WHERE 100 / v > 1",
+    "CREATE INDEX CONCURRENTLY x ON t ((coalesce(v, positive(v)::int)))",
+    "CREATE INDEX CONCURRENTLY x ON t ((coalesce(v, 1) / v))",
     "CREATE INDEX CONCURRENTLY x ON t (v /* ), (positive(v) */)",
     'CREATE INDEX CONCURRENTLY x ON U&"\\0074" (v)',
     "DROP INDEX CONCURRENTLY t_s",
@@ -27,6 +29,12 @@ CONCURRENT_DAMAGE = [
     "DROP INDEX CONCURRENTLY T_s RESTRICT",
     "ALTER TABLE parted DETACH PARTITION parted_1 CONCURRENTLY",
     "ALTER/**/TABLE parted DETACH/**/PARTITION parted_1/**/CONCURRENTLY;",
+    "ALTER TABLE IF EXISTS public . parted -- a\n DETACH PARTITION parted_1 CONCURRENTLY",
+    'ALTER TABLE ONLY parted DETACH PARTITION "parted_1" CONCURRENTLY -- a\n',
+    'ALTER TABLE "parted"DETACH PARTITION parted_1 CONCURRENTLY',
+    "ALTER TABLE parted* DETACH PARTITION parted_1 CONCURRENTLY",
+    "DROP INDEX /* a /* nested */ comment */ CONCURRENTLY t_s",
+    "CREATE INDEX -- a\r\n/**/CONCURRENTLY ON t ((100 / v))",
 ]
 
 
@@ -45,6 +53,8 @@ CONCURRENT_ALLOWED = [
     'create index concurrently "x" on only public.t using btree (lower(s) desc nulls last, "v") include(m) '
     "where v is not null and m = 'a' /*application:shop,path:/a*/;",
     "CREATE INDEX CONCURRENTLY IF NOT EXISTS x ON public.t USING hash (s text_ops) WITH (fillfactor=50) --x",
+    "CREATE INDEX CONCURRENTLY x ON t (coalesce(v, w, -1) DESC, (coalesce (s, 'a')), (lower(s)) text_ops)",
+    "CREATE INDEX CONCURRENTLY x ON told ((j->>'id'), (j -> 'name')) WHERE id > 1",
     '-- leading\nCREATE INDEX CONCURRENTLY x ON t (s COLLATE "C" text_pattern_ops) WHERE (v > 5)',
 ]
 
@@ -83,6 +93,10 @@ def test_the_word_concurrently_does_no_harm(app: Pair) -> None:
     with app.connect_as_application() as connection:
         connection.execute("DO $$ BEGIN /* not concurrently */ CREATE INDEX ON t ((v IS NULL)); END $$")
         connection.execute("SELECT 'concurrently'; CREATE INDEX ON t ((v IS NOT NULL))")
+        connection.execute("CREATE INDEX /* not concurrently */ ON t ((v IS NULL))")
+        connection.execute("CREATE INDEX concurrently_v ON t (v) WHERE s <> 'index concurrently'")
+        connection.execute("DROP INDEX -- not concurrently\n concurrently_v")
+        connection.execute("ALTER TABLE t SET (fillfactor = 90) -- do not detach concurrently")
         connection.rollback()
 
 

@@ -68,6 +68,29 @@ def test_who_has_drawn_is_waited_for(app: Pair) -> None:
         assert one(connection, "SELECT psp.align_sequences(true)") == 1
 
 
+def test_a_sequence_that_is_changed_is_not_waited_for(app: Pair) -> None:
+    options = "-c statement_timeout=20s"
+    with app.connect() as other, app.connect(autocommit=True, options=options) as connection:
+        other.execute("ALTER SEQUENCE up OWNED BY NONE")
+        one(other, "SELECT setval('up', 1000)")
+        one(connection, "SELECT setval('down', -700)")
+        assert one(connection, "SELECT psp.align_sequences(true)") == 1
+        assert problems(connection) == []
+        other.rollback()
+        assert one(connection, "SELECT psp.align_sequences(true)") == 1
+
+
+def test_a_table_that_is_changed_is_not_waited_for(app: Pair) -> None:
+    options = "-c statement_timeout=20s"
+    with app.connect() as other, app.connect(autocommit=True, options=options) as connection:
+        other.execute("ALTER TABLE t SET (fillfactor = 90)")
+        other.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            one(connection, "SELECT psp.guard_warnings()")
+        other.rollback()
+        assert one(connection, "SELECT psp.guard_warnings()") is None
+
+
 def problems(connection: psycopg.Connection[Any]) -> list[str]:
     return [row[0] for row in connection.execute("SELECT psp.guard_problems()").fetchall()]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from psp.paths import server_version
 from psycopg import errors
 
-from tests.sql.databases import APPLICATION, Pair
+from tests.sql.databases import APPLICATION, Pair, needs_icu
 from tests.sql.views.converted import begin, begun, convert_pair, one, release_pair, write
 
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 10)"
@@ -47,7 +48,7 @@ ONE_VALUE = {
 }
 
 
-@pytest.mark.parametrize("kind", ONE_VALUE)
+@pytest.mark.parametrize("kind", ["citext", "hstore", pytest.param("collate", marks=needs_icu)])
 def test_equality_is_the_index_own(pair: Pair, kind: str) -> None:
     """What is taken passes certification otherwise, and no semi-primary can ever apply it."""
     schema, first, second = ONE_VALUE[kind]
@@ -195,3 +196,13 @@ def test_checks_that_ask_for_more_than_the_row(pair: Pair) -> None:
     valid = one(pair, "SELECT array_agg(conname::text ORDER BY 1) FROM pg_constraint "
                       "WHERE contype = 'c' AND conrelid = '\"T\"'::regclass AND convalidated")  # fmt: skip
     assert sorted(valid) == ["T_check", "it's"]
+
+
+@pytest.mark.skipif(server_version() < 18, reason="it needs PostgreSQL 18")
+def test_virtual_columns(pair: Pair) -> None:
+    converted(pair, "CREATE TABLE t (id int PRIMARY KEY, a int, b int GENERATED ALWAYS AS (a * 2) VIRTUAL)")
+    write(pair, 2, "INSERT INTO t (id, a) VALUES (1, 2)")
+    with begun(pair) as transaction:
+        assert transaction.run("UPDATE t SET a = 5 RETURNING a, b") == [(5, 10)]
+        assert transaction.run("INSERT INTO t (id, a) VALUES (2, 3) RETURNING b") == [(6,)]
+        assert transaction.run("SELECT id, b FROM t ORDER BY id") == [(1, 10), (2, 6)]

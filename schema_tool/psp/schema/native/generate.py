@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psp.schema.generate import FACT_FILES, GUARD_FILES
+from psp.schema.generate import EVENT_TRIGGER_FILES, FACT_FILES, GUARD_FILES
 from psp.schema.templates import sql_templates
 from psp.sql_files import fact_views
 
@@ -27,17 +27,20 @@ FIRST_FILES = (
     "before_changes.sql",
     "hold_tables.sql",
     "truncate.sql",
+    "queries.sql",
+    "strangers.sql",
+    "temporary.sql",
+    "reassigned.sql",
+    "statement_settings.sql",
     "schema_history.sql",
     "jobs.sql",
+    "leftovers.sql",
+    "local_indexes.sql",
+    "copied_indexes.sql",
     "plain_ddl.sql",
+    "statement_text.sql",
 )
-LAST_FILES = (
-    "function_owner.sql",
-    *GUARD_FILES,
-    "plain_ddl_start.sql",
-    "grants.sql.j2",
-    "daemon_role.sql",
-)  # after everything else: schema changes are refused then
+RIGHTS_FILES = ("grants.sql.j2", "daemon_role.sql")
 
 
 def first_sql(dblink_schema: str) -> list[str]:
@@ -49,12 +52,13 @@ def first_sql(dblink_schema: str) -> list[str]:
             *_rendered(FIRST_FILES, dblink_schema)]  # fmt: skip
 
 
-def closing_sql(dblink_schema: str) -> list[str]:
+def closing_sql(dblink_schema: str, guarded: bool) -> list[str]:
     """Who owns the functions; the event triggers that refuse schema changes; then who may do what.
 
-    `dblink_schema`: as for `first_sql`.
+    `dblink_schema`: as for `first_sql`. `guarded`: with event triggers, which only a superuser can make.
     """
-    return _rendered(LAST_FILES, dblink_schema)
+    event_triggers = ("plain_ddl_start.sql", *EVENT_TRIGGER_FILES) if guarded else ()
+    return _rendered(("function_owner.sql", *GUARD_FILES, *event_triggers, *RIGHTS_FILES), dblink_schema)
 
 
 def _rendered(files: tuple[str, ...], dblink_schema: str) -> list[str]:

@@ -34,12 +34,12 @@ def install(
     strides: Iterable[Stride],
 ) -> None:  # fmt: skip
     """Puts capture on the tables in psp.tables, and the guard on the database."""
-    dblink_schema = read_facts(connection).dblink_schema
-    assert dblink_schema is not None, "begin was not called"
+    facts = read_facts(connection)
+    assert facts.dblink_schema is not None, "begin was not called"
     identify(connection, identity, strides)
     connection.execute("SELECT psp.install_commit()")
-    facts = [Jsonb(table.facts) for table in tables]
-    connection.execute("SELECT psp.install_capture(%s::jsonb[])", (facts,))
+    captured = [Jsonb(table.facts) for table in tables]
+    connection.execute("SELECT psp.install_capture(%s::jsonb[])", (captured,))
     prefer_own_part(connection, identity.sp_id, identity.slots)
-    for script in closing_sql(dblink_schema):
+    for script in closing_sql(facts.dblink_schema, facts.superuser):
         run_script(connection, script)

@@ -23,8 +23,8 @@ def _dblink(database: Database, facts: ServerFacts) -> Iterator[Problem]:
         yield Problem("error", where, "the extension dblink is not available",
                       "install PostgreSQL's contrib modules (Debian: postgresql-contrib)")  # fmt: skip
     if facts.dblink_public and not facts.adopted:
-        yield Problem("error", where,
+        yield Problem("error" if facts.superuser else "warning", where,
                       "every role may execute dblink's functions: it can talk to the daemon's port, and by "
-                      "opening a connection in place of psp's learn the token that the daemon asks for",
+                      "opening a connection in place of psp's end its own COMMITs with an error",
                       "REVOKE EXECUTE on dblink's functions FROM PUBLIC, or DROP EXTENSION dblink: psp then "
                       "installs it for itself only")  # fmt: skip

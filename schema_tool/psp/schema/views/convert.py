@@ -19,7 +19,7 @@ from psp.schema.install import Identity, identify, run_script
 from psp.schema.keys import quote
 from psp.schema.model import Database, Stride
 from psp.schema.rules import not_superuser
-from psp.schema.server import read_facts
+from psp.schema.server import read_facts, refuse_version
 from psp.schema.views.catalog import Check, Grant, Unique, read_details, read_schema
 from psp.schema.views.checks import bring_back, constraints, may_be_broken, spare_tombstones
 from psp.schema.views.generate import (
@@ -49,6 +49,7 @@ def convert(dsn: str, options: Options, say: locks.Say) -> list[Problem]:
     RefusedError: the database cannot be converted as it is.
     """
     with psycopg.connect(dsn) as connection:
+        refuse_version(connection)
         facts = read_facts(connection)
         if not facts.superuser:
             raise RefusedError(_CANNOT, [not_superuser(facts)])

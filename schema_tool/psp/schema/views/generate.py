@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 from psycopg import sql
 
-from psp.schema.generate import FACT_FILES, GUARD_FILES, CapturedTable
+from psp.schema.generate import EVENT_TRIGGER_FILES, FACT_FILES, GUARD_FILES, CapturedTable
 from psp.schema.keys import quote
 from psp.schema.model import Index, IndexColumn
 from psp.schema.templates import dollar_quote, sql_templates
@@ -20,7 +20,8 @@ VARIANTS = ("union", "fulljoin", "nryotw")
 FIRST_FILES = ("schema.sql", "semi_primary.sql")
 LAST_FILES = ("grants.sql",)
 CLUSTER_FILES = (
-    "roles.sql", "function_owner.sql", *GUARD_FILES, *LAST_FILES, "function_rights.sql", "daemon_role.sql",
+    "roles.sql", "function_owner.sql", *GUARD_FILES, *EVENT_TRIGGER_FILES, *LAST_FILES, "function_rights.sql",
+    "daemon_role.sql",
 )  # fmt: skip
 
 
@@ -93,6 +94,7 @@ def table_sql(converted: ConvertedTable, constraints: dict[str, Any]) -> str:
             {
                 "name": c.name,
                 "generated": c.generated,
+                "virtual": c.virtual,
                 "default": details.defaults.get(c.name),
                 "sequence": details.sequences.get(c.name),
             }

@@ -11,9 +11,10 @@ import psycopg
 from psycopg import sql
 
 from psp.output import PspError
-from psp.paths import postgres_program, server_version
+from psp.paths import client_program, server_version
 from psp.problems import Problem
 from psp.schema import locks
+from psp.schema.dump import portable
 from psp.schema.views.convert import Options, convert
 from psp.servers.pgserver import SUPERUSER, PgServer
 from psp.servers.temporary import temporary_server
@@ -22,7 +23,6 @@ DATABASE = "scratch"
 SETTINGS = {"fsync": "off", "shared_buffers": "16MB", "max_connections": "10", "autovacuum": "off"}
 ROLES_MAX = 1000
 _NO_ROLE = re.compile(r'ERROR:  role "(.*)" does not exist')
-_RESTRICT = re.compile(r"^\\(un)?restrict .*\n", re.MULTILINE)
 _OWNER = re.compile(
     rf"^ALTER .* OWNER TO {SUPERUSER};\n", re.MULTILINE
 )  # the scratch server's, nobody else's
@@ -58,11 +58,11 @@ def _dump(server: PgServer) -> str:
     done = _run("pg_dump", "--no-tablespaces", "--rows-per-insert=500", "-d", server.dsn(DATABASE))
     if done.returncode != 0:
         raise PspError(f"pg_dump failed: {done.stderr.strip()}")
-    return _OWNER.sub("", _RESTRICT.sub("", done.stdout))
+    return _OWNER.sub("", portable(done.stdout))
 
 
 def _run(program: str, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(postgres_program(program, server_version())), *arguments],
+        [str(client_program(program, server_version())), *arguments],
         capture_output=True, encoding="utf-8", check=False, **more,
     )  # fmt: skip

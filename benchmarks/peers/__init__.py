@@ -1,0 +1,1 @@
+"""TPC-C on psp, on MariaDB with Galera and on one distant PostgreSQL: `make bench-peers`."""

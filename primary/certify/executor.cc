@@ -1,0 +1,194 @@
+#include "primary/certify/executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "common/log.h"
+#include "primary/certify/fence.h"
+
+namespace psp::primary {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kSentBytesMax = 256 << 10;  // more takes the main loop longer than a millisecond
+constexpr milliseconds kTerminateWait{5000};
+constexpr std::int64_t kTroubleWaitMs = 500;  // between attempts while PostgreSQL refuses everything
+
+// An error of the transaction's content, which comes again with each attempt. Any other error (disk full, out
+// of memory, a missing right) may pass, and must not decide "aborted".
+bool IsTheTransactionsOwn(const PgError& error) {
+  return error.sqlstate.starts_with("22") || error.sqlstate.starts_with("23") ||
+         error.sqlstate.starts_with("54");
+}
+
+// The same transaction, but only to be recorded as aborted. Its number will never be committed.
+Batch Refused(const Batch& alone, const PgError& error) {
+  BatchItem refused{alone.items[0].request, 0, "refused by the primary's PostgreSQL: " + error.message,
+                    std::nullopt, error.sqlstate};
+  return {alone.batch_id, {std::move(refused)}, alone.numbers};
+}
+
+Batch PartOf(const Batch& batch, std::span<const BatchItem> items) {
+  Batch part{batch.batch_id, {items.begin(), items.end()}, {}};
+  for (const BatchItem& item : items) {
+    if (item.global_t == 0) continue;
+    part.numbers = {part.numbers.first_t > 0 ? part.numbers.first_t : item.global_t, item.global_t};
+  }
+  return part;
+}
+
+bool IsSmall(const Batch& batch) {
+  std::size_t bytes = 0;
+  for (const BatchItem& item : batch.items) bytes += item.request->bytes();
+  return bytes <= kSentBytesMax;
+}
+
+// Then libpq may hold more of an answer than it has looked at while its socket has nothing more: nothing tells when to go on.
+bool IsEncrypted(PGconn* connection) { return PQsslInUse(connection) == 1 || PQgssEncInUse(connection) == 1; }
+
+}  // namespace
+
+Executor::Executor(const ExecutorOptions& options, PollSet* ready, std::uint64_t name, Report report,
+                   std::function<void()> on_usurped)
+    : options_(options),
+      ready_(*ready),
+      name_(name),
+      report_(std::move(report)),
+      on_usurped_(std::move(on_usurped)),
+      tasks_(1),
+      session_({.conninfo = options.database,
+                .application_name = "psp-primary executor",
+                .settings = BatchSessionSettings()}),
+      thread_([this](std::stop_token stop) { Work(std::move(stop)); }) {}
+
+void Executor::Submit(Batch batch) {
+  PGconn* const connection = session_.connection().raw();
+  if (!CanBeSent(batch) || !IsSmall(batch) || IsEncrypted(connection)) return HandOver(std::move(batch));
+  sent_.emplace(connection, std::move(batch));
+  if (!sent_->is_sent()) return HandOver(sent_->TakeBatch());
+  if (sent_->has_unsent()) ready_.Change(socket_, name_, PollSet::For::kReadOrWrite);
+}
+
+void Executor::OnReport() {
+  socket_ = PQsocket(session_.connection().raw());
+  ready_.Add(socket_, name_, PollSet::For::kRead);
+}
+
+std::optional<BatchResult> Executor::OnReady() {
+  if (!sent_) {
+    if (PQconsumeInput(session_.connection().raw()) != 1) HandOver(std::nullopt);
+    return std::nullopt;
+  }
+  const bool had_unsent = sent_->has_unsent();
+  const SentBatch::State state = sent_->Advance();
+  if (state == SentBatch::State::kFailed) {
+    HandOver(sent_->TakeBatch());
+    return std::nullopt;
+  }
+  if (had_unsent && !sent_->has_unsent()) ready_.Change(socket_, name_, PollSet::For::kRead);
+  if (state == SentBatch::State::kUnderWay) return std::nullopt;
+  BatchResult result{sent_->batch().batch_id, sent_->Verdicts()};
+  sent_.reset();
+  return result;
+}
+
+void Executor::HandOver(std::optional<Batch> batch) {
+  PGconn* const connection = session_.connection().raw();
+  if (!session_.connected()) {
+    spdlog::warn("an executor's session is lost: {}", OneLine(PQerrorMessage(connection)));
+  }
+  sent_.reset();
+  PQsetnonblocking(connection, 0);  // libpq sends much at once in quadratic time otherwise
+  ready_.Remove(std::exchange(socket_, -1));
+  tasks_.Push(std::move(batch));
+}
+
+void Executor::Work(std::stop_token stop) {
+  PrepareBatchStatement(session_);
+  if (!Connect(stop)) return;
+  report_(std::nullopt);
+  while (const auto task = tasks_.Pop(stop)) {
+    std::optional<BatchResult> result;
+    if (*task) {
+      std::vector<Verdict> verdicts = Decide(**task, stop);
+      if (verdicts.empty()) return;
+      result = {(*task)->batch_id, std::move(verdicts)};
+    }
+    if (!session_.connected() && !Connect(stop)) return;
+    report_(std::move(result));
+  }
+}
+
+bool Executor::Connect(std::stop_token stop) {
+  LogOnce logged;
+  while (session_.ConnectUntilStopped(stop)) {
+    PgResult<bool> ours = options_.is_same_server(session_);
+    if (ours.ok() && *ours) ours = JoinFence(session_, options_.epoch);
+    if (ours.ok() && *ours) {
+      const PgResult<Done> prepared = PrepareToSend(session_);
+      if (prepared.ok()) return true;
+      if (logged.First(prepared.error().message))
+        spdlog::warn("batches cannot be prepared: {}", prepared.error().message);
+    } else if (ours.ok()) {
+      on_usurped_();
+      return false;
+    }
+    session_.Close();
+    if (WaitOrStop(stop, kTroubleWaitMs)) return false;
+  }
+  return false;
+}
+
+std::vector<Verdict> Executor::Decide(const Batch& batch, std::stop_token stop) {
+  LogOnce logged;
+  while (!stop.stop_requested()) {
+    PgResult<std::vector<Verdict>> verdicts = RunBatch(session_, batch);
+    if (verdicts.ok()) return std::move(verdicts.value());
+    const PgError& error = verdicts.error();
+    if (error.reaction == PgReaction::kAbort && IsTheTransactionsOwn(error)) {
+      if (batch.items.size() > 1) return DecideInHalves(batch, stop);
+      if (batch.items[0].global_t > 0) return Decide(Refused(batch, error), stop);
+    }
+    if (logged.First(error.sqlstate)) spdlog::warn("a batch failed: {} {}", error.sqlstate, error.message);
+    switch (error.reaction) {
+      case PgReaction::kRetry:
+        break;
+      case PgReaction::kAbort:
+        if (WaitOrStop(stop, kTroubleWaitMs)) return {};
+        break;
+      case PgReaction::kReconnect:
+      case PgReaction::kInDoubt: {
+        // The old backend may still work on the batch. When it has ended, the batch is run again and finds
+        // in psp.tx_log what the old backend did.
+        const int pid = session_.backend_pid();
+        const std::string start = session_.backend_start();
+        bool gone = false;
+        while (!gone) {
+          if (!Connect(stop)) return {};
+          const PgResult<bool> ended = TerminateBackend(session_, pid, start, kTerminateWait);
+          gone = ended.ok() && *ended;
+        }
+        break;
+      }
+    }
+  }
+  return {};
+}
+
+// One bad transaction costs a few more batches, not one for each of the others.
+std::vector<Verdict> Executor::DecideInHalves(const Batch& batch, std::stop_token stop) {
+  const auto middle = batch.items.begin() + static_cast<std::ptrdiff_t>(batch.items.size() / 2);
+  std::vector<Verdict> all;
+  for (const auto& half : {std::span(batch.items.begin(), middle), std::span(middle, batch.items.end())}) {
+    std::vector<Verdict> some = Decide(PartOf(batch, half), stop);
+    if (some.empty()) return {};
+    std::ranges::move(some, std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace psp::primary

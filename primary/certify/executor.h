@@ -1,0 +1,74 @@
+// Decides batches in one PostgreSQL session.
+//
+// The main loop sends a batch and takes its result when the session's socket is ready: nobody waits, and no other
+// thread wakes up. All else is done by a thread of its own, which has the session meanwhile: connecting, schema changes, large
+// batches, batches over an encrypted session, and a batch of which the main loop cannot tell what became.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/pg_session.h"
+#include "common/poll_set.h"
+#include "common/queue.h"
+#include "primary/certify/batch_statement.h"
+#include "primary/certify/types.h"
+
+namespace psp::primary {
+
+struct ExecutorOptions {
+  std::string database;  // libpq conninfo
+  Epoch epoch = 0;  // this daemon's; another one in the database means that a newer daemon has taken over
+  // Called after each connect: false when another server has taken this one's place.
+  std::function<PgResult<bool>(PgSession&)> is_same_server;
+};
+
+// All but the constructor and destructor belong to the main thread.
+class Executor {
+ public:
+  // Called on the executor's thread: OnReport is due. With what the thread has decided, if it had a batch.
+  using Report = std::function<void(std::optional<BatchResult>)>;
+
+  // `ready` tells by `name` when OnReady is due. `on_usurped` is called on the executor's thread when a newer daemon
+  // owns the database, or when another server answers. Then nothing is decided.
+  Executor(const ExecutorOptions& options, PollSet* ready, std::uint64_t name, Report report,
+           std::function<void()> on_usurped);
+
+  // Its thread ends as soon as it can; the destructor waits for it.
+  void RequestStop() { thread_.request_stop(); }
+
+  bool is_free() const { return socket_ >= 0 && !sent_; }
+  // Only if it is free.
+  void Submit(Batch batch);
+  std::optional<BatchResult> OnReady();
+  void OnReport();
+
+ private:
+  // To the thread. Without a batch: only to connect again.
+  void HandOver(std::optional<Batch> batch);
+
+  // On the thread:
+  void Work(std::stop_token stop);
+  // Tries until there are verdicts; nothing when stopped.
+  std::vector<Verdict> Decide(const Batch& batch, std::stop_token stop);
+  std::vector<Verdict> DecideInHalves(const Batch& batch, std::stop_token stop);
+  bool Connect(std::stop_token stop);
+
+  const ExecutorOptions options_;
+  PollSet& ready_;
+  const std::uint64_t name_;
+  const Report report_;
+  const std::function<void()> on_usurped_;
+  BoundedQueue<std::optional<Batch>> tasks_;
+  PgSession session_;  // the thread's while socket_ is -1
+  // The main thread's:
+  int socket_ = -1;
+  std::optional<SentBatch> sent_;
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+}  // namespace psp::primary

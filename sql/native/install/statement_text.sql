@@ -1,0 +1,126 @@
+-- The text of an ordinary DDL statement (plain_ddl.sql): it is a part of the client's message, or of a DO block or a function
+-- in PL/pgSQL, which PostgreSQL quotes in the context of an error.
+
+-- Whether a message may have several statements. One that begins with a comment passes for such a message.
+CREATE FUNCTION psp.may_have_several(message text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT position(';' IN rtrim(message, E'; \t\r\n\f')) > 0 OR message !~ '^[ \t\r\n\f]*[A-Za-z(]'
+$$;
+
+-- Whether one of the functions of a context is an event trigger's. Some are named with their schemas, some are not.
+CREATE FUNCTION psp.is_in_event_trigger(context text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM regexp_matches(context, '\nPL/pgSQL function (?:[^\n(]*\.)?"?([^\n("]+)"?\(\) line ', 'g') f(name)
+                     JOIN pg_proc p ON p.proname = f.name[1] JOIN pg_event_trigger e ON e.evtfoid = p.oid);
+END $$;
+
+-- The text of a statement that a DO block or a function runs, in PL/pgSQL; null: another language does, psp, an event trigger of others, or the text
+-- may have variables in it, which only those of CREATE TABLE AS can. context: PL/pgSQL's, from psp's event trigger to the client.
+CREATE FUNCTION psp.text_in_code(tag text, context text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    parts CONSTANT text[] := regexp_match(substr(context, position(E'\n' IN context) + 1),
+                                          '^SQL statement "(.*?)"\nPL/pgSQL function (?!psp\.)[^\n]+ line \d+ at ([^\n]+)(?:\n|$)');
+BEGIN
+    RETURN CASE WHEN parts[1] !~ '"\n(SQL|PL/)' AND (tag <> 'CREATE TABLE AS' OR parts[2] = 'EXECUTE')
+                     AND NOT psp.is_in_event_trigger(context) THEN parts[1] END;
+END $$;
+
+-- Whether a function has run the statement, one that a text of psp.ddl calls, or another statement. (psp.run_statement runs a text in a function, too.)
+CREATE FUNCTION psp.is_in_function(context text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    above CONSTANT text := split_part(context, E'\nPL/pgSQL function pg_temp_', 1);
+BEGIN
+    RETURN above ~ '\n(PL/pgSQL|SQL) function ' AND NOT psp.is_in_event_trigger(context);
+END $$;
+
+-- Whether a text of psp.ddl is a query, a call or a block, and nothing else. In a block are semicolons, but none is behind its last quote.
+CREATE FUNCTION psp.is_query(statement text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    bare  CONSTANT text := psp.bare_statement(statement);
+    quote CONSTANT text := substring(bare FROM '(?i)^do\s*(\$\w*\$|'')');
+BEGIN
+    IF right(bare, length(quote)) = quote AND cardinality(string_to_array(bare, quote)) = 3 THEN
+        RETURN true;
+    END IF;
+    RETURN bare ~* '^(select|with|values|call|do)\M'
+           AND (NOT psp.may_have_several(bare) OR psp.ask_about('statements', convert_to(statement, 'UTF8')) ~ '^other [^\n]*$');
+END $$;
+
+-- A line for each statement of the message: kind, place, bytes.
+CREATE FUNCTION psp.statements_of_message(running psp.running_ddl, message text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF running.statements IS NULL THEN
+        running.statements := psp.ask_about('statements', convert_to(message, 'UTF8'));
+        PERFORM psp.note_running_ddl(running);
+    END IF;
+    RETURN running.statements;
+END $$;
+
+-- Whether a statement of this text has this tag: the tag's words are in it, in their order, the first one at its beginning.
+CREATE FUNCTION psp.is_statement_of(tag text, statement text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT coalesce(statement ~* ('^\s*' || replace(tag, ' ', '\M.*\m') || '\M'), false)
+$$;
+
+-- The part of a message between two places, in bytes.
+CREATE FUNCTION psp.part_of_message(message text, first text, behind text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT convert_from(substring(convert_to(message, 'UTF8') FROM first::integer + 1 FOR behind::integer - first::integer), 'UTF8')
+$$;
+
+-- SELECT … INTO as CREATE TABLE … AS: a function cannot run the former. place: of the statement and of its clause, and whether that says UNLOGGED.
+-- Null: it has no such clause.
+CREATE FUNCTION psp.create_table_as(message text, place text[]) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT CASE place[7] WHEN 'unlogged' THEN 'CREATE UNLOGGED TABLE ' ELSE 'CREATE TABLE ' END
+           || psp.part_of_message(message, place[5], place[6]) || ' AS '
+           || psp.part_of_message(message, place[2], place[4])
+           || psp.part_of_message(message, place[6], (place[2]::integer + place[3]::integer)::text)
+$$;
+
+CREATE FUNCTION psp.text_of_ddl(running psp.running_ddl) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    message CONSTANT text := current_query();
+    found   text := coalesce(running.in_code, message);
+    lines   text;
+    place   text[];
+BEGIN
+    IF running.in_code IS NOT NULL AND (psp.may_have_several(running.in_code) OR running.in_code ~ E'"\n')
+       AND psp.ask_about('statements', convert_to(running.in_code, 'UTF8')) !~ '^ddl [^\n]*$' THEN
+        PERFORM psp.refuse_plain_ddl(format('the text of this %s is not known', running.tag), 'EXECUTE runs it with other statements.');
+    ELSIF running.in_code IS NULL AND (psp.may_have_several(message) OR running.tag = 'SELECT INTO') THEN
+        IF current_setting('standard_conforming_strings') = 'off' THEN
+            PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
+                                         'It is in a message with other statements, and standard_conforming_strings is off.');
+        END IF;
+        lines := psp.statements_of_message(running, message);
+        IF lines ~ '(^|\n)rollback ' THEN  -- it undoes the count
+            PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
+                                         'It is in a message with ROLLBACK, PREPARE TRANSACTION or RESET ALL.');
+        END IF;
+        SELECT string_to_array(l.line, ' ') INTO place
+          FROM string_to_table(lines, E'\n') WITH ORDINALITY l(line, at)
+         WHERE l.line LIKE 'ddl %' ORDER BY l.at OFFSET running.n - 1 LIMIT 1;
+        found := CASE WHEN running.tag = 'SELECT INTO' THEN psp.create_table_as(message, place)
+                      ELSE psp.part_of_message(message, place[2], (place[2]::integer + place[3]::integer)::text) END;
+    END IF;
+    IF NOT psp.is_statement_of(CASE running.tag WHEN 'SELECT INTO' THEN 'CREATE TABLE AS' ELSE running.tag END, found) THEN
+        PERFORM psp.refuse_plain_ddl(format('the text of this %s is not known', running.tag), 'It is not in the client''s message.');
+    END IF;
+    RETURN found;
+END $$;
+
+-- The same; null where it would be refused. Where only a hold asks, a statement that goes nowhere (of a temporary object) must pass.
+CREATE FUNCTION psp.text_if_known(running psp.running_ddl) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN psp.text_of_ddl(running);
+EXCEPTION WHEN feature_not_supported OR connection_failure OR syntax_error OR program_limit_exceeded THEN
+    RETURN NULL;
+END $$;

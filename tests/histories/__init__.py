@@ -1,0 +1,1 @@
+"""The migrations of real applications, from the first to the last, at one SP while others are written."""

@@ -1,0 +1,1 @@
+"""Connection poolers between applications and semi-primaries."""

@@ -1,0 +1,1 @@
+"""The loops of docs/retrying.md, as they stand there."""

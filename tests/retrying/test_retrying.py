@@ -1,0 +1,120 @@
+"""The loops of docs/retrying.md commit once, in each language, also when they meet and sessions are ended.
+
+`make test-retrying` runs it, and installs what it needs. No part of `make test`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from psp.cluster.local import LocalCluster
+from psp.waiting import wait_until
+from psycopg.conninfo import conninfo_to_dict
+
+from tests.cluster.support import adopted_pair, as_admin, execute
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).with_name("programs")
+ROUNDS = 15
+PGX = "github.com/jackc/pgx/v5/pgxpool@v5.5.5"  # the last one for the Go of Debian 12
+JDBC = "/usr/share/java/postgresql.jar"
+DISTURBANCES = (
+    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'retried'",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'retried'",
+)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[LocalCluster]:
+    script = "CREATE TABLE counter (id int PRIMARY KEY, value int); INSERT INTO counter VALUES (1, 0)"
+    with adopted_pair([script]) as cluster:
+        yield cluster
+
+
+def text_of(heading: str) -> str:
+    """The program below a heading of the page."""
+    page = (ROOT / "docs" / "retrying.md").read_text()
+    found = re.search(rf"^## {heading}\n.*?^```\w+\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def python_program(folder: Path, heading: str, main: str) -> list[str]:
+    (folder / "retrying.py").write_text(text_of(heading))
+    shutil.copy(PROGRAMS / main, folder)
+    return [sys.executable, main]
+
+
+def node_program(folder: Path) -> list[str]:
+    run_in(folder, ["npm", "install", "--silent", "--no-audit", "--no-fund", "pg@8"])
+    (folder / "main.js").write_text(text_of("node-postgres") + (PROGRAMS / "node_main.js").read_text())
+    return ["node", "main.js"]
+
+
+def go_program(folder: Path) -> list[str]:
+    (folder / "retrying.go").write_text(text_of("Go, pgx"))
+    shutil.copy(PROGRAMS / "main.go", folder)
+    for command in (["mod", "init", "retried"], ["get", PGX], ["build", "-o", "program"]):
+        run_in(folder, ["go", *command])
+    return [str(folder / "program")]
+
+
+def java_program(folder: Path) -> list[str]:
+    (folder / "Retrying.java").write_text(text_of("Java, JDBC"))
+    shutil.copy(PROGRAMS / "Main.java", folder)
+    run_in(folder, ["javac", "-cp", JDBC, "Main.java", "Retrying.java"])
+    return ["java", "-cp", f"{JDBC}:.", "Main"]
+
+
+MAKE: dict[str, Callable[[Path], list[str]]] = {
+    "sqlalchemy": lambda folder: python_program(folder, "SQLAlchemy", "sqlalchemy_main.py"),
+    "django": lambda folder: python_program(folder, "Django", "django_main.py"),
+    "asyncpg": lambda folder: python_program(folder, "asyncpg", "asyncpg_main.py"),
+    "node": node_program,
+    "go": go_program,
+    "java": java_program,
+}
+
+
+def run_in(folder: Path, command: list[str]) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("language", MAKE)
+def test_each_is_committed_once(pair: LocalCluster, tmp_path: Path, language: str) -> None:
+    execute(pair.sps[0], "UPDATE counter SET value = 0")
+    wait_for_value(pair, 0)
+    command = MAKE[language](tmp_path)
+    running = [subprocess.Popen([*command, url_of(pair, i), str(ROUNDS)], cwd=tmp_path) for i in range(2)]
+    try:
+        dice = Random(7)
+        while any(program.poll() is None for program in running):
+            statement = dice.choice(DISTURBANCES)
+            for sp in pair.sps:
+                execute(as_admin(sp), statement)
+            time.sleep(dice.uniform(0.01, 0.1))
+    finally:
+        for program in running:
+            program.kill()
+    assert [program.wait() for program in running] == [0, 0]
+    wait_for_value(pair, 2 * ROUNDS)
+
+
+def url_of(pair: LocalCluster, number: int) -> str:
+    """What stands behind the driver's name in a URL."""
+    parts = conninfo_to_dict(pair.sps[number].dsn)
+    return f"{parts['user']}@127.0.0.1:{parts['port']}/{parts['dbname']}"
+
+
+def wait_for_value(pair: LocalCluster, value: int) -> None:
+    for sp in pair.sps:
+        wait_until("the value", lambda sp=sp: execute(sp, "SELECT value FROM counter") == [(value,)], 60)  # type: ignore[misc]

@@ -1,0 +1,46 @@
+"""Which of several PostgreSQL installations a command takes."""
+
+import os
+from pathlib import Path
+
+import pytest
+from psp.output import PspError
+from psp.paths import client_program, postgres_program
+
+
+@pytest.fixture
+def versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs of versions 997, 14 and 998 only, in PSP_PG_BIN in this order."""
+    for version in ("997", "14", "998"):
+        for name in ("postgres_of_test", "pg_dump_of_test"):
+            program = tmp_path / version / name
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {version}.3 (of the test)'\n")
+            program.chmod(0o755)
+    monkeypatch.setenv("PSP_PG_BIN", os.pathsep.join(f"{tmp_path}/{v}" for v in ("997", "14", "998")))
+    return tmp_path
+
+
+def test_the_first_one_that_is_not_too_old(versions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert postgres_program("postgres_of_test") == versions / "997" / "postgres_of_test"
+    monkeypatch.setenv("PSP_PG_BIN", f"{versions}/14:{versions}/998")
+    assert postgres_program("postgres_of_test") == versions / "998" / "postgres_of_test"
+
+
+def test_a_version_that_was_asked_for(versions: Path) -> None:
+    assert postgres_program("postgres_of_test", exactly=998) == versions / "998" / "postgres_of_test"
+    with pytest.raises(PspError, match="no postgres_of_test of PostgreSQL 996 found"):
+        postgres_program("postgres_of_test", exactly=996)
+
+
+def test_a_client_is_of_the_servers_version_or_the_next(versions: Path) -> None:
+    assert client_program("pg_dump_of_test", 998) == versions / "998" / "pg_dump_of_test"
+    assert client_program("pg_dump_of_test", 16) == versions / "997" / "pg_dump_of_test"
+    with pytest.raises(PspError, match="no pg_dump_of_test of PostgreSQL 999 or later found"):
+        client_program("pg_dump_of_test", 999)
+
+
+def test_a_folder_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PSP_PG_BIN", str(tmp_path / "none"))
+    with pytest.raises(PspError, match=r"PSP_PG_BIN names the folder .*none, which is not there"):
+        postgres_program("postgres")

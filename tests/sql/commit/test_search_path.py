@@ -1,0 +1,96 @@
+"""Schemas of a statement's search_path that are at one semi-primary only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psp.servers.pgserver import PgServer
+from psycopg.types.json import Jsonb
+
+from tests.sql.arriving import arrive, arriving
+from tests.sql.databases import APPLICATION, Pair, changing_pair, one
+
+CREATE = "CREATE TABLE placed (id int PRIMARY KEY)"
+
+
+@pytest.fixture(scope="module")
+def app(server: PgServer) -> Pair:
+    pair = changing_pair(server, f"GRANT ALL ON SCHEMA public TO {APPLICATION}; CREATE SCHEMA closed;")
+    pair.run(f"GRANT CREATE ON DATABASE {pair.name} TO {APPLICATION}")
+    return pair
+
+
+@pytest.fixture
+def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
+    with arriving(app) as connection:
+        yield connection
+
+
+def schemas_of_placed(connection: psycopg.Connection[Any]) -> list[str]:
+    rows = connection.execute(
+        "SELECT relnamespace::regnamespace::text FROM pg_class WHERE relname = 'placed'"
+    )
+    return [name for (name,) in rows]
+
+
+def make_schema(connection: psycopg.Connection[Any], name: str) -> None:
+    """At this semi-primary only."""
+    connection.execute(f"CREATE SCHEMA {name}; GRANT ALL ON SCHEMA {name} TO {APPLICATION}".encode())
+
+
+@pytest.mark.parametrize(
+    ("local", "path"),
+    [
+        ("legacy", "legacy, public"),
+        ('"a, ""b"', '"a, ""b", public'),
+        (APPLICATION, '"$user", public'),
+        ("legacy", "Legacy,public"),
+    ],
+)
+def test_a_schema_that_is_here_only(connection: psycopg.Connection[Any], local: str, path: str) -> None:
+    make_schema(connection, local)
+    arrive(connection, CREATE, search_path=path, schemas=["public"])
+    assert schemas_of_placed(connection) == ["public"]
+
+
+@pytest.mark.parametrize("missing", ["legacy", "closed"])
+def test_a_schema_that_is_there_only(connection: psycopg.Connection[Any], missing: str) -> None:
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match=f"schema {missing}"):
+        arrive(connection, CREATE, search_path=f"{missing}, public", schemas=[missing, "public"])
+
+
+def test_a_schema_that_the_statement_makes(connection: psycopg.Connection[Any]) -> None:
+    arrive(connection, f"CREATE SCHEMA fresh; {CREATE}", search_path="fresh, public", schemas=["public"])
+    assert schemas_of_placed(connection) == ["fresh"]
+
+
+def test_an_index_of_a_table_that_is_here_only(connection: psycopg.Connection[Any]) -> None:
+    make_schema(connection, "legacy")
+    arrive(connection, CREATE, search_path="public", schemas=["public"])
+    connection.execute("CREATE MATERIALIZED VIEW legacy.placed AS SELECT 1 AS id")
+    more = {"search_path": "legacy, public", "schemas": ["public"]}
+    found = "SELECT psp.relation_named('placed', %s, %s) = 'public.placed'::regclass"
+    assert one(connection, found, APPLICATION, Jsonb(more))
+
+
+def test_schemas_are_those_before_the_statement(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SET LOCAL session_replication_role = origin")
+    connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+    connection.execute('SET LOCAL search_path = fresh, closed, "$user", public')
+    connection.execute("CREATE SCHEMA fresh")
+    connection.execute(CREATE)
+    connection.execute(f"CREATE SCHEMA {APPLICATION}".encode())
+    connection.execute("SELECT psp.ddl('DROP SCHEMA fresh CASCADE')")
+    connection.execute(CREATE)
+    connection.execute("SET LOCAL ROLE NONE")
+    rows = connection.execute("SELECT settings -> 'schemas' FROM psp.schema_history ORDER BY statement_n")
+    assert [schemas for (schemas,) in rows] == [
+        ["public"],
+        ["fresh", "public"],
+        ["fresh", "public"],
+        ["fresh", APPLICATION, "public"],
+        [APPLICATION, "public"],
+    ]
