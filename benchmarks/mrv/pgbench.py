@@ -25,7 +25,10 @@ class PgbenchError(RuntimeError):
 
 @dataclass(frozen=True)
 class Load:
-    """What the clients do: a script of this folder on products 1 to `items`, each time one at random."""
+    """What the clients do: a script of this folder on products 1 to `items`, each time one at random.
+
+    `transactions`: each client ends after so many; 0: only time ends it.
+    """
 
     script: str
     clients: int
@@ -33,6 +36,7 @@ class Load:
     seconds: int
     isolation: str = "read committed"
     commit_delay_ms: float = 0
+    transactions: int = 0
 
     def server_options(self) -> str:
         """PGOPTIONS. A commit that waits holds its locks; those that commit meanwhile share the next wait."""
@@ -46,9 +50,10 @@ class Load:
 
 def run(dsn: str, load: Load) -> Report:
     """Runs it to its end; raises PgbenchError if a statement failed other than by an abort."""
+    end = ["-t", str(load.transactions)] if load.transactions else ["-T", str(load.seconds)]
     command = [
         str(postgres_program("pgbench")), "-n", "-M", "prepared", "-f", str(SCRIPTS / f"{load.script}.sql"),
-        "-c", str(load.clients), "-j", str(min(JOBS, load.clients)), "-T", str(load.seconds),
+        "-c", str(load.clients), "-j", str(min(JOBS, load.clients)), *end,
         "-D", f"items={load.items}", f"--max-tries={TRIES}", dsn,
     ]  # fmt: skip
     try:

@@ -11,6 +11,7 @@ from psycopg import sql
 from benchmarks.tpcc import runner
 from benchmarks.tpcc.runner import Scale
 
+LONG_S = 120  # loads end after their transactions; this long only if something is wrong
 SMALL = Scale(warehouses=2, items=1000, customers=100)
 
 

@@ -15,6 +15,7 @@ from benchmarks.mrv import server as mrv_server
 from benchmarks.mrv.comparison import PLAIN, VIEW, Report, Round
 from benchmarks.mrv.pgbench import Load, PgbenchError
 from benchmarks.mrv.targets import SUB, Point
+from benchmarks.tests.conftest import LONG_S
 
 SUMMARY = """pgbench (15.14 (Debian 15.14-0+deb12u1))
 transaction type: update.sql
@@ -138,11 +139,12 @@ def test_each_form_takes_what_it_counts(server: PgServer, value: Callable[[str, 
     dsn = shop.make(server, "mrv_stock", items=2, records=3)
     taken = sum(
         pgbench.run(
-            dsn, Load(script, clients=2, items=2, seconds=1, isolation="repeatable read")
+            dsn,
+            Load(script, clients=2, items=2, seconds=LONG_S, isolation="repeatable read", transactions=50),
         ).transactions
         for script in (command.SCRIPTS["write"][form] for form in (VIEW, SUB))
     )
-    assert taken > 0
+    assert taken == 2 * 2 * 50
     assert value(dsn, "SELECT sum(stock)::bigint FROM product") == 2 * shop.STOCK - taken
 
 

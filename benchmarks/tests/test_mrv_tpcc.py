@@ -16,7 +16,7 @@ from benchmarks.mrv import server as mrv_server
 from benchmarks.mrv.comparison import PLAIN, VIEW, Report, Round
 from benchmarks.mrv.tpcc import __main__ as command
 from benchmarks.mrv.tpcc import databases
-from benchmarks.tests.conftest import SMALL
+from benchmarks.tests.conftest import LONG_S, SMALL
 from benchmarks.tpcc import check, runner
 from benchmarks.tpcc.runner import Load
 
@@ -27,8 +27,9 @@ def test_conditions_hold_with_mrvs(tpcc: str, value: Callable[[str, str], object
     databases.set_records(tpcc, warehouses=1, records=4)
     assert value(tpcc, "SELECT count(*) FROM psp_mrv.district_d_ytd WHERE d_w_id = 1") == 40
     mrv_server.set_commit_delay(tpcc, 1)
-    found = runner.run(tpcc, Load(3, 1, SMALL, home_last=1, isolation=isolation, prepared=True))
-    assert command.report(found).transactions > 0
+    load = Load(3, LONG_S, SMALL, home_last=1, isolation=isolation, prepared=True, transactions=200)
+    found = runner.run(tpcc, load)
+    assert command.report(found).transactions + found["gave_up"] == 200
     assert check.all_hold(tpcc)
     databases.set_records(tpcc, warehouses=1, records=1)
     databases.vacuum(tpcc)

@@ -6,7 +6,7 @@ from psp.cluster import growth, verify
 from psp.cluster.local import LocalCluster, Options, Zone
 
 from benchmarks.mrv.tpcc import databases
-from benchmarks.tests.conftest import SMALL
+from benchmarks.tests.conftest import LONG_S, SMALL
 from benchmarks.tpcc import check, runner
 from benchmarks.tpcc.runner import Client, Load
 
@@ -16,7 +16,7 @@ OPTIONS = Options(pg_settings={"shared_buffers": "64MB"}, sp_options={"commit_ti
 
 
 def test_conditions_hold_and_rows_are_the_same_everywhere() -> None:
-    load = Load(threads=4, seconds=4, scale=SMALL)
+    load = Load(threads=4, seconds=LONG_S, scale=SMALL, transactions=300)
     with LocalCluster.temporary(ZONES, OPTIONS) as cluster:
         runner.prepare(cluster.sps[0].dsn, SMALL)
         databases.convert(cluster.sps[0].admin_dsn, records_max=64)

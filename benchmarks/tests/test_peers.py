@@ -10,7 +10,7 @@ from benchmarks.peers import __main__ as peers
 from benchmarks.peers import cut, forms, result, sites
 from benchmarks.peers.cut import Times
 from benchmarks.peers.galera import in_mariadbs_words
-from benchmarks.tests.conftest import SMALL
+from benchmarks.tests.conftest import LONG_S, SMALL
 from benchmarks.tpcc import check, runner
 from benchmarks.tpcc.runner import Load
 
@@ -48,7 +48,7 @@ def test_names_that_no_place_can_have(names: list[str], monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("form", [form for form in forms.FORMS if form.system == "PostgreSQL"])
 def test_every_form_is_the_same_tpcc(tpcc: str, form: forms.Form) -> None:
-    load = Load(threads=3, seconds=4, scale=SMALL, by_second=True)
+    load = Load(threads=3, seconds=LONG_S, scale=SMALL, by_second=True, transactions=800)
     report = runner.run(tpcc, load, form.script)
     assert report["errors"] == report["gave_up"] == 0
     assert all(found["transactions"] > 0 for found in report["by_type"].values())

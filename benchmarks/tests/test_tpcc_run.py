@@ -5,7 +5,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from benchmarks.tests.conftest import SMALL
+from benchmarks.tests.conftest import LONG_S, SMALL
 from benchmarks.tpcc import check, runner
 from benchmarks.tpcc.runner import READ_ONLY_MIX, Load, LoadError
 
@@ -15,7 +15,7 @@ LOADED_ROWS = SMALL.warehouses * 10 * SMALL.customers
 
 @pytest.mark.parametrize("prepared", [False, True])
 def test_report_agrees_with_the_database(tpcc: str, value: Ask, prepared: bool) -> None:
-    report = runner.run(tpcc, Load(threads=3, seconds=4, scale=SMALL, prepared=prepared))
+    report = runner.run(tpcc, Load(threads=3, seconds=LONG_S, scale=SMALL, prepared=prepared, transactions=800))
     types = report["by_type"]
     assert report["errors"] == report["gave_up"] == 0
     assert report["threads"] == 3
@@ -29,7 +29,8 @@ def test_report_agrees_with_the_database(tpcc: str, value: Ask, prepared: bool) 
 
 
 def test_standard_mix_and_rollbacks(tpcc: str) -> None:
-    report = runner.run(tpcc, Load(threads=2, seconds=5, scale=SMALL))
+    load = Load(threads=2, seconds=LONG_S, scale=SMALL, transactions=1000)
+    report = runner.run(tpcc, load)
     share = {
         name: found["transactions"] / report["transactions"] for name, found in report["by_type"].items()
     }
@@ -40,14 +41,14 @@ def test_standard_mix_and_rollbacks(tpcc: str) -> None:
         "delivery": 0.04,
         "stock_level": 0.04,
     }
-    assert report["transactions"] > 200
+    assert report["transactions"] == 1000
     for name, percent in expected.items():
         assert share[name] == pytest.approx(percent, abs=0.08), name
     assert report["rollbacks"] < 0.05 * report["by_type"]["new_order"]["transactions"]
 
 
 def test_one_percent_rolls_back_and_leaves_no_order(tpcc: str) -> None:
-    load = Load(threads=2, seconds=6, scale=SMALL, mix="100,0,0,0,0")
+    load = Load(threads=2, seconds=LONG_S, scale=SMALL, mix="100,0,0,0,0", transactions=1500)
     report = runner.run(tpcc, load)
     assert 0 < report["rollbacks"] < 0.05 * report["transactions"]
     assert check.all_hold(tpcc)
@@ -56,7 +57,8 @@ def test_one_percent_rolls_back_and_leaves_no_order(tpcc: str) -> None:
 def test_read_only_mix_changes_nothing(tpcc: str, value: Ask) -> None:
     changes = "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables"
     before = value(tpcc, changes)
-    report = runner.run(tpcc, Load(threads=2, seconds=2, scale=SMALL, mix=READ_ONLY_MIX))
+    load = Load(threads=2, seconds=LONG_S, scale=SMALL, mix=READ_ONLY_MIX, transactions=200)
+    report = runner.run(tpcc, load)
     assert report["by_type"]["order_status"]["transactions"] > 0
     assert report["by_type"]["stock_level"]["transactions"] > 0
     assert report["commit_p50_ms"] is None
@@ -64,7 +66,14 @@ def test_read_only_mix_changes_nothing(tpcc: str, value: Ask) -> None:
 
 
 def test_serialization_failures_are_retried_and_counted(tpcc: str, value: Ask) -> None:
-    load = Load(threads=8, seconds=4, scale=SMALL, home_last=1, isolation="repeatable read")
+    load = Load(
+        threads=8,
+        seconds=LONG_S,
+        scale=SMALL,
+        home_last=1,
+        isolation="repeatable read",
+        transactions=1000,
+    )
     report = runner.run(tpcc, load)
     assert report["aborts"] > 0
     assert report["retries"] == report["aborts"]
@@ -76,7 +85,8 @@ def test_serialization_failures_are_retried_and_counted(tpcc: str, value: Ask) -
 
 
 def test_home_range(tpcc: str, value: Ask) -> None:
-    runner.run(tpcc, Load(threads=2, seconds=3, scale=SMALL, home_first=2, home_last=2))
+    load = Load(threads=2, seconds=LONG_S, scale=SMALL, home_first=2, home_last=2, transactions=500)
+    runner.run(tpcc, load)
     orders = "SELECT count(*) FROM orders WHERE o_w_id = "
     assert value(tpcc, orders + "1") == LOADED_ROWS // 2
     assert value(tpcc, orders + "2") != LOADED_ROWS // 2
@@ -99,7 +109,7 @@ FAILS_SOMETIMES = """
 def test_other_errors_are_counted_by_state_and_the_load_goes_on(tpcc: str, value: Ask) -> None:
     with psycopg.connect(tpcc) as connection:
         connection.execute(FAILS_SOMETIMES)
-    report = runner.run(tpcc, Load(threads=2, seconds=3, scale=SMALL))
+    report = runner.run(tpcc, Load(threads=2, seconds=LONG_S, scale=SMALL, transactions=500))
     payment = report["by_type"]["payment"]
     assert report["errors"] == payment["errors"] > 0
     assert report["errors_by_sqlstate"] == {"08007": report["errors"]}

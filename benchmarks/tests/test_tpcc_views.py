@@ -4,7 +4,7 @@ from psp.cluster import growth
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.cluster.verify import verify
 
-from benchmarks.tests.conftest import SMALL
+from benchmarks.tests.conftest import LONG_S, SMALL
 from benchmarks.tpcc import check, runner
 from benchmarks.tpcc.runner import Load
 
@@ -16,8 +16,8 @@ def test_all_transactions_and_conditions() -> None:
         runner.prepare(cluster.sps[0].dsn, SMALL)
         growth.adopt(cluster)
         for prepared, sp in ((False, cluster.sps[0]), (True, cluster.sps[1])):
-            load = Load(threads=2, seconds=4, scale=SMALL, mix=MIX, prepared=prepared).in_mode("views")
-            report = runner.run(sp.dsn, load)
+            load = Load(2, LONG_S, SMALL, mix=MIX, prepared=prepared, transactions=300)
+            report = runner.run(sp.dsn, load.in_mode("views"))
             assert report["errors"] == report["gave_up"] == 0, report["errors_by_sqlstate"]
             assert all(found["transactions"] for found in report["by_type"].values()), report["by_type"]
         verification = verify(cluster)

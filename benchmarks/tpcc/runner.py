@@ -51,7 +51,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Load:
-    """What one client does. `warmup_s` is part of `seconds` and not measured."""
+    """What one client does. `warmup_s` is part of `seconds` and not measured.
+
+    `transactions`: all threads together end after so many, though `seconds` are not over; 0: only time ends them.
+    """
 
     threads: int
     seconds: int
@@ -64,6 +67,7 @@ class Load:
     prepared: bool = False
     psp_mode: Literal["", "views"] = ""
     by_second: bool = False
+    transactions: int = 0
 
     def in_mode(self, mode: Mode) -> Self:
         """The same load for psp in that mode; views mode stands on REPEATABLE READ (thesis, 3.4.1)."""
@@ -76,7 +80,7 @@ class Load:
             *self.scale.arguments(),
             f"--threads={self.threads}",
             f"--time={self.seconds}",
-            "--events=0",
+            f"--events={self.transactions}",
             f"--home_first={self.home_first}",
             f"--home_last={self.home_last}",
             f"--warmup={self.warmup_s}",

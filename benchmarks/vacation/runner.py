@@ -14,7 +14,8 @@ USER_PERCENT = 80  # the thesis's U
 class Load:
     """What the clients do. `n`: how many items a task looks at. `functions`: for databases with MRVs only.
 
-    `warmup_s` is part of `seconds` and not measured. `commit_wait_ms`: before each COMMIT.
+    `warmup_s` is part of `seconds` and not measured. `commit_wait_ms`: before each COMMIT. `transactions`: all threads
+    together end after so many, though `seconds` are not over; 0: only time ends them.
     """
 
     threads: int
@@ -26,13 +27,14 @@ class Load:
     user_percent: int = USER_PERCENT
     warmup_s: int = 0
     commit_wait_ms: int = 0
+    transactions: int = 0
 
     def arguments(self) -> list[str]:
         rest = 100 - self.user_percent
         return [
             f"--threads={self.threads}",
             f"--time={self.seconds}",
-            "--events=0",
+            f"--events={self.transactions}",
             f"--rows={self.rows}",
             f"--n={self.n}",
             f"--warmup={self.warmup_s}",
