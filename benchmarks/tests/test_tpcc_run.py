@@ -15,7 +15,9 @@ LOADED_ROWS = SMALL.warehouses * 10 * SMALL.customers
 
 @pytest.mark.parametrize("prepared", [False, True])
 def test_report_agrees_with_the_database(tpcc: str, value: Ask, prepared: bool) -> None:
-    report = runner.run(tpcc, Load(threads=3, seconds=LONG_S, scale=SMALL, prepared=prepared, transactions=800))
+    report = runner.run(
+        tpcc, Load(threads=3, seconds=LONG_S, scale=SMALL, prepared=prepared, transactions=800)
+    )
     types = report["by_type"]
     assert report["errors"] == report["gave_up"] == 0
     assert report["threads"] == 3

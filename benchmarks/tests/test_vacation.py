@@ -30,7 +30,9 @@ def test_free_units_are_the_total_less_the_reservations(
     dsn = databases.make(server, name, ROWS, None if form == "plain" else 3)
     assert databases.violations(dsn) == 0
     before = value(dsn, "SELECT count(*) FROM reservation_info")
-    found = runner.run(dsn, Load(4, LONG_S, ROWS, isolation=isolation, functions=form == "functions", transactions=200))
+    found = runner.run(
+        dsn, Load(4, LONG_S, ROWS, isolation=isolation, functions=form == "functions", transactions=200)
+    )
     assert command.report(found).transactions + found["gave_up"] == 200
     done = {task: told["transactions"] for task, told in found["by_type"].items()}
     assert done["make_reservation"] > done["delete_customer"]

@@ -53,7 +53,7 @@ class Scale:
 class Load:
     """What one client does. `warmup_s` is part of `seconds` and not measured.
 
-    `transactions`: all threads together end after so many, though `seconds` are not over; 0: only time ends them.
+    `transactions`: all threads together end after so many, though `seconds` are not over; 0: time ends them.
     """
 
     threads: int

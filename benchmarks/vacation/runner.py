@@ -14,8 +14,8 @@ USER_PERCENT = 80  # the thesis's U
 class Load:
     """What the clients do. `n`: how many items a task looks at. `functions`: for databases with MRVs only.
 
-    `warmup_s` is part of `seconds` and not measured. `commit_wait_ms`: before each COMMIT. `transactions`: all threads
-    together end after so many, though `seconds` are not over; 0: only time ends them.
+    `warmup_s` is part of `seconds` and not measured. `commit_wait_ms`: before each COMMIT.
+    `transactions`: all threads together end after so many, though `seconds` are not over; 0: time ends them.
     """
 
     threads: int
