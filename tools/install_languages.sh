@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the languages in which tests/retrying has programs, where they are missing: Node.js, Go, Java. As root, or through sudo.
+# Installs the languages in which tests/retrying has programs, where they are missing: Node.js, Go, Java with JDBC and Spring. As root, or through sudo.
 set -eu
 
 missing=""
@@ -7,6 +7,7 @@ command -v node >/dev/null && command -v npm >/dev/null || missing="$missing nod
 command -v go >/dev/null || missing="$missing golang-go"
 command -v javac >/dev/null || missing="$missing default-jdk-headless"
 [ -f /usr/share/java/postgresql.jar ] || missing="$missing libpostgresql-jdbc-java"
+[ -f /usr/share/java/spring3-jdbc.jar ] || missing="$missing libspring-jdbc-java"
 [ -n "$missing" ] || exit 0
 
 echo "Installing:$missing"

@@ -1,4 +1,4 @@
-"""The loops of docs/retrying.md commit once, in each language, also when they meet and sessions are ended.
+"""The loops of docs/retrying.md commit once, with each driver, also when they meet and sessions are ended.
 
 `make test-retrying` runs it, and installs what it needs. No part of `make test`.
 """
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import LiteralString
 
 import pytest
 from psp.cluster.local import LocalCluster
@@ -25,7 +26,10 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).with_name("programs")
 ROUNDS = 15
 PGX = "github.com/jackc/pgx/v5/pgxpool@v5.5.5"  # the last one for the Go of Debian 12
-JDBC = "/usr/share/java/postgresql.jar"
+DRIZZLE = "drizzle-orm@0.45"
+JAVA = Path("/usr/share/java")
+SPRING = ("commons-logging", *(f"spring3-{part}" for part in ("beans", "core", "jdbc", "transaction")))
+JARS = ":".join(str(JAVA / f"{name}.jar") for name in ("postgresql", *SPRING))
 DISTURBANCES = (
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'retried'",
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'retried'",
@@ -34,7 +38,9 @@ DISTURBANCES = (
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[LocalCluster]:
-    script = "CREATE TABLE counter (id int PRIMARY KEY, value int); INSERT INTO counter VALUES (1, 0)"
+    script = """CREATE TABLE counter (id int PRIMARY KEY, value int);
+        INSERT INTO counter VALUES (1, 0);
+        CREATE TABLE unit (id bigserial PRIMARY KEY, name text)"""
     with adopted_pair([script]) as cluster:
         yield cluster
 
@@ -53,34 +59,40 @@ def python_program(folder: Path, heading: str, main: str) -> list[str]:
     return [sys.executable, main]
 
 
-def node_program(folder: Path) -> list[str]:
-    run_in(folder, ["npm", "install", "--silent", "--no-audit", "--no-fund", "pg@8"])
-    (folder / "main.js").write_text(text_of("node-postgres") + (PROGRAMS / "node_main.js").read_text())
+def node_program(folder: Path, packages: list[str], headings: list[str], main: str) -> list[str]:
+    run_in(folder, ["npm", "install", "--silent", "--no-audit", "--no-fund", *packages])
+    texts = [*(text_of(heading) for heading in headings), (PROGRAMS / main).read_text()]
+    (folder / "main.js").write_text("\n".join(texts))
     return ["node", "main.js"]
 
 
-def go_program(folder: Path) -> list[str]:
-    (folder / "retrying.go").write_text(text_of("Go, pgx"))
-    shutil.copy(PROGRAMS / "main.go", folder)
+def go_program(folder: Path, heading: str, main: str) -> list[str]:
+    (folder / "retrying.go").write_text(text_of(heading))
+    shutil.copy(PROGRAMS / main, folder / "main.go")
     for command in (["mod", "init", "retried"], ["get", PGX], ["build", "-o", "program"]):
         run_in(folder, ["go", *command])
     return [str(folder / "program")]
 
 
-def java_program(folder: Path) -> list[str]:
-    (folder / "Retrying.java").write_text(text_of("Java, JDBC"))
-    shutil.copy(PROGRAMS / "Main.java", folder)
-    run_in(folder, ["javac", "-cp", JDBC, "Main.java", "Retrying.java"])
-    return ["java", "-cp", f"{JDBC}:.", "Main"]
+def java_program(folder: Path, heading: str, name: str, main: str) -> list[str]:
+    (folder / f"{name}.java").write_text(text_of(heading))
+    shutil.copy(PROGRAMS / f"{main}.java", folder)
+    run_in(folder, ["javac", "-cp", JARS, f"{main}.java", f"{name}.java"])
+    return ["java", "-cp", f"{JARS}:.", main]
 
 
 MAKE: dict[str, Callable[[Path], list[str]]] = {
     "sqlalchemy": lambda folder: python_program(folder, "SQLAlchemy", "sqlalchemy_main.py"),
     "django": lambda folder: python_program(folder, "Django", "django_main.py"),
     "asyncpg": lambda folder: python_program(folder, "asyncpg", "asyncpg_main.py"),
-    "node": node_program,
-    "go": go_program,
-    "java": java_program,
+    "node": lambda folder: node_program(folder, ["pg@8"], ["node-postgres"], "node_main.js"),
+    "drizzle": lambda folder: node_program(
+        folder, ["pg@8", DRIZZLE], ["node-postgres", "Drizzle"], "drizzle_main.js"
+    ),
+    "pgx": lambda folder: go_program(folder, "Go, pgx", "pgx_main.go"),
+    "database/sql": lambda folder: go_program(folder, "Go, database/sql", "sql_main.go"),
+    "jdbc": lambda folder: java_program(folder, "Java, JDBC", "Retrying", "Main"),
+    "spring": lambda folder: java_program(folder, "Spring", "SpringRetrying", "SpringMain"),
 }
 
 
@@ -92,9 +104,11 @@ def run_in(folder: Path, command: list[str]) -> None:
 @pytest.mark.parametrize("language", MAKE)
 def test_each_is_committed_once(pair: LocalCluster, tmp_path: Path, language: str) -> None:
     execute(pair.sps[0], "UPDATE counter SET value = 0")
-    wait_for_value(pair, 0)
+    execute(pair.sps[0], "DELETE FROM unit")
+    wait_for(pair, "SELECT (SELECT value FROM counter) + count(*) FROM unit", [(0,)])
     command = MAKE[language](tmp_path)
-    running = [subprocess.Popen([*command, url_of(pair, i), str(ROUNDS)], cwd=tmp_path) for i in range(2)]
+    arguments = [[url_of(pair, i), str(ROUNDS), f"{i}-"] for i in range(2)]
+    running = [subprocess.Popen([*command, *a], cwd=tmp_path) for a in arguments]
     try:
         dice = Random(7)
         while any(program.poll() is None for program in running):
@@ -106,7 +120,9 @@ def test_each_is_committed_once(pair: LocalCluster, tmp_path: Path, language: st
         for program in running:
             program.kill()
     assert [program.wait() for program in running] == [0, 0]
-    wait_for_value(pair, 2 * ROUNDS)
+    wait_for(pair, "SELECT value FROM counter", [(2 * ROUNDS,)])
+    names = sorted(f"{i}-{number}" for i in range(2) for number in range(ROUNDS))
+    wait_for(pair, 'SELECT name FROM unit ORDER BY name COLLATE "C"', [(name,) for name in names])
 
 
 def url_of(pair: LocalCluster, number: int) -> str:
@@ -115,6 +131,7 @@ def url_of(pair: LocalCluster, number: int) -> str:
     return f"{parts['user']}@127.0.0.1:{parts['port']}/{parts['dbname']}"
 
 
-def wait_for_value(pair: LocalCluster, value: int) -> None:
+def wait_for(pair: LocalCluster, query: LiteralString, rows: list[tuple[object, ...]]) -> None:
+    """At each SP."""
     for sp in pair.sps:
-        wait_until("the value", lambda sp=sp: execute(sp, "SELECT value FROM counter") == [(value,)], 60)  # type: ignore[misc]
+        wait_until(query, lambda sp=sp: execute(sp, query) == rows, 60)  # type: ignore[misc]

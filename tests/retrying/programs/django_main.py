@@ -1,6 +1,7 @@
-"""Django: adds one to a counter again and again. Arguments: the URL's part behind the driver, how often."""
+"""Django: units of work. Arguments: the URL's part behind the driver, how many, how their names begin."""
 
 import sys
+from functools import partial
 from urllib.parse import urlsplit
 
 from django.conf import settings  # type: ignore[import-untyped]
@@ -23,10 +24,11 @@ from django.db import connection  # type: ignore[import-untyped] # noqa: E402 (a
 from retrying import run  # type: ignore[import-not-found] # noqa: E402
 
 
-def add_one() -> None:
+def work(name: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE counter SET value = value + 1")
+        cursor.execute("INSERT INTO unit (name) VALUES (%s)", [name])
 
 
-for _ in range(int(sys.argv[2])):
-    run(add_one, attempts=200)
+for number in range(int(sys.argv[2])):
+    run(partial(work, f"{sys.argv[3]}{number}"), attempts=200)

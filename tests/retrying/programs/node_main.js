@@ -1,10 +1,14 @@
-// node-postgres: adds one to a counter again and again. Arguments: the URL's part behind the driver, how often.
+// node-postgres: units of work. Arguments: the URL's part behind the driver, how many, how their names begin.
 const { Pool } = require('pg');
 
 async function main() {
   const pool = listen(new Pool({ connectionString: `postgresql://${process.argv[2]}`, application_name: 'retried', max: 2 }));
-  for (let i = 0; i < Number(process.argv[3]); i++) {
-    await run(pool, (client) => client.query('UPDATE counter SET value = value + 1'), 200);
+  for (let number = 0; number < Number(process.argv[3]); number++) {
+    const work = async (client) => {
+      await client.query('UPDATE counter SET value = value + 1');
+      await client.query('INSERT INTO unit (name) VALUES ($1)', [process.argv[4] + number]);
+    };
+    await run(pool, work, 200);
   }
   await pool.end();
 }

@@ -1,4 +1,4 @@
-// pgx: adds one to a counter again and again. Arguments: the URL's part behind the driver, how often.
+// pgx: units of work. Arguments: the URL's part behind the driver, how many, how their names begin.
 package main
 
 import (
@@ -22,9 +22,13 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for i := 0; i < times; i++ {
+	for number := 0; number < times; number++ {
+		name := os.Args[3] + strconv.Itoa(number)
 		err := Run(ctx, pool, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "UPDATE counter SET value = value + 1")
+			if _, err := tx.Exec(ctx, "UPDATE counter SET value = value + 1"); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "INSERT INTO unit (name) VALUES ($1)", name)
 			return err
 		})
 		if err != nil {
