@@ -45,6 +45,7 @@ VERSION_TESTS = {
     "cluster": (
         "tests/cluster/commit",
         "tests/cluster/join",
+        "tests/cluster/rights/test_no_superuser.py",
         "tests/cluster/schema_changes",
         "tests/cluster/servers",
     ),

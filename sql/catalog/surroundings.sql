@@ -2,13 +2,18 @@
 -- with the stream: psp schema check, psp primary verify, psp cluster verify compare it. In any database, also without psp.
 WITH here AS (
     SELECT d.*, to_jsonb(d) AS facts FROM pg_database d WHERE d.datname = current_database()
+), keepers AS (
+    SELECT n.nspowner AS oid FROM pg_namespace n
+     WHERE n.nspname = 'psp'
+       AND NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace o ON o.oid = c.relnamespace
+                        WHERE c.relowner = n.nspowner AND o.nspname NOT IN ('psp', 'psp_mrv') AND o.nspname !~ '^pg_')
 ), roles AS (
     SELECT r.*, EXISTS (SELECT FROM pg_shdepend s
                          WHERE (s.refclassid, s.refobjid) = ('pg_authid'::regclass, r.oid) AND s.dbid = h.oid) AS is_named
       FROM pg_roles r CROSS JOIN here h
      WHERE r.rolname !~ '^pg_' AND r.rolname NOT IN ('psp_functions', 'psp_semi_primary', 'psp_primary')
-), shown_roles AS (  -- each server has its own superusers
-    SELECT * FROM roles WHERE is_named OR NOT rolsuper
+), shown_roles AS (  -- each server has its own superusers, and its own role that is none and has adopted
+    SELECT * FROM roles r WHERE CASE WHEN r.rolsuper THEN r.is_named ELSE r.oid <> ALL (SELECT k.oid FROM keepers k) END
 )
 SELECT 'role' AS kind, r.rolname::text AS name,
        concat_ws(', ', CASE WHEN r.rolsuper THEN 'superuser' END, CASE WHEN r.rolcreaterole THEN 'createrole' END,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psycopg.rows import tuple_row
+from psycopg.rows import scalar_row, tuple_row
 
 from psp.cluster import schemas
 from psp.problems import Problem, Severity, sort
@@ -29,11 +29,15 @@ _LOCAL = "a schema change of that name stops somewhere: make it as a role that m
 
 @dataclass(frozen=True)
 class Server:
-    """What one server has. `objects`: None if its database is not under psp."""
+    """What one server has. `objects`: None if its database is not under psp.
+
+    `guarded`: whether psp has event triggers there, without which there are no schema changes; None as above.
+    """
 
     surroundings: Things
     objects: Things | None
     schema: schemas.Schema | None
+    guarded: bool | None = None
 
 
 def read_server(connection: psycopg.Connection[Any], is_sp: bool) -> Server:
@@ -44,7 +48,14 @@ def read_server(connection: psycopg.Connection[Any], is_sp: bool) -> Server:
         _read(connection, "catalog/surroundings.sql"),
         _read(connection, "semi_primary/command/local_objects.sql") if is_sp else None,
         schemas.read_schema(connection) if is_sp else None,
+        _is_guarded(connection) if is_sp else None,
     )
+
+
+def _is_guarded(connection: psycopg.Connection[Any]) -> bool:
+    with connection.cursor(row_factory=scalar_row) as cursor:
+        found: bool | None = cursor.execute("SELECT guarded FROM psp.identity").fetchone()
+        return found is not False
 
 
 def _read(connection: psycopg.Connection[Any], file: str) -> Things:
@@ -57,10 +68,24 @@ def _read(connection: psycopg.Connection[Any], file: str) -> Things:
 
 def compare(servers: Mapping[str, Server]) -> list[Problem]:
     """What is not the same at all of them, by the servers' names; errors first."""
-    found = list(_surroundings({name: server.surroundings for name, server in servers.items()}))
+    found = [
+        *_unguarded(servers),
+        *_surroundings({name: server.surroundings for name, server in servers.items()}),
+    ]
     objects = {name: server for name, server in servers.items() if server.objects is not None}
     told = {problem.object for problem in differing_schemas(servers)}
     return sort([*found, *(problem for problem in _objects(objects) if problem.object not in told)])
+
+
+def _unguarded(servers: Mapping[str, Server]) -> Iterator[Problem]:
+    """Servers that a schema change of the others stops."""
+    unguarded = [name for name, server in servers.items() if server.guarded is False]
+    if unguarded and any(server.guarded for server in servers.values()):
+        yield Problem(
+            "error", "schema changes",
+            f"any of them stops {_listed(unguarded)} for good: no superuser, no event triggers",
+            "release these and join again as superusers, or make no schema change anywhere",
+        )  # fmt: skip
 
 
 def differing_schemas(servers: Mapping[str, Server]) -> list[Problem]:

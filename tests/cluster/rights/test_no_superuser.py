@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psp.cluster import growth, verify
+from psp.cluster.check import compare_with
 from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.output import PspError
 from psp.schema.adopt import adopt_database
@@ -16,6 +17,8 @@ from psp.schema.join import prepare_join
 from psp.schema.locks import Say
 from psp.schema.release import release
 from psp.schema.rights import missing_rights
+from psp.schema.server import read_facts
+from psp.sql_files import read_sql
 from psycopg.conninfo import make_conninfo
 
 from tests.cluster.support import WAIT_S, as_admin, connect, execute, retry, wait_for_row
@@ -137,6 +140,24 @@ def test_nothing_belongs_to_a_superuser_and_nobody_may_create_in_psp(pair: Local
             assert execute(as_admin(sp), "SELECT has_schema_privilege(%s, 'psp', 'CREATE')", (role,)) == [
                 (False,)
             ]
+
+
+def test_servers_of_which_one_has_no_schema_changes_are_told_apart(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with psycopg.connect(north.admin_dsn) as connection:
+        alike = compare_with(connection, read_facts(connection), [south.admin_dsn])
+        connection.execute("UPDATE psp.identity SET guarded = true")
+        told = compare_with(connection, read_facts(connection), [south.admin_dsn])
+        connection.rollback()
+    (problem,) = [problem for problem in told if problem not in alike]
+    assert "stops south for good" in problem.problem
+
+
+def test_the_role_that_adopted_need_not_be_elsewhere(pair: LocalCluster) -> None:
+    with psycopg.connect(pair.sps[0].admin_dsn) as connection:
+        seen = connection.execute(read_sql("catalog/surroundings.sql")).fetchall()
+    assert ("role", "app") in {(kind, name) for kind, name, _ in seen}
+    assert "psp_keeper" not in str(seen)
 
 
 def test_what_is_missing_is_named(pair: LocalCluster) -> None:

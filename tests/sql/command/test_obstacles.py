@@ -47,6 +47,15 @@ def test_it_is_told_once(north: Things, south: Things, severity: str, text: str)
     assert text in f"{problem.problem} {problem.hint}"
 
 
+def test_a_server_without_schema_changes_is_told_beside_others_only() -> None:
+    guarded, unguarded = (Server({}, None, None, found) for found in (True, False))
+    (problem,) = compare({"north": guarded, "south": unguarded})
+    assert problem.severity == "error"
+    assert "stops south for good" in problem.problem
+    plain = Server({}, None, None)
+    assert compare({"north": unguarded, "south": unguarded, "plain": plain}) == []
+
+
 def test_collations_of_another_icu_are_one_note() -> None:
     names = ("af-x-icu", "ak-x-icu", "zu-x-icu")
     (problem,) = compared({("collation", f"pg_catalog.{name}"): "" for name in names}, {})
