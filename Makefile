@@ -100,7 +100,7 @@ test-histories: daemons venv  ## the migrations of real applications at one of t
 	@tools/check_writable.sh $(RESULTS)
 	@APPS="$(APPS)" RESULTS=$(abspath $(RESULTS)) HISTORIES=$(abspath $(BUILD))/histories $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/histories/test_histories.py $(ARGS)
 
-test-retrying: daemons venv  ## the loops of docs/retrying.md in Python, Node.js, Go and Java, which it installs
+test-retrying: daemons venv  ## the loops and packages of docs/retrying.md in Python, Node.js, Go and Java, which it installs
 	@tools/install_languages.sh
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/retrying $(ARGS)
 

@@ -10,21 +10,21 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import LiteralString
 
 import pytest
 from psp.cluster.local import LocalCluster
-from psp.waiting import wait_until
-from psycopg.conninfo import conninfo_to_dict
 
-from tests.cluster.support import adopted_pair, as_admin, execute
+from tests.cluster.support import as_admin, execute
+from tests.retrying.support import url_of, wait_for_units
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).with_name("programs")
 ROUNDS = 15
+DAEMON_SHARE = 0.04
+"""Of the disturbances: a daemon is killed, and started again."""
 PGX = "github.com/jackc/pgx/v5/pgxpool@v5.5.5"  # the last one for the Go of Debian 12
 DRIZZLE = "drizzle-orm@0.45"
 JAVA = Path("/usr/share/java")
@@ -34,15 +34,6 @@ DISTURBANCES = (
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'retried'",
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'retried'",
 )
-
-
-@pytest.fixture(scope="module")
-def pair() -> Iterator[LocalCluster]:
-    script = """CREATE TABLE counter (id int PRIMARY KEY, value int);
-        INSERT INTO counter VALUES (1, 0);
-        CREATE TABLE unit (id bigserial PRIMARY KEY, name text)"""
-    with adopted_pair([script]) as cluster:
-        yield cluster
 
 
 def text_of(heading: str) -> str:
@@ -55,6 +46,11 @@ def text_of(heading: str) -> str:
 
 def python_program(folder: Path, heading: str, main: str) -> list[str]:
     (folder / "retrying.py").write_text(text_of(heading))
+    shutil.copy(PROGRAMS / main, folder)
+    return [sys.executable, main]
+
+
+def package_program(folder: Path, main: str) -> list[str]:
     shutil.copy(PROGRAMS / main, folder)
     return [sys.executable, main]
 
@@ -84,6 +80,9 @@ def java_program(folder: Path, heading: str, name: str, main: str) -> list[str]:
 MAKE: dict[str, Callable[[Path], list[str]]] = {
     "sqlalchemy": lambda folder: python_program(folder, "SQLAlchemy", "sqlalchemy_main.py"),
     "django": lambda folder: python_program(folder, "Django", "django_main.py"),
+    "psp_client.sqlalchemy": lambda folder: package_program(folder, "sqlalchemy_package.py"),
+    "psp_client.sqlalchemy, asyncpg": lambda folder: package_program(folder, "asyncio_package.py"),
+    "psp_client.django": lambda folder: package_program(folder, "django_package.py"),
     "asyncpg": lambda folder: python_program(folder, "asyncpg", "asyncpg_main.py"),
     "node": lambda folder: node_program(folder, ["pg@8"], ["node-postgres"], "node_main.js"),
     "drizzle": lambda folder: node_program(
@@ -101,37 +100,28 @@ def run_in(folder: Path, command: list[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def disturb(pair: LocalCluster, dice: Random) -> None:
+    if dice.random() < DAEMON_SHARE:
+        pair.kill(dice.choice(pair.sps).name)
+        pair.resume()
+        return
+    statement = dice.choice(DISTURBANCES)
+    for sp in pair.sps:
+        execute(as_admin(sp), statement)
+
+
 @pytest.mark.parametrize("language", MAKE)
 def test_each_is_committed_once(pair: LocalCluster, tmp_path: Path, language: str) -> None:
-    execute(pair.sps[0], "UPDATE counter SET value = 0")
-    execute(pair.sps[0], "DELETE FROM unit")
-    wait_for(pair, "SELECT (SELECT value FROM counter) + count(*) FROM unit", [(0,)])
     command = MAKE[language](tmp_path)
     arguments = [[url_of(pair, i), str(ROUNDS), f"{i}-"] for i in range(2)]
     running = [subprocess.Popen([*command, *a], cwd=tmp_path) for a in arguments]
     try:
         dice = Random(7)
         while any(program.poll() is None for program in running):
-            statement = dice.choice(DISTURBANCES)
-            for sp in pair.sps:
-                execute(as_admin(sp), statement)
-            time.sleep(dice.uniform(0.01, 0.1))
+            disturb(pair, dice)
+            time.sleep(dice.uniform(0.02, 0.2))
     finally:
         for program in running:
             program.kill()
     assert [program.wait() for program in running] == [0, 0]
-    wait_for(pair, "SELECT value FROM counter", [(2 * ROUNDS,)])
-    names = sorted(f"{i}-{number}" for i in range(2) for number in range(ROUNDS))
-    wait_for(pair, 'SELECT name FROM unit ORDER BY name COLLATE "C"', [(name,) for name in names])
-
-
-def url_of(pair: LocalCluster, number: int) -> str:
-    """What stands behind the driver's name in a URL."""
-    parts = conninfo_to_dict(pair.sps[number].dsn)
-    return f"{parts['user']}@127.0.0.1:{parts['port']}/{parts['dbname']}"
-
-
-def wait_for(pair: LocalCluster, query: LiteralString, rows: list[tuple[object, ...]]) -> None:
-    """At each SP."""
-    for sp in pair.sps:
-        wait_until(query, lambda sp=sp: execute(sp, query) == rows, 60)  # type: ignore[misc]
+    wait_for_units(pair, [f"{i}-{number}" for i in range(2) for number in range(ROUNDS)])
