@@ -21,6 +21,7 @@ from tests.cluster.support import as_admin, execute
 from tests.retrying.support import url_of, wait_for_units
 
 ROOT = Path(__file__).parents[2]
+CLIENT_LIBS = ROOT / "client_libs"
 PROGRAMS = Path(__file__).with_name("programs")
 ROUNDS = 15
 DAEMON_SHARE = 0.04
@@ -70,6 +71,15 @@ def go_program(folder: Path, heading: str, main: str) -> list[str]:
     return [str(folder / "program")]
 
 
+def go_package(folder: Path, how: str) -> list[str]:
+    shutil.copy(PROGRAMS / "package_main.go", folder / "main.go")
+    package = f"psp.example/psp={CLIENT_LIBS / 'go'}"
+    for command in (["init", "retried"], ["edit", f"-replace={package}"], ["tidy"]):
+        run_in(folder, ["go", "mod", *command])
+    run_in(folder, ["go", "build", "-o", "program"])
+    return [str(folder / "program"), how]
+
+
 def java_program(folder: Path, heading: str, name: str, main: str) -> list[str]:
     (folder / f"{name}.java").write_text(text_of(heading))
     shutil.copy(PROGRAMS / f"{main}.java", folder)
@@ -88,10 +98,18 @@ MAKE: dict[str, Callable[[Path], list[str]]] = {
     "drizzle": lambda folder: node_program(
         folder, ["pg@8", DRIZZLE], ["node-postgres", "Drizzle"], "drizzle_main.js"
     ),
+    "Go package, pgx": lambda folder: go_package(folder, "pgx"),
+    "Go package, database/sql": lambda folder: go_package(folder, "sql"),
+    "Go package, client": lambda folder: go_package(folder, "client"),
     "pgx": lambda folder: go_program(folder, "Go, pgx", "pgx_main.go"),
     "database/sql": lambda folder: go_program(folder, "Go, database/sql", "sql_main.go"),
     "jdbc": lambda folder: java_program(folder, "Java, JDBC", "Retrying", "Main"),
     "spring": lambda folder: java_program(folder, "Spring", "SpringRetrying", "SpringMain"),
+}
+
+
+MAKE_CLIENT: dict[str, Callable[[Path], list[str]]] = {
+    "Go package": lambda folder: go_package(folder, "client"),
 }
 
 
@@ -112,9 +130,20 @@ def disturb(pair: LocalCluster, dice: Random) -> None:
 
 @pytest.mark.parametrize("language", MAKE)
 def test_each_is_committed_once(pair: LocalCluster, tmp_path: Path, language: str) -> None:
-    command = MAKE[language](tmp_path)
+    run_disturbed(pair, tmp_path, MAKE[language](tmp_path))
+
+
+@pytest.mark.parametrize("language", MAKE_CLIENT)
+def test_each_is_committed_once_in_views_mode(
+    views_pair: LocalCluster, tmp_path: Path, language: str
+) -> None:
+    run_disturbed(views_pair, tmp_path, MAKE_CLIENT[language](tmp_path))
+
+
+def run_disturbed(pair: LocalCluster, folder: Path, command: list[str]) -> None:
+    """The program at both SPs at once, while sessions are cancelled and ended, and daemons are killed."""
     arguments = [[url_of(pair, i), str(ROUNDS), f"{i}-"] for i in range(2)]
-    running = [subprocess.Popen([*command, *a], cwd=tmp_path) for a in arguments]
+    running = [subprocess.Popen([*command, *a], cwd=folder) for a in arguments]
     try:
         dice = Random(7)
         while any(program.poll() is None for program in running):
@@ -125,3 +154,10 @@ def test_each_is_committed_once(pair: LocalCluster, tmp_path: Path, language: st
             program.kill()
     assert [program.wait() for program in running] == [0, 0]
     wait_for_units(pair, [f"{i}-{number}" for i in range(2) for number in range(ROUNDS)])
+
+
+@pytest.mark.parametrize(
+    "command", [["sh", "-c", 'test -z "$(gofmt -l .)"'], ["go", "vet", "./..."], ["go", "test", "./..."]]
+)
+def test_the_go_package_itself(command: list[str]) -> None:
+    run_in(CLIENT_LIBS / "go", command)
