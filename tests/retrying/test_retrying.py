@@ -29,6 +29,7 @@ DAEMON_SHARE = 0.04
 PGX = "github.com/jackc/pgx/v5/pgxpool@v5.5.5"  # the last one for the Go of Debian 12
 DRIZZLE = "drizzle-orm@0.45"
 JAVA = Path("/usr/share/java")
+JDBC = str(JAVA / "postgresql.jar")
 SPRING = ("commons-logging", *(f"spring3-{part}" for part in ("beans", "core", "jdbc", "transaction")))
 JARS = ":".join(str(JAVA / f"{name}.jar") for name in ("postgresql", *SPRING))
 DISTURBANCES = (
@@ -87,6 +88,17 @@ def java_program(folder: Path, heading: str, name: str, main: str) -> list[str]:
     return ["java", "-cp", f"{JARS}:.", main]
 
 
+def java_package(folder: Path, how: str) -> list[str]:
+    sources = [*(CLIENT_LIBS / "java" / "psp").glob("*.java"), PROGRAMS / "PackageMain.java"]
+    compile_java(folder, sources)
+    return ["java", "-cp", f"{JDBC}:.", "PackageMain", how]
+
+
+def compile_java(folder: Path, sources: list[Path]) -> None:
+    options = ["-Xlint:all", "-Werror", "--release", "17"]
+    run_in(folder, ["javac", *options, "-cp", JDBC, "-d", ".", *(str(source) for source in sources)])
+
+
 MAKE: dict[str, Callable[[Path], list[str]]] = {
     "sqlalchemy": lambda folder: python_program(folder, "SQLAlchemy", "sqlalchemy_main.py"),
     "django": lambda folder: python_program(folder, "Django", "django_main.py"),
@@ -103,6 +115,8 @@ MAKE: dict[str, Callable[[Path], list[str]]] = {
     "Go package, client": lambda folder: go_package(folder, "client"),
     "pgx": lambda folder: go_program(folder, "Go, pgx", "pgx_main.go"),
     "database/sql": lambda folder: go_program(folder, "Go, database/sql", "sql_main.go"),
+    "Java package, jdbc": lambda folder: java_package(folder, "jdbc"),
+    "Java package, client": lambda folder: java_package(folder, "client"),
     "jdbc": lambda folder: java_program(folder, "Java, JDBC", "Retrying", "Main"),
     "spring": lambda folder: java_program(folder, "Spring", "SpringRetrying", "SpringMain"),
 }
@@ -110,6 +124,7 @@ MAKE: dict[str, Callable[[Path], list[str]]] = {
 
 MAKE_CLIENT: dict[str, Callable[[Path], list[str]]] = {
     "Go package": lambda folder: go_package(folder, "client"),
+    "Java package": lambda folder: java_package(folder, "client"),
 }
 
 
@@ -161,3 +176,9 @@ def run_disturbed(pair: LocalCluster, folder: Path, command: list[str]) -> None:
 )
 def test_the_go_package_itself(command: list[str]) -> None:
     run_in(CLIENT_LIBS / "go", command)
+
+
+def test_the_java_package_itself(tmp_path: Path) -> None:
+    compile_java(tmp_path, [*(CLIENT_LIBS / "java").rglob("*.java")])
+    for name in ("MessagesTest", "DealerTest"):
+        run_in(tmp_path, ["java", "-cp", f"{JDBC}:.", f"psp.{name}"])

@@ -9,7 +9,7 @@ from psp_client.sqlalchemy import run_async
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
-PATIENT = Backoff(attempts=200, first_s=0.01, longest_s=2.0)
+PATIENT = Backoff(attempts=200, first_s=0.01, longest_s=0.3)
 
 
 async def work(name: str, session: AsyncSession) -> None:

@@ -28,7 +28,7 @@ from psp_client.django import retried  # noqa: E402
 told: list[str] = []
 
 
-@retried(backoff=Backoff(attempts=200, first_s=0.01, longest_s=2.0))
+@retried(backoff=Backoff(attempts=200, first_s=0.01, longest_s=0.3))
 def work(name: str) -> None:
     transaction.on_commit(lambda: told.append(name))
     with connection.cursor() as cursor:

@@ -25,7 +25,7 @@ const (
 
 var (
 	ctx     = context.Background()
-	patient = psp.Options{Attempts: 200, RetryInterval: 300 * time.Millisecond}
+	patient = psp.Options{Attempts: 200, LongestPause: 300 * time.Millisecond, RetryInterval: 300 * time.Millisecond}
 )
 
 type commit func(name string) error

@@ -9,7 +9,7 @@ from psp_client.sqlalchemy import run
 from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session, sessionmaker
 
-PATIENT = Backoff(attempts=200, first_s=0.01, longest_s=2.0)
+PATIENT = Backoff(attempts=200, first_s=0.01, longest_s=0.3)
 
 
 def work(name: str, session: Session) -> None:
