@@ -180,5 +180,5 @@ def test_the_go_package_itself(command: list[str]) -> None:
 
 def test_the_java_package_itself(tmp_path: Path) -> None:
     compile_java(tmp_path, [*(CLIENT_LIBS / "java").rglob("*.java")])
-    for name in ("MessagesTest", "DealerTest"):
+    for name in ("MessagesTest", "DealerTest", "DecisionTest"):
         run_in(tmp_path, ["java", "-cp", f"{JDBC}:.", f"psp.{name}"])
