@@ -1,6 +1,5 @@
 #include "common/cluster_key.h"
 
-#include <sys/stat.h>
 #include <zmq.h>
 
 #include <array>
@@ -10,6 +9,7 @@
 #include <fstream>
 
 #include "common/pg_binary.h"
+#include "common/secret_file.h"
 
 namespace psp {
 namespace {
@@ -18,23 +18,12 @@ constexpr std::size_t kKeyBytes = 32;
 constexpr std::size_t kTextBytes = 41;  // Z85, with its null
 using Text = std::array<char, kTextBytes>;
 
-// PostgreSQL's rule for its own keys.
-std::string ObjectionTo(const struct stat& file) {
-  if (!S_ISREG(file.st_mode)) return "is not a file";
-  const mode_t forbidden = file.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
-  if ((file.st_mode & forbidden) == 0) return {};
-  return "can be read by others: chmod 600 (640 if it belongs to root)";
-}
-
 }  // namespace
 
 std::string LoadClusterKey(const std::string& path, std::optional<ClusterKey>* key) {
   key->reset();
   if (path.empty()) return {};
-  struct stat status = {};
-  if (stat(path.c_str(), &status) != 0) return "'" + path + "': " + std::strerror(errno);
-  if (const std::string objection = ObjectionTo(status); !objection.empty())
-    return "'" + path + "' " + objection;
+  if (std::string objection = ObjectionToSecretFile(path); !objection.empty()) return objection;
   std::ifstream file(path);
   std::string digits;
   std::string more;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "common/daemon.h"
+#include "common/log.h"
 #include "semi_primary/hook_server/listen_address.h"
 #include "semi_primary/server.h"
 #include "semi_primary/settings.h"
@@ -17,6 +18,15 @@ std::string FindPlace(const psp::sp::SemiPrimarySettings& settings, std::string*
   const auto address = psp::sp::ParseListenAddress(settings.hook_listen);
   if (!address) return "hook_listen: " + address.error();
   *served_at = address->Conninfo();
+  if (!address->tls) return "";
+  const auto endpoint = psp::sp::ParseEndpoint(settings.hook_endpoint);
+  if (!endpoint) return "hook_endpoint: " + endpoint.error();
+  *served_at = psp::sp::TlsConninfo(*endpoint, settings.hook_root_certificate);
+  if (settings.hook_root_certificate == psp::sp::kNoRoots)
+    spdlog::warn(
+        "hook_root_certificate is none: the database's server does not know the daemon, and who is between "
+        "them can "
+        "read every row");
   return "";
 }
 

@@ -73,11 +73,16 @@ SessionFront::Options ToSessionOptions(const SemiPrimarySettings& settings, cons
 }
 
 HookServer::Options ToHookOptions(const SemiPrimarySettings& settings, const Identity& identity) {
-  return {.address = *ParseListenAddress(settings.hook_listen),
-          .token = identity.token,
-          .database = identity.database,
-          .write_set_bytes_max = static_cast<std::size_t>(settings.write_set_bytes_max),
-          .connections_max = static_cast<std::size_t>(settings.hook_connections_max)};
+  HookServer::Options options;
+  options.address = *ParseListenAddress(settings.hook_listen);
+  options.token = identity.token;
+  options.database = identity.database;
+  options.write_set_bytes_max = static_cast<std::size_t>(settings.write_set_bytes_max);
+  options.connections_max = static_cast<std::size_t>(settings.hook_connections_max);
+  if (!options.address.tls) return options;
+  options.tls_files = {settings.hook_certificate_file, settings.hook_key_file};
+  options.tls_host = ParseEndpoint(settings.hook_endpoint)->host;
+  return options;
 }
 
 // In views mode clients wait until their commits are applied, in the order of the stream.

@@ -3,6 +3,7 @@
 #include "common/sockets.h"
 #include "embedded/constants.h"
 #include "semi_primary/hook_server/listen_address.h"
+#include "semi_primary/hook_server/tls_certificate.h"
 
 namespace psp::sp {
 namespace {
@@ -16,6 +17,49 @@ std::string CheckListen(std::string_view value) {
 bool IsConnectable(std::string_view endpoint) {
   return endpoint.find('*') == std::string_view::npos && !endpoint.starts_with("tcp://0.0.0.0:") &&
          !endpoint.starts_with("tcp://[::]:") && !endpoint.ends_with(":0");
+}
+
+std::string CheckEndpointText(std::string_view value) {
+  const auto endpoint = value.empty() ? Endpoint{} : ParseEndpoint(value);
+  return endpoint ? "" : endpoint.error();
+}
+
+// A file on another host: only its form can be checked.
+std::string CheckRoots(std::string_view value) {
+  if (value.empty() || value.starts_with('/') || value == kSystemRoots || value == kNoRoots) return "";
+  return "must be a whole path (of a file on the database's server), or " + std::string(kSystemRoots) +
+         ", or " + std::string(kNoRoots);
+}
+
+// The problem that TlsCertificate has with this one of the two files.
+std::string CertificateProblem(const SemiPrimarySettings& settings, bool of_key) {
+  const auto loaded = TlsCertificate::Load({settings.hook_certificate_file, settings.hook_key_file});
+  return loaded.ok() || loaded.error().of_key != of_key ? "" : loaded.error().what;
+}
+
+// What hook_listen with TLS requires, and what has no meaning without.
+void DeclareTlsRules(Settings& declared, SemiPrimarySettings* settings) {
+  const auto rule = [settings](const std::string* value, auto check) {
+    return [=](bool given) -> std::string {
+      const bool tls = settings->hook_listen.starts_with(kTlsPrefix);
+      if (!tls) return given ? "has a meaning only with hook_listen: tls://ADDRESS:PORT" : "";
+      return value->empty() ? "is required with hook_listen: tls://ADDRESS:PORT" : check();
+    };
+  };
+  declared.Together("hook_certificate_file", rule(&settings->hook_certificate_file, [settings] {
+                      return CertificateProblem(*settings, false);
+                    }));
+  declared.Together("hook_key_file", rule(&settings->hook_key_file,
+                                          [settings] { return CertificateProblem(*settings, true); }));
+  declared.Together("hook_root_certificate",
+                    rule(&settings->hook_root_certificate, [] { return std::string(); }));
+  const auto check_endpoint =
+      rule(&settings->hook_endpoint, [settings] { return CheckEndpointText(settings->hook_endpoint); });
+  declared.Together("hook_endpoint", [settings, check_endpoint](bool given) {
+    if (settings->hook_endpoint.empty() && settings->hook_listen.starts_with(kTlsPrefix))
+      settings->hook_endpoint = settings->hook_listen.substr(kTlsPrefix.size());
+    return check_endpoint(given);
+  });
 }
 
 // Settings that the mode requires, and settings without a meaning in it.
@@ -49,6 +93,30 @@ void DeclareRules(Settings& declared, SemiPrimarySettings* settings) {
   }
 }
 
+void DeclareTlsTexts(Settings& declared, SemiPrimarySettings* settings) {
+  declared.Text(
+      {.name = "hook_certificate_file",
+       .description = "with tls://: the daemon's certificate, and those between it and its root (PEM); read "
+                      "again when it changes"},
+      &settings->hook_certificate_file);
+  declared.Text(
+      {.name = "hook_key_file", .description = "with tls://: the private key of hook_certificate_file"},
+      &settings->hook_key_file);
+  declared.Text(
+      {.name = "hook_endpoint",
+       .description = "with tls://: HOST:PORT at which the database's server reaches hook_listen, if it is "
+                      "another one; the certificate must name HOST",
+       .check = CheckEndpointText},
+      &settings->hook_endpoint);
+  declared.Text(
+      {.name = "hook_root_certificate",
+       .description = "with tls://: by which the database's server knows the daemon: the path of a root "
+                      "certificate there, system (the roots that it trusts anyway, PostgreSQL 16), or none "
+                      "(it does not know, see docs/security.md)",
+       .check = CheckRoots},
+      &settings->hook_root_certificate);
+}
+
 void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
   declared.Text({.name = "name",
                  .description = "this semi-primary's name, as it was registered",
@@ -76,11 +144,13 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
                 &settings->mode);
   declared.Text({.name = "hook_listen",
                  .description = "where the commit hook's server listens: unix:/directory/.s.PGSQL.PORT or "
-                                "127.0.0.1:PORT (required in mode native)",
+                                "127.0.0.1:PORT; tls://ADDRESS:PORT if the database is on another host "
+                                "(required in mode native)",
                  .check = CheckListen,
                  .example = "127.0.0.1:5640",
                  .in_sample = true},
                 &settings->hook_listen);
+  DeclareTlsTexts(declared, settings);
   declared.Text(
       {.name = "client_listen",
        .description = "where clients' commit requests arrive, tcp://ADDRESS:PORT (required in mode views)",
@@ -158,6 +228,7 @@ Settings DeclareSemiPrimarySettings(SemiPrimarySettings* into) {
   DeclareTexts(declared, into);
   DeclareIntegers(declared, into);
   DeclareRules(declared, into);
+  DeclareTlsRules(declared, into);
   return declared;
 }
 

@@ -17,8 +17,13 @@ struct SemiPrimarySettings {
   std::string key_file;
   std::optional<ClusterKey> key{};  // what is in key_file
   std::string mode;
-  bool views_mode = false;      // what mode says
-  std::string hook_listen;      // native mode
+  bool views_mode = false;  // what mode says
+  std::string hook_listen;  // native mode
+  // If hook_listen is with TLS:
+  std::string hook_certificate_file;
+  std::string hook_key_file;
+  std::string hook_endpoint;  // where the database's server finds hook_listen
+  std::string hook_root_certificate;
   std::string client_listen;    // views mode
   std::string client_endpoint;  // views mode; where clients find client_listen
   std::int64_t conflict_grace_ms = 0;

@@ -1,10 +1,13 @@
 #include "semi_primary/hook_server/hook_server.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <limits>
 #include <utility>
 
@@ -15,10 +18,23 @@ constexpr std::size_t kReadBytes = std::size_t{256} * 1024;
 constexpr int kAcceptsAtOnce = 64;
 constexpr std::size_t kLoginsMax = 64;  // connections that have not logged in yet
 constexpr std::int64_t kAcceptPauseUs = 100'000;
+constexpr std::int64_t kRenewEveryUs = 10'000'000;
 
 // What is watched besides connections, which have their ids.
 constexpr std::uint64_t kListener = 0;
 constexpr std::uint64_t kLongRequests = std::numeric_limits<std::uint64_t>::max();
+
+// A line to another host may be cut without a word: who is gone is noticed after some minutes, and its place is free
+// again.
+void WatchLine(int socket) {
+  const int yes = 1;
+  const int idle_s = 60;
+  const int interval_s = 10;
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
 
 bool MayComeLater(int error) { return error == EAGAIN || error == EINTR; }
 
@@ -26,13 +42,18 @@ bool MayComeLater(int error) { return error == EAGAIN || error == EINTR; }
 
 HookServer::HookServer(Options options)
     : options_(std::move(options)),
-      protocol_options_{options_.token, options_.database, options_.write_set_bytes_max},
+      protocol_options_{options_.token, options_.database, options_.write_set_bytes_max,
+                        options_.address.tls},
       scratch_(kReadBytes),
       long_requests_(options_.token, options_.write_set_bytes_max, options_.connections_max) {
   ready_.Add(long_requests_.fd(), kLongRequests, PollSet::For::kRead);
 }
 
 Result<Done, std::string> HookServer::Start() {
+  if (options_.address.tls) {
+    auto loaded = LoadCertificate();
+    if (!loaded) return loaded;
+  }
   auto listener = Listen(options_.address);
   if (!listener) return listener.error();
   listener_ = std::move(*listener);
@@ -41,11 +62,34 @@ Result<Done, std::string> HookServer::Start() {
   return Done{};
 }
 
+Result<Done, std::string> HookServer::LoadCertificate() {
+  auto loaded = TlsCertificate::Load(options_.tls_files);
+  if (!loaded) return loaded.error().what;
+  certificate_ = std::move(*loaded);
+  WarnOfCertificate();
+  return Done{};
+}
+
+// Authorities sign for some weeks only: a daemon does not end for that.
+void HookServer::RenewCertificate(std::int64_t now_us) {
+  if (!certificate_ || now_us < renew_us_) return;
+  renew_us_ = now_us + kRenewEveryUs;
+  if (const std::string problem = certificate_->Renew(); !problem.empty())
+    spdlog::warn("commit hook: the certificate of before stays in use: {}", problem);
+  WarnOfCertificate();
+}
+
+void HookServer::WarnOfCertificate() {
+  for (const std::string& warning : certificate_->Warnings(options_.tls_host, std::time(nullptr))) {
+    if (logged_.First(warning)) spdlog::warn("commit hook: {}", warning);
+  }
+}
+
 void HookServer::Stop() {
   StopAccepting();
   while (!connections_.empty()) {
     const auto ending = connections_.extract(connections_.begin());
-    ending.mapped().protocol.Refuse({"57P01", "the psp semi-primary is stopping", "", ""});
+    ending.mapped().protocol.Stop({"57P01", "the psp semi-primary is stopping", "", ""});
     ending.mapped().waits_for_reply = false;
     Send(ending.mapped());
   }
@@ -64,6 +108,7 @@ std::vector<HookServer::Event> HookServer::Serve(std::int64_t now_us) {
     }
   }
   RefuseLateLogins(now_us);
+  RenewCertificate(now_us);
   if (accept_again_us_ != 0 && now_us >= accept_again_us_ && listener_.is_open()) {
     accept_again_us_ = 0;
     ready_.Change(listener_.get(), kListener, PollSet::For::kRead);
@@ -96,6 +141,7 @@ void HookServer::Begin(FileDescriptor socket, std::int64_t now_us) {
   const HookConnectionId id = next_id_++;
   Connection& connection =
       connections_.try_emplace(id, id, std::move(socket), protocol_options_).first->second;
+  if (options_.address.tls) WatchLine(connection.socket.get());
   ready_.Add(connection.socket.get(), id, PollSet::For::kRead);
   if (connections_.size() - logging_in_.size() > options_.connections_max) {
     if (logged_.First("connections")) {
@@ -103,7 +149,7 @@ void HookServer::Begin(FileDescriptor socket, std::int64_t now_us) {
     }
     connection.protocol.Refuse({"53300", "too many connections to the psp commit hook", "",
                                 "Raise hook_connections_max of the semi-primary."});
-    return Send(connection);
+    return SendAndEnd(connection);
   }
   logging_in_.emplace(id, now_us + options_.login_timeout_ms * 1000);
   // Everybody on the machine may connect. Connections without a login keep nobody out: the oldest one is
@@ -123,7 +169,14 @@ void HookServer::RefuseLogin(HookConnectionId id, const UserError& why) {
   logging_in_.erase(id);
   Connection& connection = connections_.at(id);
   connection.protocol.Refuse(why);
+  SendAndEnd(connection);
+}
+
+// Who has not logged in is not waited for.
+void HookServer::SendAndEnd(Connection& connection) {
+  const HookConnectionId id = connection.id;
   Send(connection);
+  if (const auto left = connections_.find(id); left != connections_.end()) End(left->second);
 }
 
 void HookServer::OnReady(Connection& connection) {
@@ -135,8 +188,15 @@ void HookServer::Read(Connection& connection) {
   const ssize_t bytes = ::read(connection.socket.get(), scratch_.data(), scratch_.size());
   if (bytes < 0 && MayComeLater(errno)) return;
   if (bytes <= 0) return End(connection);
-  connection.protocol.Feed({scratch_.data(), static_cast<std::size_t>(bytes)});
+  const std::string_view arrived(scratch_.data(), static_cast<std::size_t>(bytes));
+  connection.protocol.Feed(connection.stream.Receive(arrived, &decrypted_));
+  if (const std::string& problem = connection.stream.problem(); !problem.empty() && logged_.First(problem))
+    spdlog::warn("commit hook: TLS with a client failed: {} (such errors are logged once)", problem);
+  const bool ended = connection.stream.ended();
+  const HookConnectionId id = connection.id;
   AfterFeed(connection);
+  if (!ended) return;
+  if (const auto left = connections_.find(id); left != connections_.end()) End(left->second);
 }
 
 void HookServer::AfterFeed(Connection& connection) {
@@ -167,9 +227,16 @@ void HookServer::TakeLongRequests() {
   }
 }
 
+void HookServer::TakeOutput(Connection& connection) const {
+  connection.stream.Write(connection.protocol.TakeOutput());
+  if (connection.protocol.TakeTlsBegin()) connection.stream.BeginTls(certificate_->NewSession());
+  if (connection.protocol.closed()) connection.stream.SayGoodbye();
+  connection.unsent += connection.stream.TakeOutput();
+}
+
 void HookServer::Send(Connection& connection) {
   const bool was_stuck = !connection.unsent.empty();
-  connection.unsent += connection.protocol.TakeOutput();
+  TakeOutput(connection);
   while (connection.sent_bytes < connection.unsent.size()) {
     const std::string_view rest = std::string_view(connection.unsent).substr(connection.sent_bytes);
     const ssize_t bytes = ::send(connection.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL);

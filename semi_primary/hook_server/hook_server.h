@@ -1,7 +1,8 @@
 // The commit hook's server: many backends' connections. It never waits: the main loop polls fd() and calls Serve.
 //
 // One thread. Only requests that take long to read have a thread of their own (long_requests.h). Memory of an
-// idle connection: a few hundred bytes. A client that does not read its answers is not read either.
+// idle connection: a few hundred bytes, with TLS some ten kilobytes. A client that does not read its answers is not
+// read either.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +20,12 @@
 #include "common/poll_set.h"
 #include "common/result.h"
 #include "semi_primary/front/local_commit.h"
+#include "semi_primary/hook_server/byte_stream.h"
 #include "semi_primary/hook_server/listen_address.h"
 #include "semi_primary/hook_server/long_requests.h"
 #include "semi_primary/hook_server/protocol.h"
 #include "semi_primary/hook_server/request.h"
+#include "semi_primary/hook_server/tls_certificate.h"
 
 namespace psp::sp {
 
@@ -37,6 +40,9 @@ class HookServer {
     std::size_t write_set_bytes_max = 0;
     std::size_t connections_max = 0;
     std::int64_t login_timeout_ms = 10000;
+    // If the address is one with TLS:
+    TlsFiles tls_files{};
+    std::string tls_host{};  // where the database's server looks for the daemon; for warnings
   };
   struct Event {
     HookConnectionId connection = 0;
@@ -50,7 +56,7 @@ class HookServer {
   HookServer(const HookServer&) = delete;
   HookServer& operator=(const HookServer&) = delete;
 
-  // Binds. The error says what is wrong with the address (somebody listens there, …).
+  // Binds. The error says what is wrong with the address (somebody listens there, …) or with the files for TLS.
   Result<Done, std::string> Start();
 
   // Readable when Serve has something to do. If HasEvents, Serve returns something even if it is not.
@@ -76,11 +82,15 @@ class HookServer {
     const HookConnectionId id;
     const FileDescriptor socket;
     HookProtocol protocol;
+    ByteStream stream;           // between the protocol and the socket
     std::string unsent;          // the client has not read enough: nothing is read from it until it has
     std::size_t sent_bytes = 0;  // of `unsent`
     bool waits_for_reply = false;
   };
 
+  Result<Done, std::string> LoadCertificate();
+  void RenewCertificate(std::int64_t now_us);
+  void WarnOfCertificate();
   void Accept(std::int64_t now_us);
   void PauseAccepting(std::int64_t now_us);
   void Begin(FileDescriptor socket, std::int64_t now_us);
@@ -90,8 +100,10 @@ class HookServer {
   void OnReady(Connection& connection);
   void Read(Connection& connection);
   void AfterFeed(Connection& connection);
+  void TakeOutput(Connection& connection) const;
   void Send(Connection& connection);
   void RefuseLogin(HookConnectionId id, const UserError& why);
+  void SendAndEnd(Connection& connection);
   void End(Connection& connection);
 
   const Options options_;
@@ -104,6 +116,9 @@ class HookServer {
   std::map<HookConnectionId, std::int64_t> logging_in_;  // until when; oldest first
   HookConnectionId next_id_ = 1;
   std::vector<char> scratch_;  // one for all: a read never leaves bytes in it
+  std::string decrypted_;      // the same
+  std::optional<TlsCertificate> certificate_;
+  std::int64_t renew_us_ = 0;
   std::vector<Event> events_;  // since the last Serve
   LogOnce logged_;
   LongRequests long_requests_;

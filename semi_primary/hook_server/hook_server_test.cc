@@ -6,116 +6,23 @@
 #include <unistd.h>
 
 #include <asio.hpp>
-#include <cstdlib>
 #include <pqxx/pqxx>
-#include <thread>
 
-#include "common/clock.h"
 #include "common/hex.h"
 #include "common/pg_binary.h"
+#include "semi_primary/hook_server/hook_server_fixture.h"
 #include "semi_primary/hook_server/message_statements.h"
 #include "semi_primary/hook_server/proof.h"
 
 namespace psp::sp {
 namespace {
 
-class HookServerTest : public ::testing::Test {
- protected:
-  HookServerTest() {
-    char name[] = "/tmp/psp_hook_XXXXXX";
-    directory_ = ::mkdtemp(name);
-    options_.address = {directory_, "", 5999};
-    options_.token = "secret";
-    options_.database = "here";
-    options_.write_set_bytes_max = 1 << 20;
-    options_.connections_max = 300;
-  }
-  ~HookServerTest() override {
-    loop_.request_stop();
-    if (loop_.joinable()) loop_.join();
-    server_.reset();
-    ::rmdir(directory_.c_str());
-  }
-
-  void Listen() {
-    server_ = std::make_unique<HookServer>(options_);
-    const auto started = server_->Start();
-    ASSERT_TRUE(started.ok()) << started.error();
-  }
-  // With a main loop that answers everything.
-  void Start() {
-    ASSERT_NO_FATAL_FAILURE(Listen());
-    loop_ = std::jthread([this](const std::stop_token& stop) {
-      while (!stop.stop_requested()) {
-        Wait();
-        for (const HookServer::Event& event : server_->Serve(MonotonicUs())) Answer(event);
-      }
-    });
-  }
-  void Wait() const {
-    pollfd item{server_->fd(), POLLIN, 0};
-    if (!server_->HasEvents()) ::poll(&item, 1, 20);
-  }
-  void Answer(const HookServer::Event& event) {
-    if (!event.request) return;
-    const bool commits = std::holds_alternative<CommitRequest>(*event.request);
-    server_->Reply(event.connection, commits ? reply_ : FrontAnswer(Outcome{true}));
-  }
-  // For tests without the loop: serves until something comes.
-  std::vector<HookServer::Event> NextEvents() {
-    for (int i = 0; i < 500; ++i) {
-      Wait();
-      if (auto events = server_->Serve(0); !events.empty()) return events;
-    }
-    return {};
-  }
-  std::string Conninfo(const std::string& password = Proof("secret", "login") + "@here") const {
-    return options_.address.Conninfo() + " user=psp dbname=psp password=" + password;
-  }
-  static std::string Ask(pqxx::connection& connection, const std::string& query) {
-    pqxx::nontransaction tx(connection);
-    return tx.exec1(query)[0].as<std::string>();
-  }
-
-  // A client that says by itself what it wants.
-  asio::local::stream_protocol::socket Connect() {
-    asio::local::stream_protocol::socket socket(io_);
-    socket.connect(asio::local::stream_protocol::endpoint(options_.address.SocketPath()));
-    return socket;
-  }
-  static std::string LogIn() {
-    return Message("", std::string("\0\3\0\0user\0psp\0", 13)) +
-           Message("p", Proof("secret", "login") + "@here");
-  }
-  static std::string Message(const std::string& type, const std::string& text) {
-    std::string out = type;
-    AppendInt32(&out, static_cast<std::int32_t>(4 + text.size() + 1));
-    return out.append(text).append(1, '\0');
-  }
-
-  asio::io_context io_;
-  std::string directory_;
-  HookServer::Options options_;
-  FrontAnswer reply_ = Committed{42};
-  std::unique_ptr<HookServer> server_;
-  std::jthread loop_;
-};
-
-const std::string kTx = "00112233-4455-6677-8899-aabbccddeeff";
-
-// A commit request without rows, or an outcome request.
-std::string Commit() {
-  const std::string head = kTx + " 1 10 -";
-  return "commit " + head + " " + Proof("secret", head + Sha256("")) + " ";
-}
-std::string Outcome() { return "outcome " + kTx + " " + Proof("secret", "outcome " + kTx); }
-
 TEST_F(HookServerTest, LibpqCommits) {
   Start();
   pqxx::connection connection(Conninfo());
   EXPECT_EQ(Ask(connection, "ping"), "ok");
-  pqxx::nontransaction(connection).exec0(Commit());
-  EXPECT_EQ(Ask(connection, Outcome()), "committed");
+  pqxx::nontransaction(connection).exec0(CommitRequestLine());
+  EXPECT_EQ(Ask(connection, OutcomeRequestLine()), "committed");
 }
 
 TEST_F(HookServerTest, LibpqAsksForTheStatementsOfAMessage) {
@@ -148,7 +55,7 @@ TEST_F(HookServerTest, ALongRequestIsReadElsewhere) {
 TEST_F(HookServerTest, WhoLeavesWhileItsRequestWaitsIsReported) {
   Listen();
   auto client = Connect();
-  asio::write(client, asio::buffer(LogIn() + Message("Q", Commit())));
+  asio::write(client, asio::buffer(LogIn() + Message("Q", CommitRequestLine())));
   const auto request = NextEvents();
   ASSERT_EQ(request.size(), 1U);
   EXPECT_TRUE(request[0].request.has_value());
@@ -164,7 +71,8 @@ TEST_F(HookServerTest, WhoLeavesWhileItsRequestWaitsIsReported) {
 TEST_F(HookServerTest, ARequestThatWaitsBehindAnotherIsAnEventOfItsOwn) {
   Listen();
   auto client = Connect();
-  asio::write(client, asio::buffer(LogIn() + Message("Q", Commit()) + Message("Q", Outcome())));
+  asio::write(client,
+              asio::buffer(LogIn() + Message("Q", CommitRequestLine()) + Message("Q", OutcomeRequestLine())));
   const auto first = NextEvents();
   ASSERT_EQ(first.size(), 1U);
   EXPECT_FALSE(server_->HasEvents());
@@ -209,11 +117,20 @@ TEST_F(HookServerTest, WhoDoesNotLogInInTimeIsRefused) {
   EXPECT_NE(answer.find("no password within the time allowed"), std::string::npos);
 }
 
+// The hook looks once, before it sends anything: a message in front of the end would hide it.
+TEST_F(HookServerTest, WhoIsIdleSeesTheEndAtOnce) {
+  Listen();
+  const auto client = LogInWithoutWaiting(Conninfo());
+  server_->Stop();
+  EXPECT_EQ(PQconsumeInput(client.get()), 0);
+  EXPECT_EQ(PQstatus(client.get()), CONNECTION_BAD);
+}
+
 TEST_F(HookServerTest, ErrorsReachLibpq) {
   reply_ = UserError{"40001", "conflict", "somewhere", "retry"};
   Start();
   pqxx::connection connection(Conninfo());
-  EXPECT_THROW(Ask(connection, Commit()), pqxx::serialization_failure);
+  EXPECT_THROW(Ask(connection, CommitRequestLine()), pqxx::serialization_failure);
   EXPECT_EQ(Ask(connection, "ping"), "ok");
 }
 
@@ -221,7 +138,7 @@ TEST_F(HookServerTest, TooLargeWriteSetReachesLibpqAsAnError) {
   Start();
   pqxx::connection connection(Conninfo());
   try {
-    Ask(connection, Commit() + std::string(40 << 20, '0'));
+    Ask(connection, CommitRequestLine() + std::string(40 << 20, '0'));
     FAIL();
   } catch (const pqxx::sql_error& error) {
     EXPECT_EQ(error.sqlstate(), "54000");
@@ -299,10 +216,33 @@ TEST(ListenAddressTest, Parses) {
   EXPECT_EQ(ParseListenAddress("unix:/run/psp/.s.PGSQL.77")->SocketPath(), "/run/psp/.s.PGSQL.77");
   EXPECT_EQ(ParseListenAddress("127.0.0.1:77")->Conninfo(),
             "host='127.0.0.1' port=77 sslmode=disable gssencmode=disable");
-  for (const char* text : {"", "unix:", "unix:relative/.s.PGSQL.1", "unix:/x/.s.PGSQL.", "0.0.0.0:5",
-                           "localhost:5", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:x", "127.0.0.1:99999"}) {
+  EXPECT_EQ(ParseListenAddress("[::1]:77")->host, "::1");
+  for (const char* text : {"tls://0.0.0.0:5", "tls://[::]:5", "tls://192.0.2.1:5", "tls://127.0.0.1:5"}) {
+    ASSERT_TRUE(ParseListenAddress(text).ok()) << text;
+    EXPECT_TRUE(ParseListenAddress(text)->tls);
+  }
+  EXPECT_NE(ParseListenAddress("192.0.2.1:5").error().find("tls://ADDRESS:PORT"), std::string::npos);
+  EXPECT_NE(ParseListenAddress("tls://db.example:5").error().find("hook_endpoint"), std::string::npos);
+  for (const char* text :
+       {"", "tls://", "tls://:5", "tls://0.0.0.0", "unix:", "unix:relative/.s.PGSQL.1", "unix:/x/.s.PGSQL.",
+        "0.0.0.0:5", "localhost:5", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:x", "127.0.0.1:99999"}) {
     EXPECT_FALSE(ParseListenAddress(text).ok()) << text;
   }
+}
+
+TEST(ListenAddressTest, WhereOthersConnect) {
+  EXPECT_EQ(ParseEndpoint("db.example:5")->host, "db.example");
+  EXPECT_EQ(ParseEndpoint("[2001:db8::1]:5")->host, "2001:db8::1");
+  for (const char* text : {"", "db.example", "db.example:0", "0.0.0.0:5", "[::]:5", "a b:5", "a,b:5"}) {
+    EXPECT_FALSE(ParseEndpoint(text).ok()) << text;
+  }
+  const Endpoint endpoint{"db.example", 5};
+  EXPECT_TRUE(
+      TlsConninfo(endpoint, "/it's")
+          .starts_with("host='db.example' port=5 sslmode=verify-full sslrootcert='/it\\'s' sslcert="));
+  EXPECT_TRUE(
+      TlsConninfo(endpoint, kNoRoots)
+          .starts_with("host='db.example' port=5 sslmode=require sslrootcert=/dev/null/none sslcert="));
 }
 
 }  // namespace

@@ -66,10 +66,12 @@ bool HookProtocol::TakeStartup() {
   if (rest.size() < length) return false;
   consumed_ += length;
   const std::uint32_t code = wire::LoadUint32(rest.substr(wire::kLengthBytes));
-  if (code == wire::kSslRequest || code == wire::kGssEncRequest) {
-    output_.push_back('N');
-  } else if (code == wire::kCancelRequest) {
+  if (code == wire::kCancelRequest) {
     state_ = State::kClosed;
+  } else if (needs_tls_ && code != wire::kGssEncRequest) {
+    AnswerTlsRequest(code);
+  } else if (code == wire::kSslRequest || code == wire::kGssEncRequest) {
+    output_.push_back('N');
   } else if (code >> 16 == wire::kProtocol3 >> 16) {
     wire::AppendAskPassword(&output_);
     state_ = State::kPassword;
@@ -78,6 +80,19 @@ bool HookProtocol::TakeStartup() {
   }
   return true;
 }
+
+void HookProtocol::AnswerTlsRequest(std::uint32_t code) {
+  if (code != wire::kSslRequest)
+    return Fail({"28000", "this psp semi-primary takes connections with TLS only", "",
+                 "psp.identity.hook_conninfo should say sslmode=verify-full or sslmode=require."});
+  // What came before TLS has begun, anybody on the way may have put there.
+  if (consumed_ < input_.size()) return Fail(Malformed("more bytes behind the request for TLS"));
+  output_.push_back('S');
+  needs_tls_ = false;
+  begins_tls_ = true;
+}
+
+bool HookProtocol::TakeTlsBegin() { return std::exchange(begins_tls_, false); }
 
 bool HookProtocol::TakeMessage() {
   const std::string_view rest = std::string_view(input_).substr(consumed_);
@@ -266,6 +281,14 @@ void HookProtocol::Refuse(const UserError& error) {
   if (closed()) return;
   wire::AppendError(&output_, "FATAL", error);
   state_ = State::kClosed;
+}
+
+void HookProtocol::Stop(const UserError& error) {
+  if (state_ == State::kReady) {
+    state_ = State::kClosed;
+  } else {
+    Refuse(error);
+  }
 }
 
 std::optional<HookRequest> HookProtocol::TakeRequest() { return std::exchange(request_, std::nullopt); }

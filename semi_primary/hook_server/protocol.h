@@ -1,12 +1,13 @@
 // One backend's connection to the commit hook, without the socket: bytes in, requests and bytes out. Pure.
 //
-// Order: startup, password, then requests one at a time. A commit request with doubts (assemble.h) waits here
+// Order: TLS if it is required, startup, password, then requests one at a time. A commit request with doubts (assemble.h) waits here
 // for the rows that settle them; any other request drops it. Malformed input gets an ErrorResponse and ends
 // this connection only. A write-set that is too large is read to its end, dropped and answered: a client that
 // is still sending would not see an earlier answer. A long request is read elsewhere, so that nobody else waits.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,10 +24,11 @@ class HookProtocol {
     std::string token;
     std::string database;  // the password is LOGIN@DATABASE, LOGIN the proof of "login"
     std::size_t write_set_bytes_max = 0;
+    bool tls = false;  // a client must ask for TLS before anything else
   };
 
   // `options` must outlive this.
-  explicit HookProtocol(const Options& options) : options_(options) {}
+  explicit HookProtocol(const Options& options) : options_(options), needs_tls_(options.tls) {}
 
   // Takes what the client sent. Afterwards look at TakeLongRequest, TakeRequest, TakeOutput, closed and problem.
   void Feed(std::string_view bytes);
@@ -45,9 +47,14 @@ class HookProtocol {
   void ReplyError(const UserError& error);
   // Tells the client why the connection ends, and ends it (too many connections, shutdown, a late password).
   void Refuse(const UserError& error);
+  // The daemon stops. Who waits for something is told. An idle backend looks for the end of its connection before it
+  // sends anything, and would see a message only.
+  void Stop(const UserError& error);
 
   // What must be sent to the client, once.
   std::string TakeOutput();
+  // True once: TLS begins behind the output of now. What is fed from now on came in TLS.
+  bool TakeTlsBegin();
 
   bool closed() const { return state_ == State::kClosed; }
   bool authenticated() const { return state_ == State::kReady || state_ == State::kBusy; }
@@ -61,6 +68,7 @@ class HookProtocol {
   // Each takes one message from the front of input_; false when more bytes are needed.
   bool TakeStartup();
   bool TakeMessage();
+  void AnswerTlsRequest(std::uint32_t code);
   void Login(std::string_view body);
   void Query(std::string_view body);
   void OnRequest(Result<HookRequest, UserError> request);
@@ -76,6 +84,8 @@ class HookProtocol {
   void Fail(const UserError& error);
 
   const Options& options_;
+  bool needs_tls_;
+  bool begins_tls_ = false;
   State state_ = State::kStartup;
   std::string input_;
   std::size_t consumed_ = 0;           // bytes at the front of input_ that are dealt with

@@ -321,5 +321,37 @@ TEST_F(HookProtocolTest, TruncatedAtEveryByteIsOnlyIncomplete) {
   }
 }
 
+class TlsProtocolTest : public ::testing::Test {
+ protected:
+  const HookProtocol::Options options_{"secret", "here", 1 << 20, true};
+  HookProtocol protocol_{options_};
+};
+
+TEST_F(TlsProtocolTest, TlsBeginsBehindTheAnswer) {
+  protocol_.Feed(Startup(wire::kGssEncRequest));
+  EXPECT_EQ(protocol_.TakeOutput(), "N");
+  EXPECT_FALSE(protocol_.TakeTlsBegin());
+  protocol_.Feed(Startup(wire::kSslRequest));
+  EXPECT_EQ(protocol_.TakeOutput(), "S");
+  EXPECT_TRUE(protocol_.TakeTlsBegin());
+  EXPECT_FALSE(protocol_.TakeTlsBegin());
+  protocol_.Feed(Startup(wire::kProtocol3, std::string("user\0psp\0", 10)));
+  EXPECT_EQ(Types(protocol_.TakeOutput()), "R");
+}
+
+TEST_F(TlsProtocolTest, ThePasswordIsNotAskedForWithoutTls) {
+  protocol_.Feed(Startup(wire::kProtocol3, std::string("user\0psp\0", 10)));
+  EXPECT_THAT(protocol_.TakeOutput(), HasSubstr("takes connections with TLS only"));
+  EXPECT_TRUE(protocol_.closed());
+  EXPECT_FALSE(protocol_.TakeTlsBegin());
+}
+
+TEST_F(TlsProtocolTest, NothingMayBeSlippedInBeforeTls) {
+  protocol_.Feed(Startup(wire::kSslRequest) + Startup(wire::kProtocol3, std::string("user\0psp\0", 10)));
+  EXPECT_THAT(protocol_.TakeOutput(), HasSubstr("more bytes behind the request for TLS"));
+  EXPECT_TRUE(protocol_.closed());
+  EXPECT_FALSE(protocol_.TakeTlsBegin());
+}
+
 }  // namespace
 }  // namespace psp::sp

@@ -5,7 +5,6 @@ Everything runs inside the caller's transaction.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -45,13 +44,15 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
         "INSERT INTO psp.identity "
         "(cluster_id, sp_id, name, mode, capture, token, hook_conninfo, guarded, slots, joining, "
         "last_number) "
-        "SELECT %s, %s, %s, %s, %s, %s, '', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), "
+        # The server draws the token: what is sent to it may be in its log.
+        "SELECT %s, %s, %s, %s, %s, replace(gen_random_uuid()::text, '-', ''), '', "
+        "(SELECT rolsuper FROM pg_roles WHERE rolname = current_user), "
         "%s, %s, coalesce(max(n), 0) FROM psp.tables "
         "CROSS JOIN LATERAL (SELECT table_id UNION ALL "
         "SELECT (g ->> 'guard_id')::int4 FROM jsonb_array_elements(guards) g) numbers(n)",
         (
             identity.cluster_id, identity.sp_id, identity.name, identity.mode, identity.capture,
-            secrets.token_hex(16), identity.slots, identity.joining,
+            identity.slots, identity.joining,
         ),
     )  # fmt: skip
     connection.execute("DELETE FROM psp.watermarks")

@@ -1,0 +1,1 @@
+"""A semi-primary's daemon on another host than its PostgreSQL server."""
