@@ -89,14 +89,18 @@ def test_backends_connect_with_tls(cluster: FarCluster) -> None:
 
 def test_large_write_sets_and_doubts(cluster: FarCluster) -> None:
     """The write-set and the daemon's questions about it are many records of TLS."""
-    with connect(cluster.far) as connection:
-        for told in ("x" * 100, "y"):
-            connection.execute(
-                "INSERT INTO item SELECT n, %s FROM generate_series(1, 20000) n "
-                "ON CONFLICT (id) DO UPDATE SET told = excluded.told",
-                (told,),
-            )
+
+    def write() -> None:
+        with connect(cluster.far) as connection:
+            for told in ("x" * 100, "y"):
+                connection.execute(
+                    "INSERT INTO item SELECT n, %s FROM generate_series(1, 20000) n "
+                    "ON CONFLICT (id) DO UPDATE SET told = excluded.told",
+                    (told,),
+                )
             connection.execute("DELETE FROM item WHERE id % 2 = 0")
+
+    retry(write)
     wait_for_row(cluster.near, "SELECT 1 FROM item WHERE told = 'y' HAVING count(*) = 10000")
 
 
