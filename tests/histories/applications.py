@@ -30,6 +30,7 @@ class Application:
     environment: Mapping[str, str] = field(default_factory=dict)
     edits: tuple[Edit, ...] = ()
     settings: tuple[str, ...] = ()  # of the role that migrates
+    written: tuple[str, ...] = ()  # columns that it always writes, though they may be NULL until a migration
 
 
 _DJANGO = "SELECT count(*) FROM django_migrations"
@@ -62,6 +63,8 @@ APPLICATIONS = (
         1,
         ("variable", "connection"),
         environment={"AIRFLOW_HOME": "{folder}/home", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": _SQLALCHEMY},
+        # One migration UPDATEs those that are NULL, and says SET NOT NULL some statements later.
+        written=("key", "val", "is_encrypted", "is_extra_encrypted"),
     ),
     Application(
         "mlflow",

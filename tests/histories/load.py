@@ -1,7 +1,8 @@
 """Writers at the SPs that do not migrate: of a table that no migration knows, and of the application's own.
 
-A row of an application's table has a value for each column that must have one. The table is locked as by an
-INSERT before its columns are read, so that they are the same when the row is written.
+A row of an application's table has a value for each column that must have one, and for those that the
+application always writes. The table is locked as by an INSERT before its columns are read, so that they are the
+same when the row is written.
 """
 
 import threading
@@ -15,6 +16,7 @@ from psp.cluster.local import SpNode
 from psycopg import sql
 
 from tests.cluster.support import CONNECTION_FAILURE, OUTCOME_UNKNOWN, SERIALIZATION_FAILURE, WAIT_S, connect
+from tests.histories.applications import Application
 
 CONTROL = "CREATE TABLE control (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), sp text NOT NULL)"
 EXPECTED = {SERIALIZATION_FAILURE, CONNECTION_FAILURE, OUTCOME_UNKNOWN}
@@ -30,7 +32,7 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typcategory::text, a.a
        (SELECT e.enumlabel FROM pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder LIMIT 1)
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
  WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
-   AND a.attnotnull AND NOT a.atthasdef AND a.attidentity = ''
+   AND (a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' OR a.attname = ANY (%s))
 """
 
 
@@ -66,7 +68,8 @@ def _value(row: tuple[Any, ...], random: Random) -> sql.Composable:
 class Load:
     """Used as a context manager, while the migrations run."""
 
-    def __init__(self, sps: list[SpNode], tables: tuple[str, ...]) -> None:
+    def __init__(self, sps: list[SpNode], application: Application) -> None:
+        self._written = list(application.written)
         self.commits: Counter[str] = Counter()  # by table
         self.retries: Counter[str] = Counter()  # by table and SQLSTATE
         self.unexpected: list[str] = []
@@ -74,7 +77,7 @@ class Load:
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._write, args=(sp, table), daemon=True)
-            for sp in sps for table in ("control", *tables)
+            for sp in sps for table in ("control", *application.tables)
         ]  # fmt: skip
 
     def __enter__(self) -> Self:
@@ -126,7 +129,7 @@ class Load:
             connection.execute(sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(name))
         except psycopg.errors.UndefinedTable:  # it has gone meanwhile
             return False
-        columns = connection.execute(COLUMNS, [table]).fetchall()
+        columns = connection.execute(COLUMNS, [table, self._written]).fetchall()
         if not columns:
             connection.execute(sql.SQL("INSERT INTO {} DEFAULT VALUES").format(name))
             return True

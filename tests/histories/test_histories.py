@@ -90,7 +90,7 @@ def test_history(application: Application, tmp_path: Path) -> None:
     assert expected[0][0] >= application.least
     with cluster_for(application, tmp_path) as cluster:
         sp, *others = cluster.sps
-        with Load(others, application.tables) as load:
+        with Load(others, application) as load:
             began = time.monotonic()
             installation.up(sp, log)
             seconds = time.monotonic() - began
@@ -102,7 +102,7 @@ def test_history(application: Application, tmp_path: Path) -> None:
         installation.up(sp, log)  # nothing is left to be done
         assert changes(sp) == newest
         if application.down:
-            with Load(others, application.tables) as backwards:
+            with Load(others, application) as backwards:
                 installation.down(sp, log)
             judge(cluster, backwards)
             assert changes(sp) > newest
