@@ -73,6 +73,8 @@ APPLICATIONS = (
         "SELECT count(*) FROM alembic_version",
         1,
         ("experiments", "runs"),
+        # One migration takes it for the key of the runs that it reads.
+        written=("experiment_id",),
     ),
     Application(
         "prefect",

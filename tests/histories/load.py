@@ -32,7 +32,7 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typcategory::text, a.a
        (SELECT e.enumlabel FROM pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder LIMIT 1)
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
  WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
-   AND (a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' OR a.attname = ANY (%s))
+   AND (a.attnotnull OR a.attname = ANY (%s)) AND NOT a.atthasdef AND a.attidentity = ''
 """
 
 
@@ -135,11 +135,14 @@ class Load:
             return True
         names = sql.SQL(", ").join(sql.Identifier(row[0]) for row in columns)
         values = sql.SQL(", ").join(_value(row, random) for row in columns)
-        statement = sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT DO NOTHING")
+        there = sql.SQL("").join(
+            sql.SQL(" AND {} IS NOT NULL").format(sql.SQL(row[4])) for row in columns if row[4]
+        )
+        statement = sql.SQL("INSERT INTO {} ({}) SELECT {} WHERE true{} ON CONFLICT DO NOTHING")
         try:
-            connection.execute(statement.format(name, names, values))
+            connection.execute(statement.format(name, names, values, there))
         except (psycopg.errors.NotNullViolation, psycopg.errors.ForeignKeyViolation):
-            return False  # the table that it refers to has no rows yet, or the migration deletes them
+            return False  # the migration deletes the rows to which it refers
         return True
 
     def _note(self, error: psycopg.Error, table: str) -> None:

@@ -30,10 +30,10 @@ BEGIN
     RETURN lower(statement COLLATE "default");
 END $$;
 
--- The words of a text, in which psp.is_named looks for a name.
+-- The words of a text, in which psp.is_named looks for a name: cut as PostgreSQL cuts names.
 CREATE FUNCTION psp.words_of(statement text) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT regexp_split_to_array(psp.folded(psp.without_escapes(statement)), '[^[:alnum:]_$]+' COLLATE "default")
+    SELECT regexp_split_to_array(psp.folded(psp.without_escapes(statement)), '[^[:alnum:]_$]+' COLLATE "default")::name[]::text[]
 $$;
 
 -- A name of other letters than those of ASCII, or with other characters than a word has.

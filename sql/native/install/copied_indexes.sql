@@ -77,6 +77,65 @@ BEGIN
     END LOOP;
 END $$;
 
+-- ---- of indexes that jobs make: other servers may have made fewer of them, or more, or in another order, which numbers the names of the copies
+
+-- The indexes of tables that are not unique, with their definitions: what CREATE TABLE … LIKE has copied.
+CREATE FUNCTION psp.copied_indexes(tables oid[]) RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+    RETURN (SELECT jsonb_object_agg(format('%I.%I', n.nspname, t.relname),
+                                    (SELECT coalesce(jsonb_object_agg(format('%I.%I', n.nspname, c.relname), pg_get_indexdef(c.oid)), '{}')
+                                       FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+                                      WHERE i.indrelid = t.oid AND NOT i.indisunique AND NOT i.indisexclusion
+                                        AND NOT EXISTS (SELECT FROM psp.local_indexes l WHERE l.index = c.oid)))
+              FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
+             WHERE t.oid = ANY (tables) AND t.relkind IN ('r', 'p') AND t.relpersistence <> 't');
+END $$;
+
+-- Where a statement of a message has run first, and made these objects. Null: it has copied nothing of a job.
+CREATE FUNCTION psp.note_copies_of_jobs(message text, objects oid[]) RETURNS text[]
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    IF message !~* '\mincluding\M' OR NOT EXISTS (SELECT FROM psp.jobs_of_indexes) THEN
+        RETURN NULL;
+    END IF;
+    PERFORM psp.note_copied_indexes(message);  -- of local indexes: not told
+    RETURN ARRAY[psp.copied_indexes(objects)::text];
+END $$;
+
+-- Where the statement has arrived and run: the tables get the indexes that they have got where it ran first. They have no rows yet.
+CREATE FUNCTION psp.take_copied_indexes(call text, copied jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    here CONSTANT jsonb := psp.copied_indexes(ARRAY(SELECT to_regclass(t.name)::oid FROM jsonb_object_keys(copied) t(name)));
+    c    record;
+BEGIN
+    FOR c IN SELECT i.key AS name FROM jsonb_each(here) t CROSS JOIN jsonb_each_text(t.value) i
+              WHERE copied -> t.key ->> i.key IS DISTINCT FROM i.value LOOP
+        EXECUTE call USING 'DROP INDEX ' || c.name;
+    END LOOP;
+    FOR c IN SELECT i.value AS definition FROM jsonb_each(copied) t CROSS JOIN jsonb_each_text(t.value) i
+              WHERE here -> t.key ->> i.key IS DISTINCT FROM i.value LOOP
+        EXECUTE call USING c.definition;
+    END LOOP;
+END $$;
+
+-- psp.ddl sends its text before it is known what it copies.
+CREATE FUNCTION psp.check_no_copies(statement text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    words CONSTANT text[] := psp.words_of(statement);
+    found text;
+BEGIN
+    IF words @> '{like,including}' AND words && '{all,indexes}' THEN
+        SELECT min(o.label) INTO found FROM psp.jobs_of_indexes o JOIN pg_class t ON t.oid = o.relation
+         WHERE psp.is_named(t.relname, statement, words);
+        IF found IS NOT NULL THEN
+            PERFORM psp.refuse_statement('copies no indexes that jobs make, such as ' || found, 'Run the statement without psp.ddl.');
+        END IF;
+    END IF;
+END $$;
+
 -- After a statement of a schema change. PostgreSQL makes an index of a partition a part of one of the whole: where only one of the two is
 -- local, the other would have another name here, or could not be dropped.
 CREATE FUNCTION psp.keep_local_indexes_apart(statement text) RETURNS void
@@ -88,16 +147,18 @@ BEGIN
         RETURN;
     END IF;
     PERFORM psp.note_copied_indexes(statement);
-    SELECT a.index::regclass AS here, h.inhparent::regclass AS whole, h.inhrelid::regclass AS part INTO joined
-      FROM pg_inherits h JOIN psp.indexes_alone a ON a.index IN (h.inhrelid, h.inhparent)
+    SELECT a.index::regclass AS here, a.is_of_job, h.inhparent::regclass AS whole, h.inhrelid::regclass AS part INTO joined
+      FROM pg_inherits h JOIN psp.indexes_apart a ON a.index IN (h.inhrelid, h.inhparent)
      WHERE age(h.xmin) <= age(pg_current_xact_id()::xid)
-       AND (SELECT count(*) FROM psp.indexes_alone b WHERE b.index IN (h.inhrelid, h.inhparent)) = 1
+       AND (SELECT count(*) FROM psp.indexes_apart b WHERE b.index IN (h.inhrelid, h.inhparent)) = 1
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION USING
             ERRCODE = 'feature_not_supported',
             MESSAGE = format('psp: index %s would become a part of %s', joined.part, joined.whole),
-            DETAIL = format('This semi-primary has %s alone.', joined.here),
-            HINT = format('SET psp.schema_changes = local; DROP INDEX %s.', joined.here);
+            DETAIL = format(CASE WHEN joined.is_of_job THEN 'A job makes %s, and other semi-primaries need not have it yet.'
+                                 ELSE 'This semi-primary has %s alone.' END, joined.here),
+            HINT = format(CASE WHEN joined.is_of_job THEN 'DROP INDEX %s. The statement makes an index of its own.'
+                               ELSE 'SET psp.schema_changes = local; DROP INDEX %s.' END, joined.here);
     END IF;
 END $$;

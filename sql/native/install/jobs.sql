@@ -46,6 +46,14 @@ BEGIN
     RETURN tag IN ('CREATE INDEX', 'DROP INDEX') AND psp.can_be_job(psp.with_name_of_index(message, 'named'));
 END $$;
 
+-- Whether it is one that drops an index which this server has alone: other servers may have another one of that name.
+CREATE FUNCTION psp.drops_index_alone(tag text, message text, role name, settings jsonb) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN tag = 'DROP INDEX'
+           AND EXISTS (SELECT FROM unnest(psp.indexes_in(message)) n(name) JOIN psp.indexes_alone a ON a.index = psp.relation_named(n.name, role, settings));
+END $$;
+
 -- Whether a text can be a job: a single statement of these kinds. What is inside it (a function of an index) cannot change the role.
 CREATE FUNCTION psp.can_be_job(statement text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
@@ -116,7 +124,7 @@ END $$;
 
 -- The jobs that make indexes of tables that there are.
 CREATE VIEW psp.jobs_of_indexes AS
-SELECT j.change, j.statement_n, j.state, t.relnamespace AS schema, j.index_name AS name,
+SELECT j.change, j.statement_n, j.state, j.relation, t.relnamespace AS schema, j.index_name AS name,
        format('%s.%I', t.relnamespace::regnamespace, j.index_name) AS label
   FROM psp.jobs j JOIN pg_class t ON t.oid = j.relation
  WHERE j.index_name IS NOT NULL;
@@ -158,12 +166,42 @@ BEGIN
       FROM psp.jobs_of_indexes o WHERE (o.change, o.statement_n) = (j.change, j.statement_n) AND o.label = names ->> 0;
 END $$;
 
+-- The names that stand in a text which drops or alters indexes; null: it is not understood, or does something else.
+CREATE FUNCTION psp.indexes_in(statement text) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    one   CONSTANT text := 'NAME(?:_\._NAME)?';
+    parts CONSTANT text[] := regexp_match(psp.without_comments(statement), psp.statement_pattern(
+        concat('(?:DROP INDEX(?: CONCURRENTLY)?(?: IF EXISTS)? (', one, '(?:_,_', one, ')*)(?: (?:CASCADE|RESTRICT))?',
+               '|ALTER INDEX(?: IF EXISTS)? (', one, ') .*)')), 'i');
+BEGIN
+    RETURN CASE WHEN parts IS NOT NULL
+                THEN ARRAY(SELECT m.found[1] FROM regexp_matches(coalesce(parts[1], parts[2]), btrim(psp.statement_pattern(one), '^$'), 'g') m(found)) END;
+END $$;
+
+-- Whether a statement of this role and these settings means by a name the index that a job has still to make.
+CREATE FUNCTION psp.means_index_of_job(name text, job psp.jobs_of_indexes, role name, settings jsonb) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    parts CONSTANT name[] := parse_ident(name);
+BEGIN
+    RETURN parts[cardinality(parts)] = job.name
+           AND CASE WHEN cardinality(parts) > 1 THEN parts[1] = (SELECT n.nspname FROM pg_namespace n WHERE n.oid = job.schema)
+                    ELSE coalesce((SELECT c.relnamespace = job.schema FROM pg_class c WHERE c.oid = psp.relation_named(name, role, settings)),
+                                  EXISTS (SELECT FROM psp.names_in_path(settings ->> 'search_path', role) p JOIN pg_namespace n ON n.nspname = p.name
+                                           WHERE n.oid = job.schema)) END;
+END $$;
+
 -- DROP INDEX IF EXISTS would leave the index to the job, which makes it afterwards, and to the other servers.
-CREATE FUNCTION psp.check_jobs_have_run(statement text) RETURNS void
+CREATE FUNCTION psp.check_jobs_have_run(statement text, role name, settings jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    names CONSTANT text[] := psp.indexes_in(statement);
     words CONSTANT text[] := psp.words_of(statement);
-    label text := (SELECT min(j.label) FROM psp.jobs_of_indexes j WHERE j.state <> 'done' AND psp.is_named(j.name, statement, words));
+    label text := (SELECT min(j.label) FROM psp.jobs_of_indexes j
+                    WHERE j.state <> 'done'
+                      AND CASE WHEN names IS NULL THEN psp.is_named(j.name, statement, words)
+                               ELSE EXISTS (SELECT FROM unnest(names) n(name) WHERE psp.means_index_of_job(n.name, j, role, settings)) END);
 BEGIN
     IF label IS NOT NULL THEN
         RAISE EXCEPTION USING

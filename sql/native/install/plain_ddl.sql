@@ -21,7 +21,7 @@ CREATE TYPE psp.running_ddl AS (
     statements   text,     -- what the daemon has told of the message
     in_code      text,     -- its text, if it stands in a DO block or a function
     indexes      text[],   -- the name of the one that CREATE INDEX has made; those that DROP INDEX has dropped; both names of the one of a
-                           -- job to which ALTER INDEX has given another
+                           -- job to which ALTER INDEX has given another; what CREATE TABLE has copied (psp.copied_indexes)
     schemas      text[]    -- of the search_path, before the statement (statement_settings.sql)
 );
 
@@ -115,7 +115,7 @@ BEGIN
 END $$;
 
 -- The text of the statement that has ended and waits to become a row, and how much was captured before it. of_jobs: indexes that jobs
--- make, and that other servers need not have yet: those that it has dropped, or the name that one had and its new one.
+-- make, and that other servers need not have yet: those that it has dropped, or the name that one had and its new one, or what it has copied.
 CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean, OUT of_jobs jsonb, OUT schemas text[])
 RETURNS record
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -133,6 +133,8 @@ BEGIN
                 text := psp.with_name_of_index(text, running.indexes[1]);
             END IF;
             PERFORM psp.check_job(text);
+        ELSIF running.tag = 'CREATE TABLE' THEN
+            of_jobs := CASE WHEN running.indexes IS NOT NULL THEN jsonb_build_object('copied', running.indexes[1]::jsonb) END;
         ELSIF running.tag = 'CREATE INDEX' THEN
             text := psp.with_chosen_name(text, running.indexes[1]);
         ELSIF running.indexes IS NOT NULL AND running.tag = 'DROP INDEX' THEN
@@ -186,7 +188,9 @@ BEGIN
         PERFORM psp.refuse_plain_ddl('CREATE UNIQUE INDEX CONCURRENTLY is not supported',
                                      'Each server would check only the rows that it has. Leave out CONCURRENTLY.');
     END IF;
-    running.is_job := running.goes AND psp.becomes_job(tg_tag, message);
+    running.is_job := running.goes AND psp.becomes_job(tg_tag, message)
+                      AND NOT psp.drops_index_alone(tg_tag, message, psp.role_of_statement(),
+                                                    psp.path_of_schemas(nullif(current_setting('psp.schemas', true), '')::text[]));
     IF running.is_job AND psp.temporary_name_in(message) IS NULL THEN
         PERFORM psp.refuse_reassigned(psp.role_of_statement(), true);
     END IF;
@@ -203,7 +207,7 @@ BEGIN
         running.statements := (psp.running_ddl()).statements;
         IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
             IF tg_tag IN ('ALTER INDEX', 'DROP INDEX') THEN
-                PERFORM psp.check_jobs_have_run(text);
+                PERFORM psp.check_jobs_have_run(text, psp.role_of_statement(), psp.path_of_schemas(running.schemas));
             END IF;
             PERFORM psp.hold_tables(text, psp.role_of_statement()), psp.note_empty_partitions(text, psp.role_of_statement());
         END IF;
@@ -317,6 +321,8 @@ BEGIN
         END IF;
         IF running.tag = 'CREATE INDEX' THEN
             running.indexes := changed.names;
+        ELSIF running.tag = 'CREATE TABLE' AND running.goes AND running.depth = 0 THEN
+            running.indexes := psp.note_copies_of_jobs(coalesce(running.in_code, current_query()), changed.objects);
         ELSIF running.tag = 'ALTER INDEX' THEN
             running.indexes := psp.renamed_index_of_job(changed.objects[1]);
         END IF;

@@ -65,7 +65,7 @@ DECLARE
     emptied  CONSTANT boolean := plain AND psp.truncation_waits();  -- it is a TRUNCATE (truncate.sql)
     captured bigint;  -- before the statement
     is_job   boolean := NOT plain AND NEW.settings ? 'job';  -- jobs.sql
-    of_jobs  jsonb;  -- indexes of jobs that it drops or renames
+    of_jobs  jsonb;  -- indexes of jobs that it drops, renames or copies
     dropped  text[];
     row      psp.schema_history;
 BEGIN
@@ -97,19 +97,21 @@ BEGIN
         captured := psp.captured_rows();
     ELSE
         dropped := psp.indexes_to_drop(NEW.statement, NEW.role, NEW.settings);
+        IF psp.indexes_in(NEW.statement) IS NOT NULL THEN
+            PERFORM psp.check_jobs_have_run(NEW.statement, NEW.role, NEW.settings);
+        END IF;
         IF dropped IS NOT NULL THEN
-            PERFORM psp.check_jobs_have_run(NEW.statement);
             NEW.statement := psp.drop_if_there(NEW.statement, dropped);
             of_jobs := jsonb_build_object('dropped', dropped);
         END IF;
-        PERFORM psp.hold_tables(NEW.statement, NEW.role);
+        PERFORM psp.check_no_copies(NEW.statement), psp.hold_tables(NEW.statement, NEW.role);
         PERFORM psp.capture_old_keys(NEW.statement, NEW.role), psp.end_segment(), psp.note_empty_partitions(NEW.statement, NEW.role);
         captured := psp.captured_rows();
     END IF;
     row.statement_n := psp.statements_of_transaction() + 1;
     SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
     SELECT clock_timestamp(), i.name, coalesce(NEW.settings -> 'reassigned' ->> 1, NEW.role),
-           NEW.settings - '{job,dropped,renamed,custom}'::text[] || psp.custom_settings(NEW.statement)
+           NEW.settings - '{job,dropped,renamed,copied,custom}'::text[] || psp.custom_settings(NEW.statement)
            || CASE WHEN is_job THEN '{"job": true}' ELSE '{}' END::jsonb || coalesce(of_jobs, '{}'),
            NEW.statement
       INTO row.executed_at, row.sp_name, row.role, row.settings, row.statement FROM psp.identity i;
@@ -302,6 +304,7 @@ DECLARE
     -- Read before the statement's own search_path holds, in which operators of others may stand before PostgreSQL's.
     dropped CONSTANT jsonb := NEW.settings -> 'dropped';
     renamed CONSTANT jsonb := NEW.settings -> 'renamed';
+    copied  CONSTANT jsonb := NEW.settings -> 'copied';
     emptied boolean;
     has_run boolean;
 BEGIN
@@ -363,7 +366,8 @@ BEGIN
         PERFORM psp.keep_local_indexes_apart(NEW.statement);
     ELSE
         PERFORM psp.take_custom_settings(call, NEW.settings),
-                psp.run_beside_local_indexes(call, NEW.statement, NEW.role, NEW.settings), psp.forget_statement_in_worker();
+                psp.run_beside_local_indexes(call, NEW.statement, NEW.role, NEW.settings),
+                psp.take_copied_indexes(call, copied), psp.forget_statement_in_worker();
     END IF;
     PERFORM psp.end_own_commands();
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);

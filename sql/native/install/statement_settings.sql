@@ -30,6 +30,13 @@ BEGIN
     PERFORM pg_catalog.set_config('psp.schemas', pg_catalog.current_schemas(false)::pg_catalog.text, false);
 END $$;
 
+-- What psp.note_schemas has noted, as settings in which psp.relation_named finds names.
+CREATE FUNCTION psp.path_of_schemas(schemas text[]) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT jsonb_build_object('search_path', coalesce((SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.n)
+                                                         FROM unnest(schemas) WITH ORDINALITY s(name, n)), ''))
+$$;
+
 -- The path of a statement of `role`, without schemas that are here, but were none of `schemas` where it ran first. One that was nowhere stays: the
 -- statement may make it.
 CREATE FUNCTION psp.path_to_take(path text, schemas jsonb, role name) RETURNS text
