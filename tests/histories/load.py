@@ -1,8 +1,8 @@
 """Writers at the SPs that do not migrate: of a table that no migration knows, and of the application's own.
 
 A row of an application's table has a value for each column that must have one, and for those that the
-application always writes. The table is locked as by an INSERT before its columns are read, so that they are the
-same when the row is written.
+application always writes. The table is locked as by an INSERT before its columns are read, so that they are
+the same when the row is written.
 """
 
 import threading

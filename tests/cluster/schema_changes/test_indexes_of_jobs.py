@@ -1,4 +1,4 @@
-"""Indexes that jobs make come to each SP at its own time. What PostgreSQL makes of them is the same everywhere."""
+"""Indexes of jobs come to each SP at its own time. What PostgreSQL makes of them is the same everywhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (10);
 
 @contextmanager
 def made_at_one(pair: LocalCluster, statement: str) -> Iterator[None]:
-    """The first server has run the statement. The second one has not begun it: an older job waits for a transaction."""
+    """The first server has run the statement. At the second one an older job waits for a transaction."""
     north, south = pair.sps
     older = "CREATE INDEX CONCURRENTLY older ON slow (id)"
     with closing(connect(south)) as writer:
