@@ -78,8 +78,9 @@ def suites(options: argparse.Namespace) -> dict[str, Suite]:
         "--rootdir",
         str(ROOT),
     ]
-    # Files of SQL tests run side by side: each process has a server of its own.
+    # Files run side by side: each process has servers and clusters of its own.
     sql_pytest = [*pytest, "-n", str(min(options.jobs, 4)), "--dist", "loadfile"]
+    cluster_pytest = [*pytest, "-n", str(min(options.jobs, 2)), "--dist", "loadfile"]
     if options.versions:
         return version_suites(pytest, build, quick=False)
     found = {"unit": Suite(ctest, "--output-junit")}
@@ -87,7 +88,7 @@ def suites(options: argparse.Namespace) -> dict[str, Suite]:
     for name, command in (
         ("client libraries", [*pytest, "client_libs"]),
         ("sql", [*sql_pytest, "tests/sql"]),
-        ("cluster", [*pytest, "tests/cluster"]),
+        ("cluster", [*cluster_pytest, "tests/cluster"]),
         ("fuzz", [*pytest, "tests/fuzz"]),
         ("benchmarks", [*pytest, "benchmarks"]),
     ):

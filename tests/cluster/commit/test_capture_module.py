@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Options
+from psp.paths import module_dir, server_version
 from psp.schema.native.capture import CaptureChoice, use
 from psp.waiting import wait_until
 
@@ -25,6 +26,9 @@ CREATE FUNCTION take(n int) RETURNS int LANGUAGE plpgsql AS
 """
 
 
+pytestmark = pytest.mark.skipif(
+    module_dir(server_version()) is None, reason="it needs the server module, which is not built"
+)
 CHOICES: list[CaptureChoice] = ["sql", "module", "sql", "module"]
 OPTIONS = Options(pg_settings={"max_prepared_transactions": "2"})
 

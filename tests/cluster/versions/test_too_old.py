@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from psp import output
 from psp.cli import app
 from psp.servers.pgserver import PgServer
 from psp.servers.temporary import temporary_server
@@ -34,9 +35,10 @@ def dsn() -> Iterator[str]:
         "mrv create item.stock {dsn}",
     ],
 )
-def test_it_is_told(dsn: str, command: str) -> None:
+def test_it_is_told(dsn: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output.console, "width", 200)  # a table's cells stay lines
     arguments = [dsn if part == "{dsn}" else part for part in command.split()]
-    told = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+    told = CliRunner().invoke(app, arguments)
     assert told.exit_code == 1
     assert "PostgreSQL 14 is too old" in told.output
     assert "psp needs PostgreSQL 15 or later" in told.output
