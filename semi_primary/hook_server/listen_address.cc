@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
 // Else libpq takes what it finds in the home folder of the server's system user: a certificate of its own for this
-// connection, with which it may fail, and roots for another purpose.
+// connection, with which it may fail, roots for another purpose, and a list of what they have revoked.
 constexpr std::string_view kNoFile = "/dev/null/none";
 constexpr std::string_view kSocketName = "/.s.PGSQL.";
 
@@ -140,7 +140,7 @@ std::string TlsConninfo(const Endpoint& endpoint, std::string_view root_certific
                                 ? "sslmode=require sslrootcert=" + std::string(kNoFile)
                                 : "sslmode=verify-full sslrootcert=" + Quoted(root_certificate);
   return "host=" + Quoted(endpoint.host) + " port=" + std::to_string(endpoint.port) + " " + trust +
-         " sslcert=" + std::string(kNoFile) +
+         " sslcert=" + std::string(kNoFile) + " sslcrl=" + std::string(kNoFile) +
          " gssencmode=disable keepalives_idle=10 keepalives_interval=5 keepalives_count=3 "
          "tcp_user_timeout=25000";
 }

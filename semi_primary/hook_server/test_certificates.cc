@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/rsa.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 
@@ -79,6 +80,16 @@ void TestAuthority::Sign(const std::string& name, const std::string& host, bool 
 
 void TestAuthority::Write(const std::string& name, X509* certificate, EVP_PKEY* key) const {
   Require(PEM_write_X509(Create(folder_ + "/" + name + ".crt").get(), certificate) == 1);
+  WriteKey(name, key);
+}
+
+void TestAuthority::MakeRsaKey(const std::string& name) {
+  const Key key(EVP_RSA_gen(2048));
+  Require(key != nullptr);
+  WriteKey(name, key.get());
+}
+
+void TestAuthority::WriteKey(const std::string& name, EVP_PKEY* key) const {
   Require(PEM_write_PrivateKey(Create(folder_ + "/" + name + ".key").get(), key, nullptr, nullptr, 0, nullptr,
                                nullptr) == 1);
 }

@@ -21,6 +21,9 @@ class TestAuthority {
   void Sign(const std::string& name, const std::string& host, bool of_loopback = false,
             long seconds = 30 * 86400);
 
+  // Writes NAME.key, of another type than those of Sign.
+  void MakeRsaKey(const std::string& name);
+
  private:
   struct Deleter {
     void operator()(X509* certificate) const;
@@ -33,6 +36,7 @@ class TestAuthority {
   Certificate Make(const std::string& common_name, EVP_PKEY* key, const std::string& names,
                    long seconds) const;
   void Write(const std::string& name, X509* certificate, EVP_PKEY* key) const;
+  void WriteKey(const std::string& name, EVP_PKEY* key) const;
 
   std::string folder_;
   Key key_;

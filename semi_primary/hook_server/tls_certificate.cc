@@ -71,7 +71,9 @@ Result<TlsCertificate, TlsCertificate::Problem> TlsCertificate::Load(const TlsFi
     return Problem{false, "'" + files.certificate + "' cannot be read as a PEM certificate: " + Reason()};
   if (std::string objection = ObjectionToSecretFile(files.key); !objection.empty())
     return Problem{true, std::move(objection)};
-  if (SSL_CTX_use_PrivateKey_file(loaded.context_.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1)
+  // The first compares a key only with a certificate of the key's type (RSA, EC); the second sees that there is none.
+  if (SSL_CTX_use_PrivateKey_file(loaded.context_.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
+      SSL_CTX_check_private_key(loaded.context_.get()) != 1)
     return Problem{true, "'" + files.key + "' is not the key of '" + files.certificate +
                              "', or cannot be read without a passphrase: " + Reason()};
   return loaded;
@@ -95,8 +97,9 @@ TlsCertificate::Stamp TlsCertificate::StampOf(const TlsFiles& files) {
     if (stat(path.c_str(), &file) != 0) {
       stamp.push_back(-1);
     } else {
-      stamp.insert(stamp.end(), {static_cast<std::int64_t>(file.st_ino), file.st_size, file.st_mtim.tv_sec,
-                                 file.st_mtim.tv_nsec, static_cast<std::int64_t>(file.st_mode)});
+      // A change of the content, the owner, the rights or the name sets this time.
+      stamp.insert(stamp.end(), {static_cast<std::int64_t>(file.st_ino), file.st_size, file.st_ctim.tv_sec,
+                                 file.st_ctim.tv_nsec});
     }
   }
   return stamp;

@@ -47,6 +47,8 @@ TEST_F(TlsCertificateTest, WhatIsWrongWithTheFilesIsTold) {
               HasSubstr("as a PEM certificate: no start line"));
   EXPECT_THAT(ProblemOf(Files("one.crt", "none.key"), true), HasSubstr("none.key': No such file"));
   EXPECT_THAT(ProblemOf(Files("one.crt", "two.key"), true), HasSubstr("key values mismatch"));
+  authority_.MakeRsaKey("rsa");
+  EXPECT_THAT(ProblemOf(Files("one.crt", "rsa.key"), true), HasSubstr("rsa.key' is not the key of"));
   ::chmod((folder_ + "/one.key").c_str(), 0644);
   EXPECT_THAT(ProblemOf(Files("one.crt", "one.key"), true), HasSubstr("chmod 600"));
 }
@@ -80,6 +82,22 @@ TEST_F(TlsCertificateTest, AChangedFileIsReadAgainAndTheOldOneStaysIfItIsWrong) 
   std::filesystem::rename(folder_ + "/two.key", folder_ + "/one.key");
   EXPECT_EQ(certificate->Renew(), "");
   EXPECT_TRUE(names_two());
+  authority_.MakeRsaKey("one");
+  EXPECT_THAT(certificate->Renew(), HasSubstr("is not the key of"));
+  EXPECT_TRUE(names_two());
+}
+
+TEST_F(TlsCertificateTest, AFileThatMayBeReadAtLastIsReadAgain) {
+  authority_.Sign("one", "one.example");
+  auto certificate = TlsCertificate::Load(Files("one.crt", "one.key"));
+  authority_.Sign("two", "two.example");
+  ::chmod((folder_ + "/two.key").c_str(), 0644);
+  std::filesystem::rename(folder_ + "/two.key", folder_ + "/one.key");
+  std::filesystem::rename(folder_ + "/two.crt", folder_ + "/one.crt");
+  EXPECT_THAT(certificate->Renew(), HasSubstr("chmod 600"));
+  ::chmod((folder_ + "/one.key").c_str(), 0600);
+  EXPECT_EQ(certificate->Renew(), "");
+  EXPECT_THAT(certificate->Warnings("two.example", std::time(nullptr)), IsEmpty());
 }
 
 }  // namespace
