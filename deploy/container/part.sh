@@ -6,7 +6,8 @@ programs=/usr/lib/postgresql/15/bin
 data=/var/lib/postgresql/data
 # Shared by a PostgreSQL server and the daemon beside it: PostgreSQL's socket, and the one where commits arrive.
 sockets=/var/run/postgresql
-as_user() { setpriv --reuid="$1" --regid="$(id -g "$1")" --init-groups --no-new-privs "${@:2}"; }
+
+# USER COMMAND...: in the place of this shell.
 become() { exec setpriv --reuid="$1" --regid="$(id -g "$1")" --init-groups --no-new-privs "${@:2}"; }
 
 # The daemons log in by their system user, everybody else by a password.
@@ -16,8 +17,8 @@ make_server() {
     password=$(mktemp)
     chown postgres "$password"
     printf '%s\n' "${POSTGRES_PASSWORD:?}" >"$password"
-    as_user postgres "$programs/initdb" --pgdata="$data" --encoding=UTF8 --locale=C.UTF-8 --auth-local=peer --auth-host=scram-sha-256 \
-        --pwfile="$password"
+    (become postgres "$programs/initdb" --pgdata="$data" --encoding=UTF8 --locale=C.UTF-8 --auth-local=peer --auth-host=scram-sha-256 \
+        --pwfile="$password")
     rm "$password"
     sed -i '1i local all psp_primary,psp_semi_primary peer map=psp' "$data/pg_hba.conf"
     echo 'host all all all scram-sha-256' >>"$data/pg_hba.conf"

@@ -54,8 +54,7 @@ def read_server(connection: psycopg.Connection[Any], is_sp: bool) -> Server:
 
 def _is_guarded(connection: psycopg.Connection[Any]) -> bool:
     with connection.cursor(row_factory=scalar_row) as cursor:
-        found: bool | None = cursor.execute("SELECT guarded FROM psp.identity").fetchone()
-        return found is not False
+        return bool(cursor.execute("SELECT guarded FROM psp.identity").fetchone())
 
 
 def _read(connection: psycopg.Connection[Any], file: str) -> Things:

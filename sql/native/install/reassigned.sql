@@ -60,9 +60,7 @@ BEGIN
          WHERE r.xid = pg_current_xact_id() AND o.oid = r.noted AND pg_has_role(role, o.oid, 'USAGE')
         RETURNING r.relation::regclass AS relation, o.rolname
     LOOP
-        PERFORM psp.begin_own_commands();
-        EXECUTE format('ALTER TABLE %s OWNER TO %I', found.relation, found.rolname);
-        PERFORM psp.end_own_commands();
+        PERFORM psp.run_own_command(format('ALTER TABLE %s OWNER TO %I', found.relation, found.rolname));
     END LOOP;
 END $$;
 
@@ -78,9 +76,7 @@ BEGIN
         SELECT c.oid::regclass AS relation, pg_get_userbyid(r.owner) AS owner
           FROM psp.reassigned r JOIN pg_class c ON c.oid = r.relation WHERE r.xid = pg_current_xact_id() AND r.is_lent
     LOOP
-        PERFORM psp.begin_own_commands();
-        EXECUTE format('ALTER TABLE %s OWNER TO %I', found.relation, found.owner);
-        PERFORM psp.end_own_commands();
+        PERFORM psp.run_own_command(format('ALTER TABLE %s OWNER TO %I', found.relation, found.owner));
     END LOOP;
 END $$;
 

@@ -50,8 +50,7 @@ BEGIN
         SELECT s.* FROM psp.strangers s WHERE s.xid = pg_current_xact_id() AND psp.is_named(s.name, statement, words)
     LOOP
         RAISE WARNING USING MESSAGE = format('psp: %s %s makes way for a schema change', named.kind, named.relation::regclass);
-        PERFORM psp.begin_own_commands();
-        EXECUTE format('ALTER %s %s RENAME TO %I', named.kind, named.relation::regclass, format('local_%s_%s', named.relation, named.name));
-        PERFORM psp.end_own_commands();
+        PERFORM psp.run_own_command(format('ALTER %s %s RENAME TO %I', named.kind, named.relation::regclass,
+                                           format('local_%s_%s', named.relation, named.name)));
     END LOOP;
 END $$;
