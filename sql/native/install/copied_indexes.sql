@@ -64,9 +64,9 @@ BEGIN
                   FROM (SELECT n.*, s.shape, row_number() OVER (PARTITION BY n.relation, s.shape ORDER BY n.index) AS nth
                           FROM psp.new_indexes n CROSS JOIN psp.shape_of_index(n.index) s(shape)
                          WHERE statement ~* '\mlike\M' AND NOT n.is_unique AND NOT psp.is_named(n.name, statement, words)) o
-                 WHERE o.nth <= (SELECT count(*) FROM psp.indexes_alone a JOIN pg_class t ON t.oid = a.relation
-                                  WHERE t.oid <> o.relation AND psp.is_named(t.relname, statement, words)
-                                    AND psp.shape_of_index(a.index) = o.shape)) k
+                 WHERE o.nth <= (SELECT count(*) FILTER (WHERE t.oid <> o.relation AND psp.is_named(t.relname, statement, words))
+                                        - count(*) FILTER (WHERE t.oid = o.relation)  -- copies that are known already
+                                   FROM psp.indexes_alone a JOIN pg_class t ON t.oid = a.relation WHERE psp.shape_of_index(a.index) = o.shape)) k
          GROUP BY k.relation ORDER BY k.relation
     LOOP
         FOR copy IN SELECT c.oid, c.relname FROM pg_class c WHERE c.oid = ANY (made.indexes) LOOP
@@ -77,26 +77,28 @@ BEGIN
     END LOOP;
 END $$;
 
--- ---- of indexes that jobs make: other servers may have made fewer of them, or more, or in another order, which numbers the names of the copies
+-- ---- of indexes that jobs make, or a session: other servers may have made fewer of them, or more, or in another order, which numbers the names
+-- of the copies. (Not those of constraints, whose names end otherwise.)
 
--- The indexes of tables that are not unique, with their definitions: what CREATE TABLE … LIKE has copied.
+-- The indexes of tables, with their definitions: what CREATE TABLE … LIKE has copied. Null: none of these is a table.
 CREATE FUNCTION psp.copied_indexes(tables oid[]) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
     RETURN (SELECT jsonb_object_agg(format('%I.%I', n.nspname, t.relname),
                                     (SELECT coalesce(jsonb_object_agg(format('%I.%I', n.nspname, c.relname), pg_get_indexdef(c.oid)), '{}')
                                        FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-                                      WHERE i.indrelid = t.oid AND NOT i.indisunique AND NOT i.indisexclusion
+                                      WHERE i.indrelid = t.oid
+                                        AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid AND k.contype IN ('p', 'u', 'x'))
                                         AND NOT EXISTS (SELECT FROM psp.local_indexes l WHERE l.index = c.oid)))
               FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
              WHERE t.oid = ANY (tables) AND t.relkind IN ('r', 'p') AND t.relpersistence <> 't');
 END $$;
 
--- Where a statement of a message has run first, and made these objects. Null: it has copied nothing of a job.
-CREATE FUNCTION psp.note_copies_of_jobs(message text, objects oid[]) RETURNS text[]
+-- Where a statement of a message has run first, and made these objects. Null: it has copied nothing.
+CREATE FUNCTION psp.note_copies(message text, objects oid[]) RETURNS text[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 BEGIN
-    IF message !~* '\mincluding\M' OR NOT EXISTS (SELECT FROM psp.jobs_of_indexes) THEN
+    IF message !~* '\mincluding\M' THEN
         RETURN NULL;
     END IF;
     PERFORM psp.note_copied_indexes(message);  -- of local indexes: not told

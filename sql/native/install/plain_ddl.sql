@@ -21,7 +21,7 @@ CREATE TYPE psp.running_ddl AS (
     statements   text,     -- what the daemon has told of the message
     in_code      text,     -- its text, if it stands in a DO block or a function
     indexes      text[],   -- the name of the one that CREATE INDEX has made; those that DROP INDEX has dropped; both names of the one of a
-                           -- job to which ALTER INDEX has given another; what CREATE TABLE has copied (psp.copied_indexes)
+                           -- job to which ALTER INDEX has given another; what CREATE TABLE or SCHEMA has copied (psp.copied_indexes)
     schemas      text[]    -- of the search_path, before the statement (statement_settings.sql)
 );
 
@@ -133,8 +133,8 @@ BEGIN
                 text := psp.with_name_of_index(text, running.indexes[1]);
             END IF;
             PERFORM psp.check_job(text);
-        ELSIF running.tag = 'CREATE TABLE' THEN
-            of_jobs := CASE WHEN running.indexes IS NOT NULL THEN jsonb_build_object('copied', running.indexes[1]::jsonb) END;
+        ELSIF running.tag IN ('CREATE TABLE', 'CREATE SCHEMA') THEN
+            of_jobs := CASE WHEN running.indexes[1] IS NOT NULL THEN jsonb_build_object('copied', running.indexes[1]::jsonb) END;
         ELSIF running.tag = 'CREATE INDEX' THEN
             text := psp.with_chosen_name(text, running.indexes[1]);
         ELSIF running.indexes IS NOT NULL AND running.tag = 'DROP INDEX' THEN
@@ -321,8 +321,8 @@ BEGIN
         END IF;
         IF running.tag = 'CREATE INDEX' THEN
             running.indexes := changed.names;
-        ELSIF running.tag = 'CREATE TABLE' AND running.goes AND running.depth = 0 THEN
-            running.indexes := psp.note_copies_of_jobs(coalesce(running.in_code, current_query()), changed.objects);
+        ELSIF running.tag IN ('CREATE TABLE', 'CREATE SCHEMA') AND running.goes AND running.is_permanent AND running.depth = 0 THEN
+            running.indexes := psp.note_copies(coalesce(running.in_code, current_query()), changed.objects);
         ELSIF running.tag = 'ALTER INDEX' THEN
             running.indexes := psp.renamed_index_of_job(changed.objects[1]);
         END IF;
