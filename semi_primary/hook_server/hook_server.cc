@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{256} * 1024;
 constexpr int kAcceptsAtOnce = 64;
-constexpr std::size_t kLoginsMax = 64;  // connections that have not logged in yet
+constexpr std::size_t kLoginsMaxAtLeast = 64;
 constexpr std::int64_t kAcceptPauseUs = 100'000;
 constexpr std::int64_t kRenewEveryUs = 10'000'000;
 
@@ -36,6 +37,12 @@ void WatchLine(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
+// Everybody on the machine, or in the network, may connect. Connections without a login keep nobody out: the oldest one
+// has to go.
+UserError TooManyLogins() {
+  return {"53300", "too many connections to the psp commit hook have not logged in", "", ""};
+}
+
 bool MayComeLater(int error) { return error == EAGAIN || error == EINTR; }
 
 }  // namespace
@@ -44,6 +51,7 @@ HookServer::HookServer(Options options)
     : options_(std::move(options)),
       protocol_options_{options_.token, options_.database, options_.write_set_bytes_max,
                         options_.address.tls},
+      logins_max_(std::max(kLoginsMaxAtLeast, options_.connections_max)),
       scratch_(kReadBytes),
       long_requests_(options_.token, options_.write_set_bytes_max, options_.connections_max) {
   ready_.Add(long_requests_.fd(), kLongRequests, PollSet::For::kRead);
@@ -123,8 +131,10 @@ void HookServer::Accept(std::int64_t now_us) {
       Begin(std::move(socket), now_us);
     } else if (MayComeLater(errno) || errno == ECONNABORTED) {
       return;
-    } else {
+    } else if (logging_in_.empty()) {
       return PauseAccepting(now_us);
+    } else {
+      RefuseLogin(logging_in_.begin()->first, TooManyLogins());
     }
   }
 }
@@ -152,11 +162,7 @@ void HookServer::Begin(FileDescriptor socket, std::int64_t now_us) {
     return SendAndEnd(connection);
   }
   logging_in_.emplace(id, now_us + options_.login_timeout_ms * 1000);
-  // Everybody on the machine may connect. Connections without a login keep nobody out: the oldest one is
-  // closed.
-  if (logging_in_.size() <= kLoginsMax) return;
-  RefuseLogin(logging_in_.begin()->first,
-              {"53300", "too many connections to the psp commit hook have not logged in", "", ""});
+  if (logging_in_.size() > logins_max_) RefuseLogin(logging_in_.begin()->first, TooManyLogins());
 }
 
 void HookServer::RefuseLateLogins(std::int64_t now_us) {
@@ -167,6 +173,8 @@ void HookServer::RefuseLateLogins(std::int64_t now_us) {
 
 void HookServer::RefuseLogin(HookConnectionId id, const UserError& why) {
   logging_in_.erase(id);
+  if (logged_.First(why.message))
+    spdlog::warn("commit hook: a client was refused: {} (such errors are logged once)", why.message);
   Connection& connection = connections_.at(id);
   connection.protocol.Refuse(why);
   SendAndEnd(connection);

@@ -108,6 +108,8 @@ class HookServer {
 
   const Options options_;
   const HookProtocol::Options protocol_options_;
+  // Of connections without a login. After a restart of the daemon all backends come back together.
+  const std::size_t logins_max_;
   PollSet ready_;
   FileDescriptor listener_;
   bool has_socket_file_ = false;

@@ -1,21 +1,44 @@
 // The server with real libpq clients, and with sockets that misbehave.
 #include "semi_primary/hook_server/hook_server.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio.hpp>
+#include <memory>
 #include <pqxx/pqxx>
+#include <sstream>
 
 #include "common/hex.h"
 #include "common/pg_binary.h"
+#include "semi_primary/hook_server/descriptors_limit.h"
 #include "semi_primary/hook_server/hook_server_fixture.h"
 #include "semi_primary/hook_server/message_statements.h"
 #include "semi_primary/hook_server/proof.h"
 
 namespace psp::sp {
 namespace {
+
+using ::testing::HasSubstr;
+
+// While it lives, the log goes there.
+class LogTo {
+ public:
+  explicit LogTo(std::ostream* out) : before_(spdlog::default_logger()) {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(*out, true)));
+  }
+  ~LogTo() { spdlog::set_default_logger(before_); }
+  LogTo(const LogTo&) = delete;
+  LogTo& operator=(const LogTo&) = delete;
+
+ private:
+  const std::shared_ptr<spdlog::logger> before_;
+};
 
 TEST_F(HookServerTest, LibpqCommits) {
   Start();
@@ -171,6 +194,31 @@ TEST_F(HookServerTest, ConnectionsThatDoNotLogInKeepNobodyOut) {
   char byte = 0;
   EXPECT_EQ(asio::read(idle.front(), asio::buffer(&byte, 1)), 1U);  // it was told why, and closed
   EXPECT_EQ(byte, 'E');
+}
+
+TEST_F(HookServerTest, WithoutDescriptorsTheOldestWithoutALoginHasToGo) {
+  Listen();
+  std::vector<asio::local::stream_protocol::socket> clients;
+  for (int i = 0; i < 5; ++i) clients.push_back(Connect());
+  {
+    const FileDescriptor next(::dup(0));
+    const DescriptorsLimit room_for_three(static_cast<rlim_t>(next.get()) + 4);  // one is kept free
+    server_->Serve(0);
+  }
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(clients[i].available() == 0, i >= 3) << i;
+}
+
+TEST_F(HookServerTest, WhoHasToGoIsLoggedOnce) {
+  std::ostringstream log;
+  const LogTo to_text(&log);
+  Listen();
+  std::vector<asio::local::stream_protocol::socket> clients;
+  for (std::size_t i = 0; i < options_.connections_max + 2; ++i) {
+    clients.push_back(Connect());
+    server_->Serve(0);
+  }
+  EXPECT_THAT(log.str(), HasSubstr("too many connections to the psp commit hook have not logged in"));
+  EXPECT_EQ(std::ranges::count(log.str(), '\n'), 1);
 }
 
 TEST_F(HookServerTest, SocketOfALivingServerIsNotRemoved) {

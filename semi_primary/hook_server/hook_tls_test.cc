@@ -21,6 +21,11 @@ constexpr std::int64_t kRenewedUs = 60'000'000;
 
 class HookTlsTest : public HookServerTest {
  protected:
+  struct Client {
+    std::unique_ptr<PGconn, decltype(&PQfinish)> libpq;
+    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+  };
+
   HookTlsTest() : authority_(directory_) {
     authority_.Sign("daemon", "daemon.example");
     asio::ip::tcp::acceptor free(io_, {asio::ip::make_address("127.0.0.1"), 0});
@@ -70,6 +75,14 @@ class HookTlsTest : public HookServerTest {
     asio::error_code end;
     asio::read(socket, asio::dynamic_buffer(said), end);
     return said;
+  }
+  // The next step of connecting, when it can be made; whether it is over.
+  static bool GoOn(Client& client) {
+    if (client.next == PGRES_POLLING_OK || client.next == PGRES_POLLING_FAILED) return true;
+    const short events = client.next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+    pollfd item{PQsocket(client.libpq.get()), events, 0};
+    if (::poll(&item, 1, 0) == 1) client.next = PQconnectPoll(client.libpq.get());
+    return false;
   }
   static std::string StatementsRequest(const std::string& message) {
     return "statements " + Proof("secret", "statements " + Sha256(message)) + " " + EncodeHex(message);
@@ -164,7 +177,7 @@ TEST_F(HookTlsTest, NothingIsSentThatNobodyHasAskedFor) {
 TEST_F(HookTlsTest, WhoIsSlowInTheHandshakeHoldsUpNobody) {
   Start();
   std::vector<asio::ip::tcp::socket> slow;
-  for (int i = 0; i < 100; ++i) {
+  for (std::size_t i = 0; i < options_.connections_max + 1; ++i) {
     asio::write(slow.emplace_back(ConnectTcp()), asio::buffer(AskForTls()));
     char answer = 0;
     asio::read(slow.back(), asio::buffer(&answer, 1));
@@ -174,6 +187,23 @@ TEST_F(HookTlsTest, WhoIsSlowInTheHandshakeHoldsUpNobody) {
   pqxx::connection connection(Conninfo());
   EXPECT_EQ(Ask(connection, "ping"), "ok");
   EXPECT_EQ(Rest(slow.front()), "");  // the oldest of those without a login had to go
+}
+
+// After a restart of the daemon all backends come back together.
+TEST_F(HookTlsTest, ManyLogInAtTheSameTimeAndNobodyHasToGo) {
+  Listen();
+  std::vector<Client> clients;
+  for (std::size_t i = 0; i < options_.connections_max; ++i) {
+    clients.push_back({{PQconnectStart(Conninfo().c_str()), &PQfinish}});
+    server_->Serve(0);
+  }
+  for (bool is_done = false; !is_done;) {
+    is_done = true;
+    for (Client& client : clients) is_done = GoOn(client) && is_done;
+    server_->Serve(0);
+  }
+  for (const Client& client : clients)
+    EXPECT_EQ(client.next, PGRES_POLLING_OK) << PQerrorMessage(client.libpq.get());
 }
 
 TEST_F(HookTlsTest, WhoDoesNotEndTheHandshakeInTimeIsGone) {

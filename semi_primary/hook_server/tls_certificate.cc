@@ -24,7 +24,8 @@ constexpr std::time_t kWarnBeforeEndS = 7 * 86400;
 // What OpenSSL says of its last failure.
 std::string Reason() {
   const unsigned long code = ERR_peek_error();
-  const char* reason = ERR_reason_error_string(code);
+  const char* reason =
+      ERR_SYSTEM_ERROR(code) ? std::strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
   std::string text = reason == nullptr ? "unknown error " + std::to_string(code) : reason;
   ERR_clear_error();
   return text;
@@ -83,10 +84,15 @@ std::string TlsCertificate::Renew() {
   Stamp found = StampOf(files_);
   if (found == stamp_) return {};
   auto loaded = Load(files_);
-  // Both files may be on their way: they are looked at again when one of them changes.
+  if (!loaded) {
+    // Both files may be on their way, or the process be out of descriptors for a moment: they are read again.
+    const bool is_known = objection_ == loaded.error().what;
+    objection_ = loaded.error().what;
+    return is_known ? "" : objection_;
+  }
   stamp_ = std::move(found);
-  if (!loaded) return loaded.error().what;
   context_ = std::move(loaded->context_);
+  objection_.clear();
   return {};
 }
 

@@ -34,7 +34,7 @@ class TlsCertificate {
   // Reads both files. The problem names the file.
   static Result<TlsCertificate, Problem> Load(const TlsFiles& files);
 
-  // Reads the files again if they are other ones than before. Returns what is wrong with them, once; then the old
+  // Reads the files again if they are other ones than those in use. Returns what is wrong with them, once; then the old
   // certificate stays.
   std::string Renew();
 
@@ -55,7 +55,8 @@ class TlsCertificate {
   static Stamp StampOf(const TlsFiles& files);
 
   TlsFiles files_;
-  Stamp stamp_;
+  Stamp stamp_;  // of what is in use
+  std::string objection_;
   std::unique_ptr<SSL_CTX, ContextDeleter> context_;
 };
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "semi_primary/hook_server/descriptors_limit.h"
 #include "semi_primary/hook_server/test_certificates.h"
 
 namespace psp::sp {
@@ -96,6 +97,21 @@ TEST_F(TlsCertificateTest, AFileThatMayBeReadAtLastIsReadAgain) {
   std::filesystem::rename(folder_ + "/two.crt", folder_ + "/one.crt");
   EXPECT_THAT(certificate->Renew(), HasSubstr("chmod 600"));
   ::chmod((folder_ + "/one.key").c_str(), 0600);
+  EXPECT_EQ(certificate->Renew(), "");
+  EXPECT_THAT(certificate->Warnings("two.example", std::time(nullptr)), IsEmpty());
+}
+
+TEST_F(TlsCertificateTest, WhatCouldNotBeReadForAMomentIsReadAgain) {
+  authority_.Sign("one", "one.example");
+  auto certificate = TlsCertificate::Load(Files("one.crt", "one.key"));
+  authority_.Sign("two", "two.example");
+  std::filesystem::rename(folder_ + "/two.key", folder_ + "/one.key");
+  std::filesystem::rename(folder_ + "/two.crt", folder_ + "/one.crt");
+  {
+    const DescriptorsLimit none(0);
+    EXPECT_THAT(certificate->Renew(), HasSubstr("Too many open files"));
+    EXPECT_EQ(certificate->Renew(), "") << "it is told once";
+  }
   EXPECT_EQ(certificate->Renew(), "");
   EXPECT_THAT(certificate->Warnings("two.example", std::time(nullptr)), IsEmpty());
 }
