@@ -1,4 +1,4 @@
-"""COMMIT of an adopted database that no daemon has served yet: nothing is sent anywhere, however psp captures."""
+"""COMMIT of an adopted database that no daemon has served yet: nothing is sent anywhere."""
 
 from __future__ import annotations
 
