@@ -11,11 +11,11 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT tag OPERATOR(pg_catalog.~) '^(CREATE|ALTER|DROP) (TABLE|TRIGGER|RULE|INDEX|TYPE|DOMAIN|FUNCTION|PROCEDURE|ROUTINE)$'
 $$;
 
--- The kinds of a text's statements, by their first words. What stands in a comment, a literal or a body may pass for one.
+-- The kinds of a text's statements, by their first words, between which comments may stand. What stands in a literal or a body may pass for one.
 CREATE FUNCTION psp.has_statement(statement text, beginning text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 BEGIN
-    RETURN psp.bare_statement(statement) ~* ('(^|;)\s*(' || beginning || ')\M');
+    RETURN psp.without_comments(statement) ~* ('(^|;)\s*(' || beginning || ')\M');
 END $$;
 
 -- The captured tables that a text of `role` may change: tables that it names, those of unique indexes that it drops, and those that
@@ -29,7 +29,7 @@ DECLARE
     named oid[] := '{}';
 BEGIN
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
-       OR psp.bare_statement(statement) ~* '^alter\s+table\s[^,;]*\svalidate\s+constraint\s[^,;]*$' THEN  -- its writers need not know
+       OR psp.without_comments(statement) ~* '^alter\s+table\s[^,;]*\svalidate\s+constraint\s[^,;]*$' THEN  -- its writers need not know
         RETURN '{}';
     END IF;
     IF psp.has_statement(statement, 'alter\s+table|drop\s+table|truncate|((create(\s+or\s+replace)?|alter|drop)\s+(constraint\s+)?(trigger|rule))'

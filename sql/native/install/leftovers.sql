@@ -42,7 +42,7 @@ CREATE FUNCTION psp.drop_leftovers(statement text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     words   CONSTANT text[] := psp.words_of(statement);
-    changed CONSTANT oid[] := CASE WHEN psp.bare_statement(statement) ~* '^(alter|create\s+table)\M' THEN psp.relations_in(statement) END;
+    changed CONSTANT oid[] := CASE WHEN psp.without_comments(statement) ~* '^(alter|create\s+table)\M' THEN psp.relations_in(statement) END;
     found   text;
 BEGIN
     SELECT string_agg(u.label, ', ') INTO found
