@@ -144,23 +144,28 @@ CREATE FUNCTION psp.keep_local_indexes_apart(statement text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     joined record;
+    remedy text := 'SET psp.schema_changes = local; DROP INDEX %s.';
 BEGIN
     IF NOT EXISTS (SELECT FROM psp.local_indexes) THEN
         RETURN;
     END IF;
     PERFORM psp.note_copied_indexes(statement);
-    SELECT a.index::regclass AS here, a.is_of_job, h.inhparent::regclass AS whole, h.inhrelid::regclass AS part INTO joined
+    SELECT a.index::regclass AS here, a.is_of_job, a.is_leftover, a.schema, a.name, h.inhparent::regclass AS whole, h.inhrelid::regclass AS part INTO joined
       FROM pg_inherits h JOIN psp.indexes_apart a ON a.index IN (h.inhrelid, h.inhparent)
      WHERE age(h.xmin) <= age(pg_current_xact_id()::xid)
        AND (SELECT count(*) FROM psp.indexes_apart b WHERE b.index IN (h.inhrelid, h.inhparent)) = 1
      LIMIT 1;
     IF FOUND THEN
+        IF EXISTS (SELECT FROM psp.jobs_of_indexes j WHERE (j.schema, j.name) = (joined.schema, joined.name) AND j.state IN ('waiting', 'running')) THEN
+            remedy := 'psp.schema_jobs tells its state. When the job has ended: DROP INDEX %s.';
+        ELSIF joined.is_of_job OR joined.is_leftover THEN
+            remedy := 'DROP INDEX %s. The statement makes an index of its own.';
+        END IF;
         RAISE EXCEPTION USING
             ERRCODE = 'feature_not_supported',
             MESSAGE = format('psp: index %s would become a part of %s', joined.part, joined.whole),
             DETAIL = format(CASE WHEN joined.is_of_job THEN 'A job makes %s, and other semi-primaries need not have it yet.'
                                  ELSE 'This semi-primary has %s alone.' END, joined.here),
-            HINT = format(CASE WHEN joined.is_of_job THEN 'DROP INDEX %s. The statement makes an index of its own.'
-                               ELSE 'SET psp.schema_changes = local; DROP INDEX %s.' END, joined.here);
+            HINT = format(remedy, joined.here);
     END IF;
 END $$;

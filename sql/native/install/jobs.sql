@@ -166,6 +166,21 @@ BEGIN
       FROM psp.jobs_of_indexes o WHERE (o.change, o.statement_n) = (j.change, j.statement_n) AND o.label = names ->> 0;
 END $$;
 
+-- Lets the newest job that makes this index, if there is one, do that again. One that runs may just have made it to its end.
+CREATE FUNCTION psp.make_again(schema oid, name name, problem text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    job psp.jobs;
+BEGIN
+    SELECT j.* INTO job FROM psp.jobs j JOIN psp.jobs_of_indexes o USING (change, statement_n)
+     WHERE (o.schema, o.name) = (make_again.schema, make_again.name) ORDER BY j.change DESC, j.statement_n DESC LIMIT 1 FOR UPDATE OF j;
+    IF job.state = 'running' THEN
+        RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('psp: job %s.%s runs, and makes index %I', job.change, job.statement_n, name);
+    END IF;
+    UPDATE psp.jobs j SET state = 'waiting', try_at = clock_timestamp(), last_error = problem, changed_at = clock_timestamp()
+     WHERE (j.change, j.statement_n) = (job.change, job.statement_n);
+END $$;
+
 -- The names that stand in a text which drops or alters indexes; null: it is not understood, or does something else.
 CREATE FUNCTION psp.indexes_in(statement text) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$

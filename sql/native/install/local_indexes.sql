@@ -53,16 +53,15 @@ BEGIN
                        WHERE i.indexrelid = index AND (i.indisunique OR i.indisexclusion) AND psp.is_captured(i.indrelid));
 END $$;
 
--- These, and indexes that jobs have made: other servers need not have those yet.
+-- These, indexes that jobs have made (other servers need not have those yet), and what was not made to its end.
 CREATE VIEW psp.indexes_apart AS
-SELECT l.index, i.indrelid AS relation, c.relnamespace AS schema, c.relname AS name, coalesce(l.old_name, c.relname) AS usual_name,
-       psp.is_made_by_job(n.nspname, c.relname) AS is_of_job
+SELECT l.index, i.indrelid AS relation, c.relnamespace AS schema, c.relname AS name, coalesce(l.old_name, c.relname) AS usual_name, l.is_leftover,
+       EXISTS (SELECT FROM psp.jobs_of_indexes j WHERE (j.schema, j.name) = (c.relnamespace, c.relname)) AS is_of_job
   FROM psp.local_indexes l JOIN pg_index i ON i.indexrelid = l.index JOIN pg_class c ON c.oid = l.index
-  JOIN pg_namespace n ON n.oid = c.relnamespace
- WHERE NOT l.is_leftover AND NOT psp.is_never_alone(l.index);
+ WHERE NOT psp.is_never_alone(l.index);
 
 CREATE VIEW psp.indexes_alone AS
-SELECT a.index, a.relation, a.schema, a.name, a.usual_name FROM psp.indexes_apart a WHERE NOT a.is_of_job;
+SELECT a.index, a.relation, a.schema, a.name, a.usual_name FROM psp.indexes_apart a WHERE NOT a.is_of_job AND NOT a.is_leftover;
 
 -- A command of psp's own, also in the middle of a statement of a schema change.
 CREATE FUNCTION psp.run_own_command(command text) RETURNS void
@@ -133,19 +132,20 @@ BEGIN
     END LOOP;
 END $$;
 
--- Those of the tables that a text names, of which the table may be a partition, and those of jobs there; without a text all, but none of
--- jobs. (Those of partitions go with that of the whole.)
+-- Those of the tables that a text names, of which the table may be a partition, with those of jobs and what was not made to its end there, if
+-- nobody makes it now; without a text all that are alone. (Those of partitions go with that of the whole.)
 CREATE FUNCTION psp.indexes_alone_of(statement text) RETURNS oid[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     words CONSTANT text[] := psp.words_of(statement);
 BEGIN
-    RETURN ARRAY(SELECT a.index FROM psp.indexes_apart a JOIN pg_class c ON c.oid = a.index
-                  WHERE NOT c.relispartition AND NOT (statement IS NULL AND a.is_of_job) AND a.index NOT IN (SELECT w.index FROM psp.indexes_worked_on w)
-                    AND (statement IS NULL
-                         OR EXISTS (SELECT FROM pg_class t
-                                     WHERE (t.oid = a.relation OR t.oid IN (SELECT p.relid FROM pg_partition_ancestors(a.relation) p))
-                                       AND psp.is_named(t.relname, statement, words))));
+    RETURN ARRAY(SELECT a.index FROM psp.indexes_apart a JOIN pg_class c ON c.oid = a.index JOIN pg_class t ON t.oid = a.relation
+                  WHERE NOT c.relispartition AND a.index NOT IN (SELECT w.index FROM psp.indexes_worked_on w)
+                    AND CASE WHEN statement IS NULL THEN NOT a.is_of_job AND NOT a.is_leftover
+                             ELSE psp.is_named(t.relname, statement, words)
+                                  OR EXISTS (SELECT FROM pg_partition_ancestors(a.relation) p JOIN pg_class w ON w.oid = p.relid
+                                              WHERE psp.is_named(w.relname, statement, words)) END
+                    AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index g WHERE g.index_relid = a.index));
 END $$;
 
 -- psp.status tells that these are lost, until others of their names are made. Those of jobs the jobs make again.
@@ -155,9 +155,7 @@ BEGIN
     INSERT INTO psp.lost_indexes (xid, relation, name, definition, problem)
     SELECT pg_current_xact_id(), a.relation, a.usual_name, replace(pg_get_indexdef(a.index), quote_ident(a.name), quote_ident(a.usual_name)), problem
       FROM psp.indexes_alone a WHERE a.index = ANY (indexes);
-    UPDATE psp.jobs j SET state = 'waiting', try_at = clock_timestamp(), last_error = problem, changed_at = clock_timestamp()
-      FROM psp.jobs_of_indexes o JOIN psp.indexes_apart a USING (schema, name)
-     WHERE (o.change, o.statement_n) = (j.change, j.statement_n) AND a.index = ANY (indexes);
+    PERFORM psp.make_again(a.schema, a.name, problem) FROM psp.indexes_apart a WHERE a.index = ANY (indexes);
     PERFORM psp.run_own_command('DROP INDEX ' || (SELECT string_agg(i.index::regclass::text, ', ') FROM unnest(indexes) i(index)));
 END $$;
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import psycopg
@@ -12,11 +14,15 @@ from psp.servers.pgserver import PgServer
 from tests.sql.arriving import arrive, arriving, become_worker
 from tests.sql.databases import APPLICATION, Pair, changing_pair, one
 from tests.sql.indexes import indexes, locally, made_by_job, run
+from tests.sql.refusals import refused
 
 SCHEMA = f"""
 GRANT ALL ON SCHEMA public TO {APPLICATION};
 SET ROLE {APPLICATION};
 CREATE TABLE item (id int PRIMARY KEY, a int, b int, UNIQUE (a), EXCLUDE (b WITH =));
+CREATE TABLE parted (id int PRIMARY KEY, b int) PARTITION BY RANGE (id);
+CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (10);
+CREATE TABLE other (id int PRIMARY KEY, b int);
 """
 COPY = "CREATE TABLE copy (LIKE item INCLUDING ALL)"
 State = Callable[[psycopg.Connection[Any]], None]
@@ -77,11 +83,16 @@ def without_index_of_job(connection: psycopg.Connection[Any]) -> None:
     run(connection, "CREATE UNIQUE INDEX item_unique ON item (b)")
 
 
+def become_unfinished(connection: psycopg.Connection[Any], index: str) -> None:
+    """As it is while it is made, and when that has failed: no event trigger has told psp of it."""
+    connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", (index,))
+    connection.execute("DELETE FROM psp.local_indexes WHERE index = %s::regclass", (index,))
+
+
 def with_unfinished(connection: psycopg.Connection[Any]) -> None:
     """As if a session were making an index CONCURRENTLY: psp does not know of it yet."""
     locally(connection, "CREATE INDEX unfinished ON item (b)")
-    connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'unfinished'::regclass")
-    connection.execute("DELETE FROM psp.local_indexes")
+    become_unfinished(connection, "unfinished")
 
 
 def with_nothing(connection: psycopg.Connection[Any]) -> None:
@@ -129,3 +140,135 @@ def test_a_temporary_copy_stays_as_postgresql_has_made_it(app: Pair) -> None:
         locally(connection, "CREATE INDEX here ON item (a, b)")
         run(connection, f"/* no. 1 */ {COPY.replace('TABLE', 'TEMP TABLE')}")
         assert "copy_a_b_idx" in indexes(connection, "pg_temp.copy")
+
+
+# ---- parts -----------------------------------------------------------------------------------------------
+
+WHOLE = "CREATE INDEX whole ON parted (b)"
+
+
+def jobs(connection: psycopg.Connection[Any]) -> list[str]:
+    rows = connection.execute("SELECT state FROM psp.jobs ORDER BY change, statement_n")
+    return [state for (state,) in rows]
+
+
+@pytest.mark.parametrize(
+    ("valid", "before", "after"),
+    [
+        (True, ["done"], ["waiting"]),
+        (True, ["failed", "done", "done"], ["failed", "done", "waiting"]),
+        (True, [], []),
+        (False, ["waiting"], ["waiting"]),
+        (False, ["done", "failed"], ["done", "waiting"]),
+        (False, [], []),
+    ],
+)
+def test_an_index_of_a_job_makes_way_for_one_of_the_whole(
+    app: Pair, valid: bool, before: list[str], after: list[str]
+) -> None:
+    with arriving(app) as connection:
+        made_by_jobs(connection, "part", "part_job", before)
+        if not valid:
+            become_unfinished(connection, "part_job")
+        become_worker(connection)
+        arrive(connection, WHOLE)
+        assert indexes(connection, "part") == {"part_b_idx": False}
+        assert one(connection, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'whole'::regclass")
+        assert jobs(connection) == after
+        lost = 1 if valid and not before else 0
+        assert one(connection, "SELECT count(*) FROM psp.lost_indexes") == lost
+
+
+def made_by_jobs(connection: psycopg.Connection[Any], table: str, index: str, states: list[str]) -> None:
+    """The jobs have made the index one after the other. Without any: a session that stays here has."""
+    if states:
+        made_by_job(connection, table, index, states[0])
+        for change, state in enumerate(states[1:], 1000):
+            connection.execute(
+                "INSERT INTO psp.jobs (change, statement_n, state, relation, index_name) "
+                "VALUES (%s, 1, %s, %s::regclass, %s)",
+                (change, state, table, index),
+            )
+    else:
+        locally(connection, f"CREATE INDEX {index} ON {table} (b)")
+
+
+@pytest.mark.parametrize("valid", [True, False])
+def test_a_job_that_runs_keeps_its_index(app: Pair, valid: bool) -> None:
+    """It may just have been made to its end. The statement is tried again."""
+    with arriving(app) as connection:
+        made_by_jobs(connection, "part", "part_job", ["done", "running"])
+        if not valid:
+            become_unfinished(connection, "part_job")
+        become_worker(connection)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            arrive(connection, WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("states", "valid", "hint"),
+    [
+        (["done"], True, "DROP INDEX public.part_job. The statement makes an index of its own"),
+        (["waiting"], False, "psp.schema_jobs tells its state"),
+        (["failed", "running"], True, "psp.schema_jobs tells its state"),
+        ([], False, "DROP INDEX public.part_job. The statement makes an index of its own"),
+        ([], True, "SET psp.schema_changes = local; DROP INDEX public.part_job"),
+    ],
+)
+def test_where_an_index_of_a_job_is_it_becomes_no_part(
+    app: Pair, states: list[str], valid: bool, hint: str
+) -> None:
+    with app.rolled_back() as connection:
+        made_by_jobs(connection, "part", "part_job", states)
+        if not valid:
+            become_unfinished(connection, "part_job")
+        with refused(hint):
+            run(connection, WHOLE)
+
+
+def test_an_index_that_a_session_is_making_is_in_nobodys_way(app: Pair) -> None:
+    with making(app, "CREATE INDEX CONCURRENTLY other_b ON other (b)"), arriving(app) as connection:
+        connection.execute("SET LOCAL lock_timeout = '5s'")
+        with pytest.raises(psycopg.errors.DuplicateTable):
+            arrive(connection, "CREATE VIEW item AS SELECT b FROM other")
+
+
+def rows_read(app: Pair, number_of_jobs: int) -> int:
+    """Rows of pg_class that one schema change reads where it arrives."""
+    query = "SELECT pg_stat_get_xact_tuples_returned('pg_class'::regclass)"
+    with arriving(app) as connection:
+        for number in range(number_of_jobs):
+            made_by_job(connection, "other", f"job_{number}")
+        become_worker(connection)
+        arrive(connection, "CREATE VIEW first AS SELECT 1 AS one")
+        before = one(connection, query)
+        arrive(connection, "CREATE VIEW second AS SELECT 1 AS one")
+        return int(one(connection, query) - before)
+
+
+def test_indexes_of_jobs_cost_a_later_statement_no_scan_of_the_catalog(app: Pair) -> None:
+    with app.connect() as connection:
+        relations = one(connection, "SELECT count(*) FROM pg_class")
+    assert rows_read(app, 24) - rows_read(app, 4) < relations
+
+
+@contextmanager
+def making(app: Pair, statement: str) -> Iterator[None]:
+    """It has begun, and waits for a snapshot."""
+    waiting = "SELECT FROM pg_stat_progress_create_index WHERE phase = 'waiting for old snapshots'"
+    with (
+        app.connect() as older,
+        app.connect(autocommit=True) as session,
+        app.connect(autocommit=True) as observer,
+    ):
+        older.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        older.execute("SELECT 1")
+        thread = Thread(target=session.execute, args=(statement.encode(),))
+        thread.start()
+        try:
+            while observer.execute(waiting).rowcount == 0:
+                assert thread.is_alive()
+            yield
+        finally:
+            older.rollback()
+            thread.join()
