@@ -57,6 +57,11 @@ def package_program(folder: Path, main: str) -> list[str]:
     return [sys.executable, main]
 
 
+def client_program(folder: Path, how: str) -> list[str]:
+    shutil.copy(PROGRAMS / "client_package.py", folder)
+    return [sys.executable, "client_package.py", how]
+
+
 def node_program(folder: Path, packages: list[str], headings: list[str], main: str) -> list[str]:
     run_in(folder, ["npm", "install", "--silent", "--no-audit", "--no-fund", *packages])
     texts = [*(text_of(heading) for heading in headings), (PROGRAMS / main).read_text()]
@@ -105,6 +110,8 @@ MAKE: dict[str, Callable[[Path], list[str]]] = {
     "psp_client.sqlalchemy": lambda folder: package_program(folder, "sqlalchemy_package.py"),
     "psp_client.sqlalchemy, asyncpg": lambda folder: package_program(folder, "asyncio_package.py"),
     "psp_client.django": lambda folder: package_program(folder, "django_package.py"),
+    "psp_client": lambda folder: client_program(folder, "sync"),
+    "psp_client, asyncio": lambda folder: client_program(folder, "async"),
     "asyncpg": lambda folder: python_program(folder, "asyncpg", "asyncpg_main.py"),
     "node": lambda folder: node_program(folder, ["pg@8"], ["node-postgres"], "node_main.js"),
     "drizzle": lambda folder: node_program(
@@ -123,6 +130,8 @@ MAKE: dict[str, Callable[[Path], list[str]]] = {
 
 
 MAKE_CLIENT: dict[str, Callable[[Path], list[str]]] = {
+    "psp_client": lambda folder: client_program(folder, "sync"),
+    "psp_client, asyncio": lambda folder: client_program(folder, "async"),
     "Go package": lambda folder: go_package(folder, "client"),
     "Java package": lambda folder: java_package(folder, "client"),
 }

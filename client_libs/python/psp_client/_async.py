@@ -23,6 +23,7 @@ from psp_client._common import (
     FIND_MODE,
     FIND_OUTCOME,
     LOOK_INTERVAL_S,
+    Attempt,
     Committed,
     NoTransactionError,
     Settings,
@@ -34,10 +35,10 @@ from psp_client._common import (
     refuse_connection_id,
     status_of,
     unknown,
-    unknown_native,
 )  # fmt: skip
-from psp_client._errors import failed_transaction, is_retryable
+from psp_client._errors import failed_transaction, instead_of, is_retryable
 from psp_client._messages import Kind, Reply
+from psp_client._outcome import FIND_ID, FIND_PSP
 
 T = TypeVar("T")
 
@@ -86,6 +87,8 @@ class AsyncClient:
         self._again = again
         self._open: UUID | None = None
         self._by_request = False  # the open transaction needs psp's commit; else PostgreSQL's is all
+        self._has_psp: bool | None = None  # of this session; None: nobody has asked yet
+        self._attempt = Attempt()  # of native mode, the last one
         self._tickets: dict[UUID, int | Committed | psycopg.Error] = {}
         self._requests = _Requests(again, settings)
 
@@ -121,7 +124,9 @@ class AsyncClient:
             self.connection = await self._again()
             self.connection.cursor_factory = before.cursor_factory
             self.connection.row_factory = before.row_factory
+            self._has_psp = None
         self._by_request = self.mode == "views" and not read_only
+        self._attempt = Attempt(can_write=not read_only)
         statement = begin_statement(
             isolation or self.settings.isolation, read_only=read_only, by_request=self._by_request
         )
@@ -181,9 +186,9 @@ class AsyncClient:
         self, function: Callable[[Connection], Awaitable[T]], isolation: str | None = None, *,
         read_only: bool = False,
     ) -> T:  # fmt: skip
-        """Runs `function` in a transaction and commits it; after a serialization failure all of it again.
+        """Runs `function` in a transaction and commits it; again after 40001, a lost connection and the like.
 
-        An exception of `function` rolls back and is passed on. An unknown outcome is not retried.
+        Another exception of `function` rolls back and is passed on. An unknown outcome is not retried.
         Inside another `run` it raises TransactionOpenError, and the outer transaction continues.
         """
         self._refuse_second()
@@ -197,7 +202,11 @@ class AsyncClient:
             except psycopg.Error as error:
                 await self._roll_back_quietly()
                 failures += 1
-                if not is_retryable(error) or failures >= self.settings.backoff.attempts:
+                if (
+                    self._attempt.is_undecided
+                    or not is_retryable(error)
+                    or failures >= self.settings.backoff.attempts
+                ):
                     raise
                 await asyncio.sleep(self.settings.backoff.pause_s(failures))
             except BaseException:
@@ -239,12 +248,15 @@ class AsyncClient:
     async def _end(self, tx_id: UUID) -> None:
         """PostgreSQL's COMMIT: in native mode the commit itself, in views mode what must come before it."""
         try:
+            if not self._by_request:
+                await self._begin_commit()
             if (await plain_cursor(self.connection).execute("COMMIT")).statusmessage == "ROLLBACK":
                 raise failed_transaction()
             if not self._by_request:
                 self._tickets[tx_id] = Committed(tx_id)
         except psycopg.Error as error:
             if not self._by_request:
+                await self._roll_back_quietly()
                 self._tickets[tx_id] = await self._native_error(tx_id, error)
             elif not self.connection.broken:
                 raise
@@ -253,13 +265,30 @@ class AsyncClient:
             await self._roll_back_quietly()
             raise
 
+    async def _begin_commit(self) -> None:
+        """What psp will be asked about if the COMMIT fails. A transaction that has failed commits nothing."""
+        if (
+            not self._attempt.can_write
+            or self.connection.info.transaction_status == TransactionStatus.INERROR
+        ):
+            return
+        if self._has_psp is None:
+            self._has_psp = bool(await self._value(FIND_PSP))
+        if self._has_psp:
+            self._attempt.tx_id = await self._value(FIND_ID)
+        self._attempt.begin_commit(has_psp=self._has_psp)
+
+    async def _value(self, query: str) -> Any:
+        row = await (await plain_cursor(self.connection).execute(query.encode())).fetchone()
+        return row[0] if row else None
+
     async def _native_error(self, tx_id: UUID, error: psycopg.Error) -> Committed | psycopg.Error:
-        """08007: psp itself is asked what became of it, under the id that it has given the transaction."""
-        known = unknown_native(error)
-        if known is None:
+        """08007, a lost connection: psp itself is asked what became of it, by the id that it has given."""
+        asked = self._attempt.id_to_ask_about(error)
+        if asked is None:
             return error
-        answer = await self._asked_again(known)
-        return Committed(tx_id) if isinstance(answer, Committed) else answer
+        answer = await self._asked_again(asked)
+        return Committed(tx_id) if isinstance(answer, Committed) else instead_of(error, answer)
 
     async def _asked_again(self, tx_id: UUID) -> Committed | psycopg.Error:
         deadline_s = time.monotonic() + self.settings.timeout_s

@@ -9,6 +9,7 @@ import psycopg
 
 from psp_client._errors import OutcomeUnknown, error_of
 from psp_client._messages import Reply, Status
+from psp_client._outcome import may_be_committed
 from psp_client._retry import Backoff
 
 FIND_MODE = "SELECT pg_catalog.to_regprocedure('psp.client_endpoint()') IS NOT NULL"
@@ -107,8 +108,31 @@ def unknown(tx_id: UUID, last: Reply | None) -> OutcomeUnknown:
     return OutcomeUnknown(tx_id, last.message if last else "the semi-primary does not answer")
 
 
-def unknown_native(error: psycopg.Error) -> UUID | None:
-    """The id that native mode's 08007 names in DETAIL, for psp.outcome; None if the error is another one."""
+@dataclass
+class Attempt:
+    """One transaction of native mode: what an error of its COMMIT leaves open, and what psp can be asked."""
+
+    can_write: bool = True
+    tx_id: UUID | None = None
+    """Given by psp; None: it has written nothing, or there is no psp."""
+    is_undecided: bool = False
+    """Nobody can tell what became of it."""
+    _is_committing: bool = False
+    _has_psp: bool = False
+
+    def begin_commit(self, *, has_psp: bool) -> None:
+        self._is_committing, self._has_psp = True, has_psp
+
+    def id_to_ask_about(self, error: psycopg.Error) -> UUID | None:
+        """None: the transaction is rolled back, or nobody can tell."""
+        if not self._is_committing or not may_be_committed(error.sqlstate):
+            return None
+        self.is_undecided = not self._has_psp
+        return self.tx_id or _id_in_detail(error)
+
+
+def _id_in_detail(error: psycopg.Error) -> UUID | None:
+    """The id that native mode's 08007 names in DETAIL."""
     if error.sqlstate != "08007":
         return None
     for word in (error.diag.message_detail or "").split():

@@ -8,9 +8,7 @@ import psycopg
 from psycopg import errors
 
 from psp_client._messages import Reply, Status
-
-RETRYABLE = ("40001", "40P01")
-"""Serialization failure, deadlock: nothing has happened, and `run` tries again."""
+from psp_client._outcome import is_worth_another
 
 
 class OutcomeUnknown(errors.TransactionResolutionUnknown):
@@ -38,8 +36,18 @@ def failed_transaction() -> psycopg.Error:
 
 
 def is_retryable(error: psycopg.Error) -> bool:
-    """Whether the whole transaction may be run again as it is."""
-    return error.sqlstate in RETRYABLE
+    """Whether the whole transaction may succeed if it is run again. It must be known to be rolled back."""
+    if error.sqlstate is None:  # the connection is lost, or a mistake of the call
+        return isinstance(error, psycopg.OperationalError)
+    return not isinstance(error, OutcomeUnknown) and is_worth_another(error.sqlstate)
+
+
+def instead_of(error: psycopg.Error, answer: psycopg.Error) -> psycopg.Error:
+    """Of a COMMIT's error and the answer to the question about it, what says more."""
+    if isinstance(answer, OutcomeUnknown) or is_worth_another(error.sqlstate):
+        answer.__cause__ = error
+        return answer
+    return error
 
 
 def _with_state(sqlstate: str, message: str) -> psycopg.Error:

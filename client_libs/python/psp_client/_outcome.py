@@ -1,4 +1,4 @@
-"""What an error says of a transaction, and the questions to psp: for the helpers of Django and SQLAlchemy."""
+"""What an error says of a transaction, and the questions to psp: for clients, Django and SQLAlchemy."""
 
 from __future__ import annotations
 
