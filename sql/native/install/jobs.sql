@@ -188,7 +188,7 @@ DECLARE
     one   CONSTANT text := 'NAME(?:_\._NAME)?';
     parts CONSTANT text[] := regexp_match(psp.without_comments(statement), psp.statement_pattern(
         concat('(?:DROP INDEX(?: CONCURRENTLY)?(?: IF EXISTS)? (', one, '(?:_,_', one, ')*)(?: (?:CASCADE|RESTRICT))?',
-               '|ALTER INDEX(?: IF EXISTS)? (', one, ') .*)')), 'i');
+               '|ALTER INDEX(?: IF EXISTS)? (', one, ') [^;]*)')), 'i');
 BEGIN
     RETURN CASE WHEN parts IS NOT NULL
                 THEN ARRAY(SELECT m.found[1] FROM regexp_matches(coalesce(parts[1], parts[2]), btrim(psp.statement_pattern(one), '^$'), 'g') m(found)) END;
@@ -207,22 +207,39 @@ BEGIN
                                            WHERE n.oid = job.schema)) END;
 END $$;
 
+-- label: of an index that a job has still to make.
+CREATE FUNCTION psp.refuse_before_job(label text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING
+        ERRCODE = 'object_in_use', MESSAGE = format('psp: the job that makes index %s here has not ended', label),
+        HINT = 'psp.schema_jobs tells its state. DROP INDEX CONCURRENTLY is a job that comes after it.';
+END $$;
+
 -- DROP INDEX IF EXISTS would leave the index to the job, which makes it afterwards, and to the other servers.
 CREATE FUNCTION psp.check_jobs_have_run(statement text, role name, settings jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     names CONSTANT text[] := psp.indexes_in(statement);
     words CONSTANT text[] := psp.words_of(statement);
-    label text := (SELECT min(j.label) FROM psp.jobs_of_indexes j
-                    WHERE j.state <> 'done'
-                      AND CASE WHEN names IS NULL THEN psp.is_named(j.name, statement, words)
-                               ELSE EXISTS (SELECT FROM unnest(names) n(name) WHERE psp.means_index_of_job(n.name, j, role, settings)) END);
 BEGIN
-    IF label IS NOT NULL THEN
-        RAISE EXCEPTION USING
-            ERRCODE = 'object_in_use', MESSAGE = format('psp: the job that makes index %s here has not ended', label),
-            HINT = 'psp.schema_jobs tells its state. DROP INDEX CONCURRENTLY is a job that comes after it.';
-    END IF;
+    PERFORM psp.refuse_before_job(min(j.label)) FROM psp.jobs_of_indexes j
+      WHERE j.state <> 'done'
+        AND CASE WHEN names IS NULL THEN psp.is_named(j.name, statement, words)
+                 ELSE EXISTS (SELECT FROM unnest(names) n(name) WHERE psp.means_index_of_job(n.name, j, role, settings)) END
+     HAVING count(*) > 0;
+END $$;
+
+-- When a statement has run here first: nothing that it has made or renamed may have the name of such an index, which other servers may have. (The
+-- job's own, or what an attempt at it has left, PostgreSQL may have made again.)
+CREATE FUNCTION psp.check_names_of_jobs() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM psp.refuse_before_job(min(j.label))
+       FROM psp.jobs_of_indexes j JOIN pg_class c ON (c.relnamespace, c.relname) = (j.schema, j.name)
+      WHERE j.state <> 'done' AND age(c.xmin) <= age(pg_current_xact_id()::xid)
+        AND NOT EXISTS (SELECT FROM psp.local_indexes l WHERE (l.relation, l.name) = (j.relation, j.name))
+     HAVING count(*) > 0;
 END $$;
 
 -- Where a schema change arrives that drops these indexes: no job makes them any more. One that runs is ended; a session that begins it in

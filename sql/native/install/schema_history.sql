@@ -97,7 +97,7 @@ BEGIN
         captured := psp.captured_rows();
     ELSE
         dropped := psp.indexes_to_drop(NEW.statement, NEW.role, NEW.settings);
-        IF psp.indexes_in(NEW.statement) IS NOT NULL THEN
+        IF psp.words_of(NEW.statement) @> '{index}' AND psp.words_of(NEW.statement) && '{drop,alter}' THEN
             PERFORM psp.check_jobs_have_run(NEW.statement, NEW.role, NEW.settings);
         END IF;
         IF dropped IS NOT NULL THEN
@@ -334,7 +334,7 @@ BEGIN
         PERFORM psp.note_job(NEW, has_run), psp.follow_changes(NEW.change + 1, here);
         RETURN NULL;
     ELSIF has_run THEN
-        PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role), psp.rename_index_of_job(renamed),
+        PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role), psp.rename_index_of_job(renamed), psp.check_names_of_jobs(),
                 psp.keep_local_indexes_apart(NEW.statement), psp.end_own_commands(), psp.follow_changes(NEW.change + 1, true);
         RETURN NULL;
     END IF;
@@ -363,7 +363,7 @@ BEGIN
     END IF;
     IF here THEN
         EXECUTE call USING NEW.statement;
-        PERFORM psp.keep_local_indexes_apart(NEW.statement);
+        PERFORM psp.check_names_of_jobs(), psp.keep_local_indexes_apart(NEW.statement);
     ELSE
         PERFORM psp.take_custom_settings(call, NEW.settings),
                 psp.run_beside_local_indexes(call, NEW.statement, NEW.role, NEW.settings),

@@ -18,7 +18,9 @@ from tests.sql.refusals import refused
 
 SCHEMA = f"""
 GRANT ALL ON SCHEMA public TO {APPLICATION};
+CREATE SCHEMA {APPLICATION} AUTHORIZATION {APPLICATION};
 SET ROLE {APPLICATION};
+SET search_path = public;
 CREATE TABLE item (id int PRIMARY KEY, a int, b int, UNIQUE (a), EXCLUDE (b WITH =));
 CREATE TABLE parted (id int PRIMARY KEY, b int) PARTITION BY RANGE (id);
 CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (10);
@@ -30,7 +32,9 @@ State = Callable[[psycopg.Connection[Any]], None]
 
 @pytest.fixture(scope="module")
 def app(server: PgServer) -> Pair:
-    return changing_pair(server, SCHEMA)
+    pair = changing_pair(server, SCHEMA)
+    pair.run(f"ALTER DATABASE {pair.name} SET search_path = public")
+    return pair
 
 
 def definitions(connection: psycopg.Connection[Any], table: str) -> list[str]:
@@ -110,7 +114,7 @@ def with_nothing(connection: psycopg.Connection[Any]) -> None:
 )
 @pytest.mark.parametrize(
     ("statement", "table"),
-    [(COPY, "copy"), (f"CREATE SCHEMA AUTHORIZATION {APPLICATION} {COPY}", "copy")],
+    [(COPY, "copy"), (f"CREATE SCHEMA made {COPY}", "copy")],
 )
 def test_a_copy_has_the_same_indexes_everywhere(
     app: Pair, first: State, then: State, statement: str, table: str
@@ -231,6 +235,74 @@ def test_an_index_that_a_session_is_making_is_in_nobodys_way(app: Pair) -> None:
         connection.execute("SET LOCAL lock_timeout = '5s'")
         with pytest.raises(psycopg.errors.DuplicateTable):
             arrive(connection, "CREATE VIEW item AS SELECT b FROM other")
+
+
+# ---- names -----------------------------------------------------------------------------------------------
+
+
+def job_to_do(connection: psycopg.Connection[Any], state: str = "waiting") -> None:
+    """Other servers may have its index already."""
+    connection.execute(
+        "INSERT INTO psp.jobs (change, statement_n, state, relation, index_name) "
+        "VALUES (901, 1, %s, 'item'::regclass, 'item_job')",
+        (state,),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DROP INDEX IF EXISTS item_job",
+        "DROP INDEX IF EXISTS item_job; CREATE VIEW made AS SELECT 1 AS one",
+        "CREATE VIEW made AS SELECT 1 AS one; DROP INDEX IF EXISTS item_job;",
+        "ALTER INDEX other_pkey RENAME TO renamed; DROP INDEX IF EXISTS item_job",
+        "ALTER INDEX IF EXISTS item_job RENAME TO renamed; CREATE VIEW made AS SELECT 1 AS one",
+    ],
+)
+def test_a_text_that_drops_the_index_of_a_job(app: Pair, text: str) -> None:
+    with app.rolled_back() as connection:
+        job_to_do(connection)
+        with pytest.raises(psycopg.errors.ObjectInUse), connection.transaction():
+            run(connection, f"SELECT psp.ddl('{text}')")
+        connection.execute("UPDATE psp.jobs SET state = 'done'")
+        run(connection, f"SELECT psp.ddl('{text}')")
+
+
+@pytest.mark.parametrize("by_function", [False, True])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW item_job AS SELECT 1 AS one",
+        "CREATE INDEX item_job ON other (b)",
+        "CREATE INDEX item_job ON item (b, a)",
+        "CREATE SEQUENCE item_job",
+        "CREATE TYPE item_job AS (a int)",
+        "ALTER TABLE other RENAME TO item_job",
+        "ALTER INDEX other_pkey RENAME TO item_job",
+        "ALTER TABLE other ADD CONSTRAINT item_job UNIQUE (b)",
+    ],
+)
+def test_the_name_of_an_index_that_a_job_is_to_make_is_taken(
+    app: Pair, statement: str, by_function: bool
+) -> None:
+    """A server that has the index would stop."""
+    with app.rolled_back() as connection:
+        job_to_do(connection)
+        with pytest.raises(psycopg.errors.ObjectInUse):
+            run(connection, f"SELECT psp.ddl('{statement}')" if by_function else statement)
+
+
+@pytest.mark.parametrize("state", ["waiting", "failed"])
+def test_what_a_job_has_left_is_no_other_index_of_its_name(app: Pair, state: str) -> None:
+    """PostgreSQL makes it again, as another object."""
+    with app.rolled_back() as connection:
+        made_by_job(connection, "item", "item_job", state)
+        become_unfinished(connection, "item_job")
+        run(connection, "ALTER TABLE item ALTER COLUMN b TYPE bigint")
+        run(connection, f"CREATE VIEW {APPLICATION}.item_job AS SELECT 1 AS one")
+
+
+# ---- what they cost --------------------------------------------------------------------------------------
 
 
 def rows_read(app: Pair, number_of_jobs: int) -> int:
