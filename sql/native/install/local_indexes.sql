@@ -63,20 +63,6 @@ SELECT l.index, i.indrelid AS relation, c.relnamespace AS schema, c.relname AS n
 CREATE VIEW psp.indexes_alone AS
 SELECT a.index, a.relation, a.schema, a.name, a.usual_name FROM psp.indexes_apart a WHERE NOT a.is_of_job AND NOT a.is_leftover;
 
--- A command of psp's own, also in the middle of a statement of a schema change.
-CREATE FUNCTION psp.run_own_command(command text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    statement CONSTANT text := (SELECT c.statement FROM psp.own_commands c WHERE c.xid = pg_current_xact_id());
-BEGIN
-    PERFORM psp.end_own_commands(), psp.begin_own_commands();
-    EXECUTE command;
-    PERFORM psp.end_own_commands();
-    IF statement IS NOT NULL THEN
-        PERFORM psp.begin_own_commands(statement);
-    END IF;
-END $$;
-
 CREATE FUNCTION psp.name_aside(index oid, name name) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('local_%s_%s', index, name)::name

@@ -28,6 +28,7 @@ FIRST_FILES = (
     "hold_tables.sql",
     "truncate.sql",
     "queries.sql",
+    "own_commands.sql",
     "strangers.sql",
     "temporary.sql",
     "reassigned.sql",
