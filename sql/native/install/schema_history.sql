@@ -343,7 +343,7 @@ BEGIN
     EXECUTE format('REVOKE ALL ON FUNCTION %s(text) FROM PUBLIC', runner);  -- the statement may call code of others
     EXECUTE format('ALTER FUNCTION %s(text) OWNER TO %I', runner, NEW.role);
     PERFORM psp.end_own_commands();
-    FOR setting IN SELECT s.name, s.value FROM psp.settings_to_take(NEW.settings, NEW.role) s LOOP
+    FOR setting IN SELECT s.name, s.value FROM psp.settings_to_take(NEW.settings, NEW.role, NEW.statement) s LOOP
         PERFORM pg_catalog.set_config(setting.name, setting.value, true);
     END LOOP;
     IF NOT here THEN

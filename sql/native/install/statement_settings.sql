@@ -37,16 +37,34 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifi
                                                          FROM unnest(schemas) WITH ORDINALITY s(name, n)), ''))
 $$;
 
+-- The schemas that a text makes at its beginning, if they are not there.
+CREATE FUNCTION psp.schemas_to_make(statement text) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    one   CONSTANT text := btrim(psp.statement_pattern('CREATE SCHEMA IF NOT EXISTS (NAME)(?: AUTHORIZATION NAME)?_(?:;_|$)'), '^$');
+    rest  text := psp.without_comments(statement);
+    name  text;
+    found text[] := '{}';
+BEGIN
+    LOOP
+        name := (regexp_match(rest, '^' || one, 'i'))[1];
+        EXIT WHEN name IS NULL;
+        found := found || psp.bare_name(name)::text;
+        rest := regexp_replace(rest, '^' || one, '', 'i');
+    END LOOP;
+    RETURN found;
+END $$;
+
 -- The path of a statement of `role`, without schemas that are here, but were none of `schemas` where it ran first. One that was nowhere stays: the
--- statement may make it.
-CREATE FUNCTION psp.path_to_take(path text, schemas jsonb, role name) RETURNS text
+-- statement may make it. So do those that it makes in any case: `made`.
+CREATE FUNCTION psp.path_to_take(path text, schemas jsonb, role name, made text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found record;
     kept  text[] := '{}';
     same  boolean := true;
 BEGIN
-    FOR found IN SELECT p.name, schemas ? p.name AS is_known,
+    FOR found IN SELECT p.name, schemas ? p.name AND (n.oid IS NOT NULL OR p.name <> ALL (made)) AS is_known, p.name = ANY (made) AS is_made,
                         n.oid IS NOT NULL  -- there may be no such role here
                         AND coalesce(has_schema_privilege(to_regrole(quote_ident(role)), n.oid, 'USAGE'), true) AS is_usable
                    FROM psp.names_in_path(path, role) p LEFT JOIN pg_namespace n ON n.nspname = p.name ORDER BY p.n LOOP
@@ -57,7 +75,7 @@ BEGIN
                                  found.name, role),
                 DETAIL = 'Names could stand for something else here than where the statement ran first.',
                 HINT = format('CREATE SCHEMA %1$I; GRANT USAGE ON SCHEMA %1$I TO %2$I. Then the schema change is tried again.', found.name, role);
-        ELSIF found.is_usable AND NOT found.is_known THEN
+        ELSIF found.is_usable AND NOT found.is_known AND NOT found.is_made THEN
             same := false;
         ELSE
             kept := kept || quote_ident(found.name);
@@ -68,10 +86,10 @@ END $$;
 
 -- The values that a statement of `role` takes where it runs. pg_temp comes last: it would be first, with what others may have left in
 -- the session.
-CREATE FUNCTION psp.settings_to_take(settings jsonb, role name) RETURNS TABLE (name text, value text)
+CREATE FUNCTION psp.settings_to_take(settings jsonb, role name, statement text DEFAULT '') RETURNS TABLE (name text, value text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.name, CASE s.name WHEN 'search_path'
-                               THEN concat_ws(', ', nullif(psp.path_to_take(settings ->> s.name, settings -> 'schemas', role), ''), 'pg_temp')
+                               THEN concat_ws(', ', nullif(psp.path_to_take(settings ->> s.name, settings -> 'schemas', role, psp.schemas_to_make(statement)), ''), 'pg_temp')
                                ELSE settings ->> s.name END
       FROM psp.names_of_settings() s(name)
 $$;

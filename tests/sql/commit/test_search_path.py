@@ -67,6 +67,50 @@ def test_a_schema_that_the_statement_makes(connection: psycopg.Connection[Any]) 
     assert schemas_of_placed(connection) == ["fresh"]
 
 
+MAKES = "CREATE SCHEMA IF NOT EXISTS fresh"
+
+
+@pytest.mark.parametrize("table", ["placed", "fresh.placed"])
+@pytest.mark.parametrize("path", ["public", "fresh, public"])
+@pytest.mark.parametrize("here", [False, True])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_schema_that_the_statement_makes_if_it_is_not_there(
+    app: Pair, table: str, path: str, here: bool, there: bool
+) -> None:
+    text = f"{MAKES}; {CREATE.replace('placed', table)}"
+    place = "fresh" if "fresh" in path + table else "public"
+    with app.rolled_back() as connection:
+        if here:
+            make_schema(connection, "fresh")
+        connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+        connection.execute(f"SET LOCAL search_path = {path}".encode())
+        connection.execute("SELECT psp.ddl(%s)", [text])
+        connection.execute("SET LOCAL ROLE NONE")
+        assert schemas_of_placed(connection) == [place]
+        settings = one(connection, "SELECT settings FROM psp.schema_history")
+    with arriving(app) as connection:
+        if there:
+            make_schema(connection, "fresh")
+        arrive(connection, text, **settings)
+        assert schemas_of_placed(connection) == [place]
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        (f"{MAKES}; {CREATE}", ["fresh"]),
+        (f'-- two\n{MAKES} authorization x ; /* */ create schema if\nnot exists "B ""c"', ["fresh", 'B "c']),
+        (f"{CREATE}; {MAKES}", []),
+        ("CREATE SCHEMA fresh", []),
+        ("CREATE SCHEMA IF NOT EXISTS AUTHORIZATION fresh", []),
+    ],
+)
+def test_what_a_text_makes_at_its_beginning(
+    connection: psycopg.Connection[Any], text: str, made: list[str]
+) -> None:
+    assert one(connection, "SELECT psp.schemas_to_make(%s)", text) == made
+
+
 def test_an_index_of_a_table_that_is_here_only(connection: psycopg.Connection[Any]) -> None:
     make_schema(connection, "legacy")
     arrive(connection, CREATE, search_path="public", schemas=["public"])
