@@ -104,6 +104,32 @@ BEGIN
      WHERE i.indexrelid = l.index AND ((l.relation, l.name) IS DISTINCT FROM (i.indrelid, c.relname) OR l.is_leftover AND i.indisvalid);
 END $$;
 
+-- Whether this semi-primary has an index alone. (One that a job has made, others have or get.)
+CREATE FUNCTION psp.is_index_alone(index oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.local_indexes l JOIN pg_index i ON i.indexrelid = l.index JOIN pg_class c ON c.oid = l.index
+                    WHERE l.index = is_index_alone.index
+                      AND NOT EXISTS (SELECT FROM psp.jobs j WHERE (j.relation, j.index_name) = (i.indrelid, c.relname)));
+END $$;
+
+-- PostgreSQL takes an index of a partition for a part of one of the whole. Where this semi-primary has only one of the two alone, the other one
+-- would go with it, or a schema change could not drop it.
+CREATE FUNCTION psp.check_parts(index oid, object text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    part record;
+BEGIN
+    SELECT h.inhrelid::regclass AS name, i.indrelid::regclass AS relation INTO part
+      FROM pg_inherits h JOIN pg_partition_tree(index) t ON t.relid = h.inhrelid JOIN pg_index i ON i.indexrelid = h.inhrelid
+     WHERE age(h.xmin) <= age(pg_current_xact_id()::xid) AND psp.is_index_alone(h.inhrelid) <> psp.is_index_alone(h.inhparent) LIMIT 1;
+    IF FOUND THEN
+        PERFORM psp.refuse_ddl(object, command, format('Index %s, of %s, would become a part. This semi-primary has only one of the two alone.',
+                                                       part.name, part.relation),
+                               'Make an index of each partition by itself, where there is none.');
+    END IF;
+END $$;
+
 -- A schema change that names such an index could not run at the other servers.
 CREATE FUNCTION psp.check_local_index(index oid, object text, command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -61,6 +61,9 @@ BEGIN
             END IF;
             PERFORM psp.note_local_index(object, relation);
         END IF;
+        IF command IN ('CREATE INDEX', 'ALTER INDEX') AND psp.is_captured(relation) THEN
+            PERFORM psp.check_parts(object, identity, command);
+        END IF;
         PERFORM psp.follow_local_indexes();
     END IF;
     IF psp.is_schema_change() THEN

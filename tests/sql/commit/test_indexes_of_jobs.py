@@ -24,6 +24,9 @@ SET search_path = public;
 CREATE TABLE item (id int PRIMARY KEY, a int, b int, UNIQUE (a), EXCLUDE (b WITH =));
 CREATE TABLE parted (id int PRIMARY KEY, b int) PARTITION BY RANGE (id);
 CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (10);
+CREATE TABLE split (id int PRIMARY KEY, b int) PARTITION BY RANGE (id);
+CREATE TABLE split_1 PARTITION OF split FOR VALUES FROM (0) TO (10);
+CREATE INDEX split_b ON split_1 (b);
 CREATE TABLE other (id int PRIMARY KEY, b int);
 """
 COPY = "CREATE TABLE copy (LIKE item INCLUDING ALL)"
@@ -228,6 +231,42 @@ def test_where_an_index_of_a_job_is_it_becomes_no_part(
             become_unfinished(connection, "part_job")
         with refused(hint):
             run(connection, WHOLE)
+
+
+def locally_with_part(connection: psycopg.Connection[Any], whole: str, part: str, at_once: bool) -> None:
+    """A local index of the whole, with an index of a partition that is there."""
+    if at_once:
+        locally(connection, f"CREATE INDEX here ON {whole} (b)")
+    else:
+        locally(
+            connection,
+            f"CREATE INDEX here ON ONLY {whole} (b)",
+            f"ALTER INDEX here ATTACH PARTITION {part}",
+        )
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_local_index_of_the_whole_has_no_parts_that_are_not_local(app: Pair, at_once: bool) -> None:
+    """They would go with it, and could not be dropped by a schema change."""
+    with app.rolled_back() as connection, refused("split_b, of .*, would become a part"):
+        locally_with_part(connection, "split", "split_b", at_once)
+    with app.rolled_back() as connection:
+        made_by_job(connection, "part", "part_b")
+        with refused("part_b, of .*, would become a part"):
+            locally_with_part(connection, "parted", "part_b", at_once)
+    with app.rolled_back() as connection:
+        locally(connection, "CREATE INDEX part_b ON part (b)")
+        locally_with_part(connection, "parted", "part_b", at_once)
+        whole = "SELECT inhparent::regclass::text FROM pg_inherits WHERE inhrelid = 'part_b'::regclass"
+        assert one(connection, whole) == "here"
+
+
+def test_an_index_of_all_servers_has_no_local_parts(app: Pair) -> None:
+    with app.rolled_back() as connection:
+        run(connection, "CREATE INDEX whole ON ONLY parted (b)")
+        locally(connection, "CREATE INDEX part_b ON part (b)")
+        with refused("part_b, of .*, would become a part"):
+            locally(connection, "ALTER INDEX whole ATTACH PARTITION part_b")
 
 
 def test_an_index_that_a_session_is_making_is_in_nobodys_way(app: Pair) -> None:
