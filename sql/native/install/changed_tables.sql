@@ -37,11 +37,16 @@ END $$;
 CREATE FUNCTION psp.changed_tables() RETURNS TABLE (table_id integer, target oid, effort integer)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 #variable_conflict use_column
+DECLARE
+    doubtful CONSTANT integer[] := psp.tables_in_doubt();
 BEGIN
+    IF doubtful = '{}' THEN
+        RETURN;
+    END IF;
     RETURN QUERY WITH captured AS MATERIALIZED (
         SELECT r.relation, r.table_id, n.nspname, c.relname, c.relispartition, psp.relation_definition(c) AS definition
           FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-         WHERE r.table_id <> @SCHEMA_HISTORY_ID@
+         WHERE r.table_id = ANY (doubtful)
     ), now AS (
         SELECT c.table_id, s.*
           FROM psp.guarded_state(ARRAY(SELECT c.relation FROM captured c)) s
@@ -50,11 +55,11 @@ BEGIN
         SELECT c.table_id, c.nspname, c.relname, 'definition', c.relname, c.definition FROM captured c
     ), noted AS (
         SELECT g.table_id, o.*
-          FROM psp.guarded_objects o JOIN psp.guarded_relations g USING (schema_name, relation_name)
-         WHERE g.table_id <> @SCHEMA_HISTORY_ID@
+          FROM psp.guarded_relations g JOIN psp.guarded_objects o USING (schema_name, relation_name)
+         WHERE g.table_id = ANY (doubtful)
         UNION ALL
         SELECT g.table_id, g.schema_name, g.relation_name, 'definition', g.relation_name, g.definition
-          FROM psp.guarded_relations g WHERE g.table_id <> @SCHEMA_HISTORY_ID@
+          FROM psp.guarded_relations g WHERE g.table_id = ANY (doubtful)
     ), changed AS (
         SELECT table_id, psp.effort_of_change(kind, name, noted.definition, now.definition) AS effort
           FROM now FULL JOIN noted USING (table_id, schema_name, relation_name, kind, name)

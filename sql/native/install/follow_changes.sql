@@ -206,8 +206,9 @@ BEGIN
      WHERE EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = u.relation AND e.deptype = 'e')
         ON CONFLICT DO NOTHING;
     FOR target IN
-        SELECT u.relation FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
-         WHERE u.kind IN ('r', 'p') AND NOT c.relispartition AND NOT psp.is_stranger(u.relation) ORDER BY u.schema_name, u.relation_name
+        WITH unknown AS MATERIALIZED (SELECT * FROM psp.unknown_relations u WHERE u.kind IN ('r', 'p'))
+        SELECT u.relation FROM unknown u JOIN pg_class c ON c.oid = u.relation
+         WHERE NOT c.relispartition AND NOT psp.is_stranger(u.relation) ORDER BY u.schema_name, u.relation_name
     LOOP
         IF psp.has_key(target) THEN
             numbers := numbers || psp.follow_created(target, here);

@@ -30,13 +30,21 @@ CREATE FUNCTION psp.reference_facts(only_tables integer[]) RETURNS TABLE (table_
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
+DECLARE
+    only_relations CONSTANT oid[] := ARRAY(
+        SELECT r.relation FROM psp.tables t
+         CROSS JOIN LATERAL (SELECT to_regclass(format('%I.%I', t.schema_name, t.table_name)) AS target) n
+         CROSS JOIN LATERAL (SELECT n.target UNION SELECT p.relid FROM pg_partition_tree(n.target) p) r(relation)
+         WHERE t.table_id = ANY (only_tables));
 BEGIN
     RETURN QUERY WITH tables AS MATERIALIZED (
         SELECT t.table_id, t.guards, to_regclass(format('%I.%I', t.schema_name, t.table_name))::oid AS relation FROM psp.tables t
     ), constraints AS MATERIALIZED (
         SELECT k.oid, k.conname, k.conparentid, k.conrelid, k.confrelid, coalesce(pg_partition_root(k.conindid), k.conindid)::oid AS index,
                coalesce(pg_partition_root(k.conrelid), k.conrelid)::oid AS child
-          FROM pg_constraint k WHERE k.contype = 'f' AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)
+          FROM pg_constraint k
+         WHERE k.contype = 'f' AND (only_tables IS NULL OR k.conrelid = ANY (only_relations) OR k.confrelid = ANY (only_relations))
+           AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)
     ), keys AS MATERIALIZED (
         SELECT k.oid AS foreign_key, k.conname AS name, k.conparentid = 0 AS is_whole, c.table_id AS child, p.table_id AS parent, k.index,
                n.number, format('%s %s', k.conrelid, k.confrelid) AS link
@@ -70,7 +78,9 @@ BEGIN
                    'complete', string_agg(format('%s IS DISTINCT FROM NULL', v.parent_value), ' AND ' ORDER BY f.place),
                    'lossy', coalesce(jsonb_agg(f.parent_name ORDER BY f.place) FILTER (WHERE f.is_lossy), '[]'),
                    'may_change', bool_or(f.parent_may_change)) AS of_parent
-          FROM keys k JOIN psp.foreign_key_column_facts f USING (foreign_key)
+          FROM keys k
+          -- OFFSET 0: of these only. To know all foreign keys of a database takes long.
+         CROSS JOIN LATERAL (SELECT * FROM psp.foreign_key_column_facts a WHERE a.foreign_key = k.foreign_key OFFSET 0) f
           JOIN psp.index_column_facts i ON i.index = k.index AND i.place = f.place
          CROSS JOIN LATERAL (SELECT format('r.%I', f.name), format('r.%I', f.parent_name)) v(value, parent_value)
          WHERE k.is_whole

@@ -6,7 +6,8 @@ CREATE FUNCTION psp.note_strangers() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO psp.strangers (xid, relation, name, kind)
-    SELECT pg_current_xact_id(), u.relation, u.relation_name, 'table' FROM psp.unknown_relations u
+    WITH unknown AS MATERIALIZED (SELECT * FROM psp.unknown_relations)
+    SELECT pg_current_xact_id(), u.relation, u.relation_name, 'table' FROM unknown u
      WHERE u.kind IN ('r', 'p') AND NOT psp.waits_for_key(u.relation)
        AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = u.relation AND e.deptype = 'e')
     UNION ALL

@@ -46,7 +46,8 @@ SELECT 'rule', format('%s: %I', c.label, w.rulename), concat_ws(' ', w.ev_enable
   FROM captured c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE c.relkind <> 'v'
 UNION ALL
 SELECT 'sequence', format('%I.%I', q.schema_name, q.sequence_name),
-       concat_ws(' ', q.base, q.stride, psp.sequence_definition(q.relation)) FROM psp.sequences q
+       concat_ws(' ', q.base, q.stride, s.definition)
+  FROM psp.sequences q LEFT JOIN psp.sequence_definitions(ARRAY(SELECT relation FROM psp.sequences)) s ON s.sequence = q.relation
 UNION ALL
 SELECT CASE t.typtype WHEN 'd' THEN 'domain' ELSE 'type' END, t.oid::regtype::text,
        CASE t.typtype

@@ -316,8 +316,9 @@ BEGIN
     FOR r IN SELECT * FROM psp.changed_relations LOOP
         PERFORM psp.refuse_ddl(format('%I.%I', r.schema_name, r.relation_name), command);
     END LOOP;
-    FOR r IN SELECT u.kind, u.relation::regclass::text AS label, c.relispartition
-               FROM psp.unknown_relations u JOIN pg_class c ON c.oid = u.relation
+    FOR r IN WITH unknown AS MATERIALIZED (SELECT * FROM psp.unknown_relations)  -- before functions are asked about each one
+             SELECT u.kind, u.relation::regclass::text AS label, c.relispartition
+               FROM unknown u JOIN pg_class c ON c.oid = u.relation
               WHERE NOT psp.waits_for_key(u.relation) AND NOT psp.is_stranger(u.relation) LOOP
         IF r.relispartition THEN
             PERFORM psp.refuse_partition(r.label, command);

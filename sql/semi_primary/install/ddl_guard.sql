@@ -102,15 +102,17 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     in_views_mode CONSTANT boolean := (SELECT i.mode FROM psp.identity i) = 'views';
     missing name := (
-        WITH functions AS MATERIALIZED (
-            SELECT p.proname, has_function_privilege('psp_semi_primary', p.oid, 'EXECUTE') AS for_daemon,
-                   has_function_privilege('psp_functions', p.oid, 'EXECUTE') AS for_functions
+        WITH functions AS MATERIALIZED (  -- those that this transaction has not written are as they were
+            SELECT p.proname, p.oid, age(p.xmin) > age(pg_current_xact_id()::xid) AS is_older
               FROM pg_proc p WHERE p.pronamespace = 'psp'::regnamespace
         )
         SELECT min(o.name::text) FROM psp.own_functions o
          WHERE NOT EXISTS (SELECT FROM functions f
-                            WHERE f.proname = o.name AND (f.for_daemon OR NOT o.for_daemon)
-                              AND (f.for_functions OR in_views_mode OR o.name !~ '^(guard|look)_[0-9]+$')));
+                            WHERE f.proname = o.name
+                              AND (f.is_older
+                                   OR (NOT o.for_daemon OR has_function_privilege('psp_semi_primary', f.oid, 'EXECUTE'))
+                                      AND (in_views_mode OR o.name !~ '^(guard|look)_[0-9]+$'
+                                           OR has_function_privilege('psp_functions', f.oid, 'EXECUTE')))));
 BEGIN
     IF missing IS NOT NULL THEN
         PERFORM psp.refuse_ddl('psp.' || missing, command);

@@ -10,6 +10,7 @@ CREATE TABLE psp.guarded_relations (
     kind          text NOT NULL,
     definition    text NOT NULL,
     table_id      integer,  -- of a captured one: the table that it is, or is a part of
+    parts         bigint,   -- of a captured one: psp.numbers_of_parts
     PRIMARY KEY (schema_name, relation_name)
 );
 
@@ -93,12 +94,11 @@ SET bytea_output = 'hex' SET lc_monetary = 'C' SET standard_conforming_strings =
     SELECT r.nspname, r.relname, 'parent', p.relname,
            concat_ws(' ', p.relnamespace::regnamespace, i.inhdetachpending, pg_get_expr(r.relpartbound, r.oid))
       FROM pg_inherits i JOIN r ON r.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent
-     WHERE i.inhrelid = ANY (relations)
     UNION ALL
     SELECT r.nspname, r.relname, 'children', r.relname,
            string_agg(i.inhrelid::regclass::text, ', ' ORDER BY i.inhrelid::regclass::text)
       FROM pg_inherits i JOIN r ON r.oid = i.inhparent
-     WHERE i.inhparent = ANY (relations) GROUP BY r.nspname, r.relname
+     GROUP BY r.nspname, r.relname
     UNION ALL
     SELECT r.nspname, r.relname, 'column', a.attname,
            concat_ws(' ', a.attnum, format_type(a.atttypid, a.atttypmod),
@@ -106,44 +106,54 @@ SET bytea_output = 'hex' SET lc_monetary = 'C' SET standard_conforming_strings =
                      a.attnotnull, a.attidentity, a.attgenerated, pg_get_expr(d.adbin, d.adrelid))
       FROM pg_attribute a JOIN r ON r.oid = a.attrelid
       LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.atthasdef
-     WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE a.attnum > 0 AND NOT a.attisdropped
     UNION ALL
     SELECT r.nspname, r.relname, 'form', a.attname, f.form::text
       FROM forms f JOIN pg_attribute a ON a.atttypid = f.type JOIN r ON r.oid = a.attrelid
-     WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped AND f.form IS NOT NULL
+     WHERE a.attnum > 0 AND NOT a.attisdropped AND f.form IS NOT NULL
     UNION ALL
     SELECT r.nspname, r.relname, 'constraint', k.conname, pg_get_constraintdef(k.oid)
-      FROM pg_constraint k JOIN r ON r.oid = k.conrelid WHERE k.conrelid = ANY (relations)
+      FROM pg_constraint k JOIN r ON r.oid = k.conrelid
     UNION ALL
     SELECT r.nspname, r.relname, 'unique index', x.relname, concat_ws(' ', pg_get_indexdef(x.oid), i.indimmediate)
       FROM pg_index i JOIN r ON r.oid = i.indrelid JOIN pg_class x ON x.oid = i.indexrelid
-     WHERE i.indrelid = ANY (relations) AND (i.indisunique OR i.indisexclusion) AND i.indisvalid
+     WHERE (i.indisunique OR i.indisexclusion) AND i.indisvalid
     UNION ALL
     SELECT r.nspname, r.relname, 'trigger', t.tgname, concat_ws(' ', t.tgenabled, md5(pg_get_triggerdef(t.oid)))
-      FROM pg_trigger t JOIN r ON r.oid = t.tgrelid WHERE t.tgrelid = ANY (relations) AND NOT t.tgisinternal
+      FROM pg_trigger t JOIN r ON r.oid = t.tgrelid WHERE NOT t.tgisinternal
     UNION ALL  -- those of foreign keys have numbers for names
     SELECT r.nspname, r.relname, 'constraint triggers', r.relname,
            string_agg(concat_ws(' ', k.conname, t.tgtype, t.tgenabled), ', '
                       ORDER BY k.conname, t.tgtype, t.tgenabled)
       FROM pg_trigger t JOIN r ON r.oid = t.tgrelid LEFT JOIN pg_constraint k ON k.oid = t.tgconstraint
-     WHERE t.tgrelid = ANY (relations) AND t.tgisinternal
+     WHERE t.tgisinternal
      GROUP BY r.nspname, r.relname
     UNION ALL
     SELECT r.nspname, r.relname, 'rule', w.rulename, concat_ws(' ', w.ev_enabled, md5(pg_get_ruledef(w.oid)))
-      FROM pg_rewrite w JOIN r ON r.oid = w.ev_class WHERE w.ev_class = ANY (relations)
+      FROM pg_rewrite w JOIN r ON r.oid = w.ev_class
 $$;
 
--- What a sequence is. What it has drawn is no part of it.
-CREATE FUNCTION psp.sequence_definition(sequence oid) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
-    SELECT concat_ws(' ', c.relpersistence, s.seqtypid::regtype, s.seqincrement, s.seqmin, s.seqmax, s.seqcycle,
-                     (SELECT format('%s.%I', d.refobjid::regclass, a.attname)
-                        FROM pg_depend d JOIN pg_attribute a
-                          ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-                       WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
-                         AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')))
-      FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid
-     WHERE c.oid = sequence
+-- How many constraints, triggers, unique indexes, rules, partitions and wholes relations have. None: no row.
+CREATE VIEW psp.numbers_of_parts AS
+SELECT p.relation, count(*) AS parts
+  FROM (SELECT k.conrelid FROM pg_constraint k
+        UNION ALL SELECT t.tgrelid FROM pg_trigger t
+        UNION ALL SELECT i.indrelid FROM pg_index i WHERE (i.indisunique OR i.indisexclusion) AND i.indisvalid
+        UNION ALL SELECT r.ev_class FROM pg_rewrite r
+        UNION ALL SELECT i.inhrelid FROM pg_inherits i
+        UNION ALL SELECT i.inhparent FROM pg_inherits i) p(relation)
+ GROUP BY p.relation;
+
+-- What sequences are. What they have drawn is no part of it.
+CREATE FUNCTION psp.sequence_definitions(sequences oid[]) RETURNS TABLE (sequence oid, definition text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET quote_all_identifiers = off AS $$
+    SELECT c.oid, concat_ws(' ', c.relpersistence, s.seqtypid::regtype, s.seqincrement, s.seqmin, s.seqmax, s.seqcycle, u.column_name)
+      FROM unnest(sequences) q(sequence) JOIN pg_class c ON c.oid = q.sequence JOIN pg_sequence s ON s.seqrelid = c.oid
+      LEFT JOIN LATERAL (
+        SELECT format('%s.%I', d.refobjid::regclass, a.attname)
+          FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+         WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
+           AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')) u(column_name) ON true
 $$;
 
 -- Permanent tables and sequences that are neither captured nor psp's nor PostgreSQL's.
@@ -225,8 +235,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
      USING (schema_name, relation_name, kind, name)
      WHERE s.definition IS DISTINCT FROM o.definition
     UNION ALL
-    SELECT n.schema_name, n.relation_name, 'sequence', n.relation_name FROM named n
-     WHERE n.kind = 'sequence' AND psp.sequence_definition(n.oid) IS DISTINCT FROM n.definition
+    SELECT n.schema_name, n.relation_name, 'sequence', n.relation_name
+      FROM named n LEFT JOIN psp.sequence_definitions(relations) s ON s.sequence = n.oid
+     WHERE n.kind = 'sequence' AND s.definition IS DISTINCT FROM n.definition
     UNION ALL
     SELECT n.schema_name, n.relation_name, 'definition', n.relation_name FROM named n JOIN pg_class c USING (oid)
      WHERE c.relkind <> 'S' AND (n.kind = 'relation') IS TRUE
@@ -237,9 +248,10 @@ $$;
 CREATE FUNCTION psp.note_relations(only_table integer) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     INSERT INTO psp.guarded_relations
-    SELECT n.nspname, c.relname, 'relation', psp.relation_definition(c), r.table_id
+    SELECT n.nspname, c.relname, 'relation', psp.relation_definition(c), r.table_id, p.parts
       FROM psp.captured_relations r
       JOIN pg_class c ON c.oid = r.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+      LEFT JOIN psp.numbers_of_parts p USING (relation)
      WHERE r.table_id = only_table OR only_table IS NULL;
     INSERT INTO psp.guarded_objects
     SELECT s.* FROM psp.guarded_state(ARRAY(
@@ -253,7 +265,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
      WHERE g.kind = 'sequence'
        AND NOT EXISTS (SELECT FROM psp.sequences q WHERE (q.schema_name, q.sequence_name) = (g.schema_name, g.relation_name));
     INSERT INTO psp.guarded_relations AS g (schema_name, relation_name, kind, definition)
-    SELECT q.schema_name, q.sequence_name, 'sequence', psp.sequence_definition(q.relation) FROM psp.sequences q
+    SELECT q.schema_name, q.sequence_name, 'sequence', s.definition
+      FROM psp.sequences q LEFT JOIN psp.sequence_definitions(ARRAY(SELECT relation FROM psp.sequences)) s ON s.sequence = q.relation
         ON CONFLICT (schema_name, relation_name) DO UPDATE SET definition = EXCLUDED.definition
      WHERE g.definition IS DISTINCT FROM EXCLUDED.definition
 $$;

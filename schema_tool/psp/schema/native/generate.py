@@ -21,6 +21,7 @@ FIRST_FILES = (
     "capture.sql",
     "foreign_keys.sql",
     "create_capture.sql",
+    "tables_in_doubt.sql",
     "changed_tables.sql",
     "rows_of_changes.sql",
     "follow_changes.sql",
