@@ -41,14 +41,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT * FROM doubtful
 $$;
 
--- What has gone leaves no row behind: a relation has other numbers of parts, or is not there by its name.
+-- What has gone leaves no row behind: a relation has other numbers of parts, or is not there by its name. REASSIGN OWNED may have been another
+-- transaction's, which no event trigger has seen.
 CREATE FUNCTION psp.tables_in_doubt() RETURNS integer[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN ARRAY(
         WITH captured AS MATERIALIZED (
-            SELECT r.relation, r.table_id, n.nspname AS schema_name, c.relname AS relation_name
+            SELECT r.relation, r.table_id, n.nspname AS schema_name, c.relname AS relation_name, c.relowner
               FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation JOIN pg_namespace n ON n.oid = c.relnamespace
         ), doubtful AS (
             SELECT coalesce(c.table_id, g.table_id) AS table_id
@@ -58,6 +59,9 @@ BEGIN
              WHERE p.parts IS DISTINCT FROM g.parts
             UNION
             SELECT c.table_id FROM psp.objects_in_doubt() d JOIN captured c ON c.relation = psp.relation_of(d.class, d.object)
+            UNION
+            SELECT c.table_id FROM psp.guarded_objects o JOIN captured c USING (schema_name, relation_name)
+             WHERE o.kind = 'owner' AND o.definition <> c.relowner::text
             UNION
             SELECT c.table_id FROM psp.touched_relations t JOIN captured c USING (relation) WHERE t.xid = pg_current_xact_id()
         )
