@@ -5,10 +5,10 @@
 -- Nothing relies on it: a table that a statement changes without telling it by its words is certified without a hold. So it is when the
 -- daemon or the primary cannot be reached; COMMIT tells that.
 
--- Whether a statement of this tag may change a captured table.
+-- Whether a statement of this tag may change a captured table, or locks out its writers: their rows would wait for that lock, too.
 CREATE FUNCTION psp.may_hold(tag text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT tag OPERATOR(pg_catalog.~) '^(CREATE|ALTER|DROP) (TABLE|TRIGGER|RULE|INDEX|TYPE|DOMAIN|FUNCTION|PROCEDURE|ROUTINE)$'
+    SELECT tag OPERATOR(pg_catalog.~) '^(CREATE|ALTER|DROP) (TABLE|TRIGGER|RULE|POLICY|INDEX|TYPE|DOMAIN|FUNCTION|PROCEDURE|ROUTINE)$'
 $$;
 
 -- The kinds of a text's statements, by their first words, between which comments may stand. What stands in a literal or a body may pass for one.
@@ -18,30 +18,32 @@ BEGIN
     RETURN psp.without_comments(statement) ~* ('(^|;)\s*(' || beginning || ')\M');
 END $$;
 
--- The captured tables that a text of `role` may change: tables that it names, those of unique indexes that it drops, and those that
+-- The captured tables that a text of `role` may change or lock: tables that it names, those of indexes that it drops, and those that
 -- rely on types or functions that it names; where something is dropped or gets another type, also the other tables of their foreign keys. Only what belongs to
 -- the role counts, and tables to which it may refer or give triggers: PostgreSQL has not looked at its rights yet. None for VALIDATE
 -- CONSTRAINT (psp.effort_of_change), and under REPEATABLE READ: its snapshot lacks what arrives meanwhile.
 CREATE FUNCTION psp.tables_to_hold(statement text, role name) RETURNS integer[]
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET standard_conforming_strings = on AS $$
 DECLARE
-    words text[];
-    named oid[] := '{}';
+    words  text[];
+    named  oid[] := '{}';
+    locked oid[] := '{}';  -- of indexes
 BEGIN
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
        OR psp.without_comments(statement) ~* '^alter\s+table\s[^,;]*\svalidate\s+constraint\s[^,;]*$' THEN  -- its writers need not know
         RETURN '{}';
     END IF;
-    IF psp.has_statement(statement, 'alter\s+table|drop\s+table|truncate|((create(\s+or\s+replace)?|alter|drop)\s+(constraint\s+)?(trigger|rule))'
-                                    '|create\s+unique\s+index')
+    IF psp.has_statement(statement, 'alter\s+table|drop\s+table|truncate|((create(\s+or\s+replace)?|alter|drop)\s+(constraint\s+)?(trigger|rule|policy))'
+                                    '|create\s+(unique\s+)?index(?!\s+concurrently\M)')
        OR psp.has_statement(statement, 'create\s+(unlogged\s+)?table') AND statement ~* '\m(references|partition\s+of)\M' THEN
         named := ARRAY(SELECT r FROM unnest(psp.relations_in(statement)) r JOIN pg_class c ON c.oid = r
                         WHERE pg_has_role(role, c.relowner, 'USAGE') OR has_table_privilege(role, r, 'REFERENCES, TRIGGER, TRUNCATE'));
     END IF;
-    IF psp.has_statement(statement, 'drop\s+index') THEN
+    IF psp.has_statement(statement, 'drop\s+index(?!\s+concurrently\M)') THEN
         words := psp.words_of(statement);
-        named := named || ARRAY(SELECT i.indrelid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-                                 WHERE i.indisunique AND pg_has_role(role, c.relowner, 'USAGE') AND psp.is_named(c.relname, statement, words));
+        SELECT coalesce(array_agg(i.indrelid), '{}'), named || coalesce(array_agg(i.indrelid) FILTER (WHERE i.indisunique), '{}') INTO locked, named
+          FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+         WHERE pg_has_role(role, c.relowner, 'USAGE') AND psp.is_named(c.relname, statement, words);
     END IF;
     IF psp.has_statement(statement, '(alter|drop|create\s+or\s+replace)\s+(type|domain|function|procedure|routine)')
        AND statement !~* '\madd\s+value\M' THEN  -- a new label of an enum disturbs nobody
@@ -54,12 +56,12 @@ BEGIN
              WHERE o.oid >= 16384 AND o.schema <> 'psp'::regnamespace
                AND pg_has_role(role, o.owner, 'USAGE') AND psp.is_named(o.name, statement, words));
     END IF;
-    IF statement ~* '\m(drop|type)\M' THEN
+    IF statement ~* '\m(drop|type)\M' AND psp.has_statement(statement, 'alter|drop') THEN
         named := named || ARRAY(SELECT unnest(ARRAY[f.conrelid, f.confrelid]) FROM pg_constraint f
                                  WHERE f.contype = 'f' AND (f.conrelid = ANY (named) OR f.confrelid = ANY (named)));
     END IF;
     RETURN ARRAY(SELECT DISTINCT r.table_id FROM psp.captured_relations r
-                  WHERE r.table_id <> @SCHEMA_HISTORY_ID@ AND r.relation = ANY (named) ORDER BY 1);
+                  WHERE r.table_id <> @SCHEMA_HISTORY_ID@ AND r.relation = ANY (named || locked) ORDER BY 1);
 END $$;
 
 -- psp.hold_timeout in milliseconds: for how long others wait at most. 0: not at all.

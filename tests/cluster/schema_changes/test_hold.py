@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, closing
 from typing import LiteralString
 
 import psycopg
+import pytest
 from psp.cluster.local import LocalCluster, Options, SpNode
 
 from tests.cluster.schema_changes.statements import changing_pair
@@ -112,6 +113,33 @@ def test_writers_of_the_table_wait_and_others_do_not(pair: LocalCluster) -> None
             )
             bystander.execute("UPDATE other SET v = v + 1 WHERE id = 1")
             bystander.commit()
+            change.commit()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX item_v ON item (v)",
+        "DROP INDEX item_v",
+        "CREATE POLICY mine ON item USING (v > 0)",
+        "DROP POLICY mine ON item",
+    ],
+)
+def test_writers_wait_for_what_says_nothing_about_rows_and_lose_nothing(
+    pair: LocalCluster, statement: LiteralString
+) -> None:
+    """Its lock is one that their rows would wait for."""
+    north, south = pair.sps
+    with connect(north) as change, connect(south) as writer, connect(south) as bystander:
+        change.execute("SET psp.hold_timeout = '8s'")
+        change.execute(statement)
+        writer.execute("UPDATE item SET v = 1 WHERE id = 5")
+        with running(writer.commit):
+            waits = "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'"
+            wait_for_row(south, waits)
+            bystander.execute("UPDATE other SET v = v + 1 WHERE id = 1")
+            bystander.commit()
+            assert execute(south, waits) == [(1,)]
             change.commit()
 
 

@@ -17,6 +17,7 @@ GRANT ALL ON SCHEMA public TO {APPLICATION}; SET ROLE {APPLICATION};
 CREATE TABLE parent (id int PRIMARY KEY, name text UNIQUE);
 CREATE TABLE t (id serial PRIMARY KEY, v int, s text, parent int REFERENCES parent);
 CREATE UNIQUE INDEX t_s ON t (lower(s));
+CREATE INDEX t_parent ON t (parent);
 CREATE TABLE empty (id int PRIMARY KEY, v int);
 CREATE UNLOGGED TABLE aside (id serial PRIMARY KEY);
 CREATE TYPE mood AS ENUM ('sad');
@@ -507,13 +508,19 @@ def test_refused(connection: psycopg.Connection[Any], statement: str, message: s
         ("CREATE -- by hand\n UNIQUE /* of */ INDEX ON empty (v)", "empty"),
         ("SELECT 1; /* one */ DROP /* two */ TABLE t", "t parent"),
         ("ALTER /* shop */ TABLE t /* all */ VALIDATE CONSTRAINT positive", ""),
-        ("CREATE INDEX ON t (v) /* alter table t */", ""),
+        ("CREATE INDEX ON t (v) /* alter table empty */", "t empty"),
         ("SELECT '/*'; ALTER TABLE empty RENAME v TO \"*/\"", "empty"),
         ("CREATE TABLE child (id int PRIMARY KEY REFERENCES parent)", "parent"),
         ("CREATE TABLE IF NOT EXISTS t (id int PRIMARY KEY)", ""),
         ("CREATE TABLE copy (LIKE t)", ""),
         ("CREATE TABLE copy AS SELECT * FROM t", ""),
-        ("CREATE INDEX ON t (v)", ""),
+        ("CREATE INDEX ON t (v)", "t"),  # for its lock
+        ("CREATE INDEX CONCURRENTLY t_v ON t (v)", ""),
+        ("CREATE INDEX type ON t (v)", "t"),
+        ("DROP INDEX t_parent", "t"),
+        ("DROP INDEX CONCURRENTLY t_parent", ""),
+        ("CREATE POLICY mine ON t USING (v > 0)", "t"),
+        ("DROP POLICY mine ON t", "t parent"),
         ("COMMENT ON TABLE t IS 'drop table t'", ""),
         ("CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'alter table t add w int'", ""),
     ],
