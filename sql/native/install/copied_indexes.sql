@@ -122,18 +122,28 @@ BEGIN
     END LOOP;
 END $$;
 
--- psp.ddl sends its text before it is known what it copies.
+CREATE FUNCTION psp.copies_indexes(statement text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    words CONSTANT text[] := psp.words_of(statement);
+BEGIN
+    RETURN words @> '{create,like,including}' AND words && '{all,indexes}';
+END $$;
+
+-- A text of several statements goes before it is known what it copies.
 CREATE FUNCTION psp.check_no_copies(statement text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     words CONSTANT text[] := psp.words_of(statement);
     found text;
 BEGIN
-    IF words @> '{like,including}' AND words && '{all,indexes}' THEN
-        SELECT min(o.label) INTO found FROM psp.jobs_of_indexes o JOIN pg_class t ON t.oid = o.relation
-         WHERE psp.is_named(t.relname, statement, words);
+    IF psp.copies_indexes(statement) THEN
+        SELECT min(o.label) INTO found
+          FROM (SELECT j.relation, j.label FROM psp.jobs_of_indexes j UNION ALL SELECT u.relation, u.label FROM psp.unfinished_indexes() u) o
+          JOIN pg_class t ON t.oid = o.relation WHERE psp.is_named(t.relname, statement, words);
         IF found IS NOT NULL THEN
-            PERFORM psp.refuse_statement('copies no indexes that jobs make, such as ' || found, 'Run the statement without psp.ddl.');
+            PERFORM psp.refuse_statement(format('copies no indexes such as %s, which other semi-primaries need not have', found),
+                                         'Run the CREATE TABLE by a statement of its own.');
         END IF;
     END IF;
 END $$;

@@ -266,6 +266,13 @@ BEGIN
     END LOOP;
 END $$;
 
+-- After a schema change that drops these indexes: no server has them any more, and no job of that name has made what comes later.
+CREATE FUNCTION psp.forget_dropped_indexes(indexes jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE psp.jobs j SET index_name = NULL FROM psp.jobs_of_indexes o WHERE (o.change, o.statement_n) = (j.change, j.statement_n) AND indexes ? o.label;
+END $$;
+
 -- ---- by the daemon -----------------------------------------------------------------------------------------------------------------
 
 -- The daemon's role may act as a job's role while the job runs. Takes that back, also after a crash.

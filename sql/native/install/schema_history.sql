@@ -149,8 +149,8 @@ CREATE TRIGGER psp_write_statement INSTEAD OF INSERT ON psp.new_statement
     FOR EACH ROW EXECUTE FUNCTION psp.write_statement();
 
 -- Runs a statement here and at every other semi-primary. It has the rights and the settings of its caller: no SET clause, and
--- not SECURITY DEFINER. What a query runs goes by itself (plain_ddl.sql), since elsewhere the query may find other rows, or none. If it runs
--- nothing that goes, it is undone, and goes itself.
+-- not SECURITY DEFINER. What a query runs goes by itself (plain_ddl.sql), since elsewhere the query may find other rows, or none; so does a
+-- statement that copies indexes. If nothing goes by itself, it is undone, and the text goes.
 CREATE FUNCTION psp.ddl(statement text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -161,7 +161,7 @@ BEGIN
             ERRCODE = 'feature_not_supported',
             MESSAGE = 'psp: psp.ddl does nothing with session_replication_role = replica',
             HINT = 'SET session_replication_role = origin.';
-    ELSIF psp.is_query(ddl.statement) THEN
+    ELSIF psp.runs_as_it_is(ddl.statement, current_user) THEN
         BEGIN
             before := psp.statements_of_transaction();
             EXECUTE ddl.statement;
@@ -335,7 +335,7 @@ BEGIN
         RETURN NULL;
     ELSIF has_run THEN
         PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role), psp.rename_index_of_job(renamed), psp.check_names_of_jobs(),
-                psp.keep_local_indexes_apart(NEW.statement), psp.end_own_commands(), psp.follow_changes(NEW.change + 1, true);
+                psp.keep_local_indexes_apart(NEW.statement), psp.end_own_commands(), psp.forget_dropped_indexes(dropped), psp.follow_changes(NEW.change + 1, true);
         RETURN NULL;
     END IF;
     PERFORM psp.begin_own_commands();
@@ -372,6 +372,7 @@ BEGIN
     PERFORM psp.end_own_commands();
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     EXECUTE removal;
+    PERFORM psp.forget_dropped_indexes(dropped);
     IF psp.temporary_objects() IS DISTINCT FROM temporary THEN
         PERFORM psp.refuse_statement('cannot make or drop temporary objects', 'Run the statement without psp.ddl: it stays in this session.');
     END IF;

@@ -21,7 +21,7 @@ CREATE FUNCTION psp.text_in_code(tag text, context text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     parts CONSTANT text[] := regexp_match(substr(context, position(E'\n' IN context) + 1),
-                                          '^SQL statement "(.*?)"\nPL/pgSQL function (?!psp\.)[^\n]+ line \d+ at ([^\n]+)(?:\n|$)');
+                                          '^SQL statement "(.*?)"\nPL/pgSQL function (?!psp\.(?!ddl\())[^\n]+ line \d+ at ([^\n]+)(?:\n|$)');
 BEGIN
     RETURN CASE WHEN parts[1] !~ '"\n(SQL|PL/)' AND (tag <> 'CREATE TABLE AS' OR parts[2] = 'EXECUTE')
                      AND NOT psp.is_in_event_trigger(context) THEN parts[1] END;
@@ -38,7 +38,7 @@ END $$;
 
 -- Whether a text of psp.ddl is a query, a call or a block, and nothing else. In a block are semicolons, but none is behind its last quote.
 CREATE FUNCTION psp.is_query(statement text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     bare  CONSTANT text := psp.bare_statement(statement);
     quote CONSTANT text := substring(bare FROM '(?i)^do\s*(\$\w*\$|'')');
@@ -48,6 +48,16 @@ BEGIN
     END IF;
     RETURN bare ~* '^(select|with|values|call|do)\M'
            AND (NOT psp.may_have_several(bare) OR psp.ask_about('statements', convert_to(statement, 'UTF8')) ~ '^other [^\n]*$');
+END $$;
+
+-- Whether psp.ddl runs a text as it is, so that what it runs goes with the stream by itself: a query, or one statement that copies indexes, whose
+-- definitions go along (psp.note_copies). role: that calls psp.ddl.
+CREATE FUNCTION psp.runs_as_it_is(statement text, role name) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN psp.is_query(statement)
+           OR psp.copies_indexes(statement) AND NOT psp.may_have_several(psp.bare_statement(statement))
+              AND role = psp.role_of_statement() AND psp.goes_with_stream();
 END $$;
 
 -- A line for each statement of the message: kind, place, bytes.

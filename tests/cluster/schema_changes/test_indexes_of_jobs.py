@@ -72,15 +72,16 @@ def test_a_table_like_one_with_an_index_of_a_job(pair: LocalCluster, first: int)
 
 
 def test_a_text_with_like_and_an_index_of_a_job(pair: LocalCluster) -> None:
-    """Which indexes it has made is known when it has run, and its text goes before that."""
-    north, _ = pair.sps
+    """Which indexes it has made is known when it has run. A text of several statements goes before that."""
+    north, south = pair.sps
+    copy = "CREATE TABLE copied (LIKE item INCLUDING ALL)"
     with made_at_one(pair, "CREATE INDEX CONCURRENTLY item_job ON item (v, name)"):
         with raises("0A000"):
-            ddl(north, "CREATE TABLE copied (LIKE item INCLUDING ALL)")
-        ddl(
-            north, "CREATE TABLE copied (LIKE item INCLUDING DEFAULTS, PRIMARY KEY (id))", "DROP TABLE copied"
-        )
-    autocommit(north, "DROP INDEX item_job")
+            ddl(north, f"{copy}; CREATE VIEW beside AS SELECT 1 AS one")
+        ddl(north, copy.replace("ALL", "DEFAULTS, PRIMARY KEY (id)"), "DROP TABLE copied", copy)
+        wait_for_row(south, "SELECT 1 WHERE to_regclass('copied_v_name_idx') IS NOT NULL")
+        assert definitions(south, "copied") == definitions(north, "copied")
+    ddl(north, "DROP INDEX item_job", f"{copy.replace('copied', 'again')}; DROP TABLE again, copied")
 
 
 def test_an_index_of_a_job_does_not_become_a_part(pair: LocalCluster) -> None:

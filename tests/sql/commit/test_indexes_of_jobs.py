@@ -13,7 +13,7 @@ from psp.servers.pgserver import PgServer
 
 from tests.sql.arriving import arrive, arriving, become_worker
 from tests.sql.databases import APPLICATION, Pair, changing_pair, one
-from tests.sql.indexes import indexes, locally, made_by_job, run
+from tests.sql.indexes import indexes, locally, made_by_job, recorded, run
 from tests.sql.refusals import refused
 
 SCHEMA = f"""
@@ -58,22 +58,20 @@ def last_sent(connection: psycopg.Connection[Any]) -> tuple[str, dict[str, Any]]
     return statement, settings
 
 
-def made_and_sent(
-    app: Pair, state: State, statement: str, table: str
-) -> tuple[list[str], str, dict[str, Any]]:
-    """The table's indexes where a statement runs first, and what other servers get of it."""
+def made_and_sent(app: Pair, state: State, statement: str) -> tuple[list[str], str, dict[str, Any]]:
+    """The copy's indexes where a statement runs first, and what other servers get of it."""
     with app.rolled_back() as connection:
         state(connection)
         run(connection, statement)
-        return definitions(connection, table), *last_sent(connection)
+        return definitions(connection, "copy"), *last_sent(connection)
 
 
-def made_elsewhere(app: Pair, state: State, text: str, settings: dict[str, Any], table: str) -> list[str]:
+def made_elsewhere(app: Pair, state: State, text: str, settings: dict[str, Any]) -> list[str]:
     with arriving(app) as connection:
         state(connection)
         become_worker(connection)
         arrive(connection, text, **settings)
-        return definitions(connection, table)
+        return definitions(connection, "copy")
 
 
 # ---- copies ----------------------------------------------------------------------------------------------
@@ -116,16 +114,55 @@ def with_nothing(connection: psycopg.Connection[Any]) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("statement", "table"),
-    [(COPY, "copy"), (f"CREATE SCHEMA made {COPY}", "copy")],
+    "statement",
+    [
+        COPY,
+        f"CREATE SCHEMA made {COPY}",
+        f"SELECT psp.ddl('{COPY}')",
+        f"DO $$ BEGIN PERFORM psp.ddl('{COPY}'); END $$",
+    ],
 )
-def test_a_copy_has_the_same_indexes_everywhere(
-    app: Pair, first: State, then: State, statement: str, table: str
-) -> None:
+def test_a_copy_has_the_same_indexes_everywhere(app: Pair, first: State, then: State, statement: str) -> None:
     if "SCHEMA" in statement:
         app.run(f"GRANT CREATE ON DATABASE {app.name} TO {APPLICATION}")
-    here, text, settings = made_and_sent(app, first, statement, table)
-    assert made_elsewhere(app, then, text, settings, table) == here
+    here, text, settings = made_and_sent(app, first, statement)
+    assert here
+    assert made_elsewhere(app, then, text, settings) == here
+
+
+@pytest.mark.parametrize("state", [with_index_of_job, with_unfinished])
+def test_a_text_of_several_statements_makes_no_copies_of_them(app: Pair, state: State) -> None:
+    """Which indexes it has made is known when it has run, and its text goes before that."""
+    text = f"SELECT psp.ddl('{COPY}; CREATE VIEW beside AS SELECT 1 AS one')"
+    with app.rolled_back() as connection:
+        run(
+            connection,
+            text.replace("ALL", "DEFAULTS, PRIMARY KEY (id)"),
+            "DROP VIEW beside",
+            "DROP TABLE copy",
+        )
+        state(connection)
+        with refused("copies no indexes"), connection.transaction():
+            run(connection, text)
+        run(connection, "DROP INDEX IF EXISTS item_job, unfinished", text)
+
+
+def test_a_copy_is_made_as_the_caller_of_psp_ddl(app: Pair) -> None:
+    """A function of another role, and a session whose statements stay here, may call it."""
+    with app.rolled_back() as connection:
+        connection.execute("CREATE ROLE caller")
+        connection.execute(
+            f"CREATE FUNCTION {APPLICATION}.copies() RETURNS void LANGUAGE plpgsql SECURITY DEFINER "
+            f"AS $$ BEGIN PERFORM psp.ddl('{COPY}'); END $$; "
+            f"ALTER FUNCTION {APPLICATION}.copies() OWNER TO {APPLICATION}; "
+            f"GRANT USAGE ON SCHEMA {APPLICATION} TO caller; SET LOCAL ROLE caller"
+        )
+        connection.execute(f"SELECT {APPLICATION}.copies()")
+        connection.execute("SET LOCAL ROLE NONE")
+        assert recorded(connection) == [COPY]
+    with app.rolled_back() as connection:
+        run(connection, "SET LOCAL psp.schema_changes = local", f"SELECT psp.ddl('{COPY}')")
+        assert recorded(connection) == [COPY]
 
 
 def test_a_schema_without_tables_has_no_copies(app: Pair) -> None:
