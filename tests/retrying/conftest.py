@@ -8,7 +8,7 @@ import psp_client
 import pytest
 from psp.cluster.local import LocalCluster, Options
 
-from tests.cluster.support import adopted_pair, execute
+from tests.cluster.support import adopted_pair, execute, retry
 from tests.retrying.support import wait_for_units
 
 TABLES = """
@@ -34,7 +34,7 @@ def adopted_views() -> Iterator[LocalCluster]:
 @pytest.fixture
 def pair(adopted: LocalCluster) -> LocalCluster:
     """Two SPs; the counter is 0, there are no units."""
-    execute(adopted.sps[0], "UPDATE counter SET value = 0")
+    retry(lambda: execute(adopted.sps[0], "UPDATE counter SET value = 0"))
     execute(adopted.sps[0], "DELETE FROM unit")
     wait_for_units(adopted, [])
     return adopted

@@ -21,7 +21,7 @@ from psp_client import Backoff
 
 from tests.cluster.support import execute
 from tests.retrying import django_project
-from tests.retrying.support import wait_for_units
+from tests.retrying.support import rival, wait_for_units
 
 QUICK = Backoff(attempts=5, first_s=0.01, longest_s=0.1)
 
@@ -61,7 +61,7 @@ class Work:
         return "done"
 
     def lose(self) -> None:
-        execute(self._pair.sps[1], "UPDATE counter SET value = value")
+        rival(self._pair)
 
 
 @contextmanager

@@ -18,8 +18,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from tests.cluster.support import execute
-from tests.retrying.support import url_of, wait_for_units
+from tests.retrying.support import rival, url_of, wait_for_units
 
 QUICK = Backoff(attempts=5, first_s=0.01, longest_s=0.1)
 Run = Callable[[Engine, Callable[[Session], Any]], Any]
@@ -75,7 +74,7 @@ class Work:
         session.execute(text("UPDATE counter SET value = value + 1"))
         session.execute(text("INSERT INTO unit (name) VALUES ('it')"))
         if self.calls <= self._losses:
-            execute(self._pair.sps[1], "UPDATE counter SET value = value")
+            rival(self._pair)
         return "done"
 
 
