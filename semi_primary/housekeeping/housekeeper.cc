@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kTroubleWaitMs = 500;
 constexpr std::int64_t kAlignEveryUs = 5'000'000;
+constexpr std::int64_t kFollowEveryUs = 20'000'000;  // a query for each sequence
 constexpr std::int64_t kWatchEveryUs = 600'000'000;
 
 }  // namespace
@@ -111,6 +112,10 @@ void Housekeeper::WriteStatus(double seconds) {
   last_written_ = now;
   if (now.state != "streaming") return sequences_.MakeDue();
   sequences_.AdvanceIfDue(now.closed_t);
+  if (const std::int64_t now_us = MonotonicUs(); now_us >= follow_at_us_) {
+    follow_at_us_ = now_us + kFollowEveryUs;
+    sequences_.Follow(now.closed_t);
+  }
   LookAfterSchema();
 }
 

@@ -57,6 +57,7 @@ class Housekeeper {
   SchemaWatch schema_;
   DaemonStatus last_written_;
   std::int64_t align_at_us_ = 0;
+  std::int64_t follow_at_us_ = 0;
   std::int64_t watch_at_us_ = 0;
   // After a lost session PostgreSQL may have crashed. Until the apply worker has begun again, too, it is not
   // known whether own commits are missing.

@@ -16,6 +16,10 @@ class SequenceKeeper {
   // Moves sequences past the numbers that the tables contain. It stays due while W is behind `closed_t`, or
   // while a transaction is open that has drawn from a sequence that must move.
   void AdvanceIfDue(GlobalT closed_t);
+  // Moves sequences past the numbers that rows of others have brought: numbers of their own choice, as of a migration
+  // that loads rows and calls setval, which other semi-primaries do not see. Columns without an index do not
+  // count: nothing keeps their numbers from being there twice. Nothing is done while no rows have come.
+  void Follow(GlobalT closed_t);
   // Sets sequences that setval has moved out of their class to the next number of the class. False after an
   // error.
   bool Align(bool thoroughly);
@@ -23,6 +27,7 @@ class SequenceKeeper {
  private:
   PgSession& session_;
   bool is_due_ = true;
+  GlobalT followed_t_ = 0;
   bool has_warned_ = false;  // that it has not succeeded yet
 };
 

@@ -120,13 +120,19 @@ BEGIN
     RETURN true;
 END $$;
 
+-- A superuser's: the daemon may not read the application's sequences. NULL while nothing has been drawn.
+CREATE FUNCTION psp.sequence_stands_at(sequence regclass) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT pg_sequence_last_value($1)';
+
 -- Moves every strided sequence that a column owns or has as its default past the largest value in the column, within
 -- this SP's own class of values, and never back. After a crash PostgreSQL may hand out numbers again whose rows the
 -- primary has kept. The daemon calls it when it has caught up. Returns how many had to move.
+-- `following` is for now and then, as rows of other semi-primaries may have brought numbers that nobody drew: it reads only columns with an
+-- index, and goes no farther than a tenth of what is left, since one row with a number near the end must not use the sequence up.
 -- Values at the sequence's very end do not count: past them it could not go. To move far, it keeps others from drawing
 -- for a moment; when it cannot have that soon it fails with lock_not_available, and is called again.
 -- The column is read as the table's owner (psp.apply_furthest_N): the planner may call functions in the predicates of indexes.
-CREATE FUNCTION psp.advance_sequences() RETURNS integer
+CREATE FUNCTION psp.advance_sequences(following boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     s       record;
@@ -154,16 +160,19 @@ BEGIN
         SELECT q.base, q.increment, q.stride, q.sequence, f.relation::regclass AS relation, a.attname AS name, i.sp_id, c.table_id,
                EXISTS (SELECT FROM pg_index x WHERE x.indrelid = f.relation AND x.indkey[0] = f.attnum AND x.indisvalid
                        AND x.indpred IS NULL) AS indexed,
-               CASE WHEN q.stride > 0 THEN p.seqmax - q.stride ELSE p.seqmin - q.stride END AS until
+               e.last - q.stride - CASE WHEN following
+                                        THEN div(9 * (e.last - coalesce(psp.sequence_stands_at(q.sequence), p.seqstart)), 10) ELSE 0 END AS until
           FROM strided q
           JOIN feeds f ON f.sequence = q.sequence
           JOIN pg_sequence p ON p.seqrelid = q.sequence
+         CROSS JOIN LATERAL (SELECT CASE WHEN q.stride > 0 THEN p.seqmax ELSE p.seqmin END::numeric AS last) e
           JOIN pg_attribute a ON a.attrelid = f.relation AND a.attnum = f.attnum AND NOT a.attisdropped
           JOIN pg_type t ON t.oid = a.atttypid
           JOIN captured c ON c.relation = coalesce(pg_partition_root(f.relation), f.relation)
          CROSS JOIN psp.identity i
          WHERE coalesce(nullif(t.typbasetype, 0), t.oid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
     LOOP
+        CONTINUE WHEN following AND NOT s.indexed;
         IF NOT s.indexed THEN
             RAISE LOG 'psp: %.% has no index: the whole table is read for sequence %', s.relation, s.name, s.sequence;
         END IF;

@@ -5,7 +5,7 @@ from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Zone
 from psp.waiting import wait_until
 
-from tests.cluster.support import SCHEMA, WAIT_S, MakeCluster, execute, wait_streaming
+from tests.cluster.support import SCHEMA, WAIT_S, MakeCluster, as_admin, execute, wait_streaming
 
 OUT_OF_CLASS = (
     "SELECT (d.last_value - q.base - q.increment * i.sp_id) % q.stride <> 0 "
@@ -55,3 +55,21 @@ def test_the_daemon_sets_right_what_setval_has_done(cluster: LocalCluster) -> No
     again = {execute(sp, INSERT)[0][0] for _ in range(100) for sp in (one, two)}
     assert len(again) == 200
     assert not again & drawn
+
+
+def test_numbers_that_a_migration_has_chosen_are_not_drawn_elsewhere(cluster: LocalCluster) -> None:
+    """It loads rows and calls setval, which the other semi-primaries do not see."""
+    one, two, _ = cluster.sps
+    first = execute(one, INSERT)[0][0] + 64 * 100
+    execute(
+        one,
+        "INSERT INTO document (id, note) SELECT n, 'x' FROM generate_series(%s::int, %s::int) n",
+        [first, first + 640],
+    )
+    execute(as_admin(one), "SELECT setval('document_id_seq', (SELECT max(id) FROM document))")
+    wait_until(
+        "the sequence to move past the rows",
+        lambda: execute(two, "SELECT last_value FROM document_id_seq")[0][0] > first + 640 - 64,
+        WAIT_S,
+    )
+    assert execute(two, INSERT)[0][0] > first + 640

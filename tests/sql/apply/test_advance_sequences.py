@@ -65,6 +65,21 @@ def test_the_largest_possible_value_does_not_exhaust_it(pair: Pair) -> None:
         assert 300 < connection.execute("SELECT nextval('own_id_seq')").fetchall()[0][0] <= 364
 
 
+def test_rows_of_others_are_followed_but_not_to_the_end(pair: Pair) -> None:
+    """One row near the end would use the sequence up, which it does not do on one PostgreSQL."""
+    pair.run(SCHEMA + "CREATE TABLE bare (k int PRIMARY KEY, id serial)")
+    pair.adopt()
+    put(pair, "INSERT INTO own VALUES (300), (1000000000); INSERT INTO down VALUES (-700)")
+    put(pair, "INSERT INTO bare VALUES (1, 300)")
+    follow = "SELECT psp.advance_sequences(true)"
+    with pair.connect(autocommit=True) as connection:
+        assert connection.execute(follow).fetchone() == (2,)
+        assert connection.execute(follow).fetchone() == (0,)
+        assert 300 < connection.execute("SELECT nextval('own_id_seq')").fetchall()[0][0] <= 364
+        assert -764 <= connection.execute("SELECT nextval('falling')").fetchall()[0][0] < -700
+        assert connection.execute("SELECT nextval('bare_id_seq')").fetchall()[0][0] < 300
+
+
 def test_who_is_drawing_is_in_nobodys_way(pair: Pair) -> None:
     pair.run(SCHEMA)
     pair.adopt()

@@ -211,7 +211,7 @@ SUPERUSERS_FUNCTIONS = {
     "on_ddl_start", "on_ddl", "on_drop", "on_rewrite",  # event triggers
     "on_statement_start", "on_statement_drop", "on_statement_end", "statement_has_ended",  # of plain DDL
     "guard_warnings", "refresh_guards",  # what they have not seen
-    "align_sequences", "move_sequence",  # ALTER SEQUENCE is for the owners of sequences
+    "align_sequences", "move_sequence", "sequence_stands_at",  # ALTER SEQUENCE is for the owners of sequences
     "take_origin",  # of the rows that the daemon applies, for logical decoding
     "refuse_changed_tables",  # where there is no guard
     "this_database",  # pg_control_system, data_directory
