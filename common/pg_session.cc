@@ -28,13 +28,18 @@ void ForbidSilentReconnect(pqxx::connection_base& connection) {
 }
 
 // The owner of a database may give its sessions timeouts that end even the first statement, or the pause
-// before it. A server refuses a session that begins with a setting which it does not know.
-std::vector<std::pair<std::string, std::string>> NoTimeouts(int server_version) {
+// before it. A server on another host ends the session of a line that is cut, and with it its locks: the next one
+// needs them. A server refuses a session that begins with a setting which it does not know.
+std::vector<std::pair<std::string, std::string>> FirstSettings(int server_version) {
   std::vector<std::pair<std::string, std::string>> settings = {
       {"statement_timeout", "0"},
       {"lock_timeout", "0"},
       {"idle_in_transaction_session_timeout", "0"},
       {"idle_session_timeout", "0"},
+      {"tcp_keepalives_idle", "10"},
+      {"tcp_keepalives_interval", "5"},
+      {"tcp_keepalives_count", "3"},
+      {"tcp_user_timeout", "25000"},
   };
   if (server_version >= 170000) settings.emplace_back("transaction_timeout", "0");
   return settings;
@@ -82,7 +87,7 @@ PgResult<Done> PgSession::Commit() {
 }
 
 void PgSession::Open(int server_version) {
-  auto settings = NoTimeouts(server_version);
+  auto settings = FirstSettings(server_version);
   settings.insert(settings.end(), options_.startup.begin(), options_.startup.end());
   connection_ = std::make_unique<RawConnection>(WithSettings(options_.conninfo, settings));
   ForbidSilentReconnect(*connection_);
@@ -91,7 +96,7 @@ void PgSession::Open(int server_version) {
 void PgSession::SetUp() {
   Open(0);
   // Its version is known when a session is there.
-  if (NoTimeouts(connection_->server_version()) != NoTimeouts(0)) Open(connection_->server_version());
+  if (FirstSettings(connection_->server_version()) != FirstSettings(0)) Open(connection_->server_version());
   pqxx::nontransaction tx(*connection_);
   if (options_.startup.empty()) {
     tx.exec("SET ROLE NONE");

@@ -1,4 +1,5 @@
 // psp-primary: takes the database over, serves.
+#include <cerrno>
 #include <cstdlib>
 #include <iostream>
 
@@ -19,7 +20,9 @@ int Serve(const psp::primary::PrimarySettings& settings, psp::StopSignals& signa
   try {
     server = std::make_unique<psp::primary::Server>(settings, std::move(*state), &signals);
   } catch (const zmq::error_t& problem) {
-    return psp::BadConfiguration("listen: cannot bind " + settings.listen + ": " + problem.what());
+    const char* hint =
+        problem.num() == ENODEV ? " (an address of this machine is needed, not a name; or *)" : "";
+    return psp::BadConfiguration("listen: cannot bind " + settings.listen + ": " + problem.what() + hint);
   }
   if (!settings.key && !psp::IsLocal(settings.listen)) {
     spdlog::warn(

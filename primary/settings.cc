@@ -14,7 +14,8 @@ void DeclareTexts(Settings& settings, PrimarySettings* into) {
                  .example = "host=127.0.0.1 port=5432 dbname=psp user=psp_primary"},
                 &into->database);
   settings.Text({.name = "listen",
-                 .description = "where semi-primaries connect, a ZeroMQ endpoint",
+                 .description = "where semi-primaries connect: tcp://ADDRESS:PORT, or tcp://*:PORT for all "
+                                "addresses of the machine",
                  .required = true,
                  .check = [](std::string_view value) -> std::string {
                    return value.ends_with(":*") ? "" : CheckEndpoint(value);  // *: any free port

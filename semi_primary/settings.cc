@@ -129,7 +129,7 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
                  .example = "host=/var/run/postgresql dbname=app user=psp_semi_primary"},
                 &settings->database);
   declared.Text({.name = "primary",
-                 .description = "where the primary listens, a ZeroMQ endpoint",
+                 .description = "where the primary listens: tcp://HOST:PORT",
                  .required = true,
                  .check = CheckEndpoint,
                  .example = "tcp://127.0.0.1:5610"},

@@ -8,13 +8,8 @@ SELECT set_config(s.name, v.value, false)
         ('default_transaction_read_only', 'off'),
         ('default_transaction_deferrable', 'off'),
         ('session_replication_role', 'origin'),
-        -- Nobody ends them. (Their timeouts are off from the beginning: common/pg_session.cc.)
+        -- Nobody ends them. (Their timeouts are off, and their keepalives on, from the beginning: common/pg_session.cc.)
         ('exit_on_error', 'off'),
-        -- A server on another host ends the session of a line that is cut, and with it its locks: the next one needs them.
-        ('tcp_keepalives_idle', '10'),
-        ('tcp_keepalives_interval', '5'),
-        ('tcp_keepalives_count', '3'),
-        ('tcp_user_timeout', '25000'),
         -- To compile them takes longer than to run them.
         ('jit', 'off'),
         -- Values are written and read in one way.

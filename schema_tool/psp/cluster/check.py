@@ -17,15 +17,17 @@ from psp.sql_files import read_sql
 _VERSION_SQL = "SELECT catalog_version FROM psp.identity"
 
 
-def check_semi_primary(connection: psycopg.Connection[Any], facts: ServerFacts) -> list[Problem]:
+def check_semi_primary(
+    connection: psycopg.Connection[Any], facts: ServerFacts, *, is_alone: bool
+) -> list[Problem]:
     """What an SP knows alone: that it stands still, failed jobs, what its guard finds, local indexes."""
     where = f"database {connection.info.dbname}"
     found = [Problem("error", where, problem) for problem in facts.guard_problems]
     with connection.cursor(row_factory=dict_row) as cursor:
         for row in cursor.execute(read_sql("semi_primary/command/own_obstacles.sql")):
             found.append(Problem(**row))
-    found.append(Problem("note", where, "it is under psp: this is about coming schema changes",
-                         "compare with other semi-primaries: name them, too"))  # fmt: skip
+    hint = "compare with other semi-primaries: name them, too" if is_alone else ""
+    found.append(Problem("note", where, "it is under psp: this is about coming schema changes", hint))
     return sort(found)
 
 

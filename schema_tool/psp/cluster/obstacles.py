@@ -131,7 +131,7 @@ def _surroundings(servers: Mapping[str, Things]) -> Iterator[Problem]:
                 hint = "use the same everywhere: a statement may work at one server only"
                 yield Problem("warning", f"{kind} {name}", detailed, hint)
             case "rights on":
-                hint = "GRANT or REVOKE at each server: a statement may be allowed at one only"
+                hint = "GRANT, REVOKE or ALTER DATABASE … OWNER TO at each server: what one refuses stops it"
                 yield Problem("warning", f"{kind} {name}", detailed, hint)
             case "settings of":
                 hint = "ALTER DATABASE or ALTER ROLE at each server"

@@ -99,7 +99,7 @@ def check_command(
             problems = check_rights(connection, mode)
             readable = not has_errors(problems)
             if readable and is_sp:
-                problems = sort([*problems, *check_semi_primary(connection, facts)])
+                problems = sort([*problems, *check_semi_primary(connection, facts, is_alone=not sp_dsns)])
             elif readable:
                 problems = check(
                     connection, read_database(connection), mode, slots or constant("SLOTS"),
@@ -160,7 +160,7 @@ def adopt_command(
 ) -> None:
     """Makes a live database the first semi-primary of a cluster, in place.
 
-    Either finishes or leaves the database as it was. Writers wait while it works; readers do not, but for the
+    Either finishes or leaves the database as it was. Writers wait at its end; readers do not, but for the
     moment in which views mode puts views in the tables' place. When all semi-primaries of a cluster have been
     released, one of their databases can be adopted again; psp-primary must be stopped meanwhile.
 
@@ -170,7 +170,9 @@ def adopt_command(
     """
     _tell_what_is_missing(dsn)
     if not yes:
-        typer.confirm("Writers wait until all rows are copied to the primary. Go on?", abort=True, err=True)
+        typer.confirm(
+            "The rows are copied to the primary, then writers wait for a moment. Go on?", abort=True, err=True
+        )
     options = Options(name, zone, slots, add_keys, lock_wait, mode, drop_foreign_keys, capture, replace)
     columns = (
         bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.MofNCompleteColumn(),

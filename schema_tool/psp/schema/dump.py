@@ -42,7 +42,7 @@ _NUMBER_AMONG_OPTIONS = re.compile(rf"{_ALTER_COLUMN}, ", re.MULTILINE)
 
 def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     """The schema's DDL; roles that own something or are granted something are created where they are missing,
-    and the search_path is as it is here.
+    and the search_path, the database's owner and who may make schemas in it are as they are here.
 
     pg_dump has a session of its own: nothing uncommitted of `connection` is in the dump.
     """
@@ -63,7 +63,7 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     if done.returncode != 0:
         raise PspError(f"pg_dump failed: {done.stderr.strip()}")
     dumped = _EXTENSION_COMMENT.sub("", _OWN_DBLINK.sub("", done.stdout))
-    return _roles(connection) + _search_paths(connection) + portable(dumped)
+    return _roles(connection) + _database_rights(connection) + _search_paths(connection) + portable(dumped)
 
 
 def portable(dumped: str) -> str:
@@ -89,6 +89,33 @@ def _roles(connection: psycopg.Connection[Any]) -> str:
         "        END IF;\n"
         "    END LOOP;\nEND $psp$;\n"
     ).format(sql.SQL(", ").join(sql.Literal(name) for (name,) in rows))
+    return statement.as_string(connection)
+
+
+def _database_rights(connection: psycopg.Connection[Any]) -> str:
+    """Only a superuser may give them; without one there are no schema changes which could need them."""
+    rows = connection.execute(read_sql("catalog/database_rights.sql")).fetchall()
+    if not rows:
+        return ""
+    quote = sql.SQL(dollar_quote(" ".join(role for role, _ in rows)))
+    statement = sql.SQL(
+        "DO {} DECLARE r record; BEGIN\n"
+        "    IF NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN\n"
+        "        RETURN;\n"
+        "    END IF;\n"
+        "    FOR r IN SELECT * FROM unnest(ARRAY[{}]::text[], ARRAY[{}]::boolean[])\n"
+        "                           AS r(name, is_owner) LOOP\n"
+        "        IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = r.name) THEN\n"
+        "            EXECUTE pg_catalog.format('CREATE ROLE %I', r.name);\n"
+        "        END IF;\n"
+        "        EXECUTE pg_catalog.format(\n"
+        "            CASE WHEN r.is_owner THEN 'ALTER DATABASE %I OWNER TO %I'\n"
+        "                 ELSE 'GRANT CREATE ON DATABASE %I TO %I' END, current_database(), r.name);\n"
+        "    END LOOP;\nEND {};\n"
+    ).format(
+        quote, sql.SQL(", ").join(sql.Literal(role) for role, _ in rows),
+        sql.SQL(", ").join(sql.Literal(is_owner) for _, is_owner in rows), quote,
+    )  # fmt: skip
     return statement.as_string(connection)
 
 

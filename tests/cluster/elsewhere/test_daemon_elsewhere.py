@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -85,6 +86,29 @@ def test_backends_connect_with_tls(cluster: FarCluster) -> None:
         (SP_ROLE,),
     )
     assert rows[0][0] > 0 and rows[0][1]
+
+
+def _keepalive_s(pid: int, client_port: int) -> float | None:
+    """When the server looks whether the session's client is there; None: it waits for something else."""
+    for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+        _, _, remote, _, _, timer, *_ = line.split()
+        kind, _, ticks = timer.partition(":")
+        if int(remote.partition(":")[2], 16) == client_port and kind == "02":
+            return int(ticks, 16) / os.sysconf("SC_CLK_TCK")
+    return None
+
+
+def test_the_server_looks_whether_the_daemon_is_still_there(cluster: FarCluster) -> None:
+    """The session of a lost daemon has locks, which the next one needs. The system looks after two hours."""
+    sessions = execute(
+        as_admin(cluster.far),
+        "SELECT application_name, pid, client_port FROM pg_stat_activity WHERE usename = %s",
+        (SP_ROLE,),
+    )
+    assert "psp apply worker" in {name for name, _, _ in sessions}
+    for name, pid, port in sessions:
+        seconds = wait_until(name, lambda pid=pid, port=port: _keepalive_s(pid, port), WAIT_S)  # type: ignore[misc]
+        assert seconds < 60, name
 
 
 def test_large_write_sets_and_doubts(cluster: FarCluster) -> None:
