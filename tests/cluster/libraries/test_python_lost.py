@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from itertools import count
+from threading import Event
 from typing import Any
 
 import psp_client
@@ -110,7 +111,8 @@ def losing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     yield found
 
 
-def nothing() -> None: ...
+def wait_for(event: Event) -> None:
+    assert event.wait(WAIT_S)
 
 
 def test_a_session_lost_at_commit_is_asked_about(pair: LocalCluster, run: Run, losing: Losing) -> None:
@@ -136,9 +138,11 @@ def test_a_session_lost_before_commit_is_run_again(pair: LocalCluster, run: Run)
 def test_a_daemon_killed_at_commit(pair: LocalCluster, run: Run) -> None:
     """The primary decides only when the daemon that sent the transaction is gone."""
     item, results, sp = next(ITEMS), [], pair.sps[0]
+    is_paused = Event()
     wait_streaming(pair)
-    with running(lambda: results.append(run(sp.dsn, item, nothing))):
+    with running(lambda: results.append(run(sp.dsn, item, lambda: wait_for(is_paused)))):
         with paused(pair, "primary"):
+            is_paused.set()
             wait_until("the COMMIT", lambda: execute(as_admin(sp), IN_HOOK) != [], WAIT_S)
             pair.kill(sp.name)
         pair.start(sp.name)
