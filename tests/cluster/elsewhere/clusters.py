@@ -91,8 +91,8 @@ class FarCluster(LocalCluster):
             **config,
             "log_level": "trace",
             "database": database,
-            "hook_listen": f"tls://0.0.0.0:{port}",
-            "hook_endpoint": f"{self.place.daemon_address}:{self.place.reached_by(port)}",
+            "hook_listen": f"tls://{_with_port(self.place.every_address, port)}",
+            "hook_endpoint": _with_port(self.place.daemon_address, self.place.reached_by(port)),
             "hook_certificate_file": str(self.tls / "daemon.crt"),
             "hook_key_file": str(self.tls / "daemon.key"),
             "hook_root_certificate": str(self.tls / "root.crt"),
@@ -117,6 +117,10 @@ class FarCluster(LocalCluster):
         (server.data_dir / "pg_hba.conf").write_text(admitted)
         server.write_settings()
         server.start()
+
+
+def _with_port(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def commands() -> str:

@@ -2,6 +2,7 @@
 
 `namespace`: the server is in a network namespace of its own, at the other end of a line. Needs root.
 `loopback`: both are here, and the server reaches the daemon through a relay. For everybody.
+`Ipv6`: both are here, and all addresses between them are of IPv6.
 """
 
 import ctypes
@@ -28,6 +29,8 @@ class Place(Protocol):
     """At which the server finds the daemon."""
     server_address: str
     """At which the daemon finds the server."""
+    every_address: str
+    """At which the daemon listens."""
 
     def reached_by(self, port: int) -> int:
         """The port to which the server connects when it wants that port of the daemon's host."""
@@ -41,6 +44,8 @@ class Place(Protocol):
 
 class Namespace:
     """The server's host is a network namespace, which ends with this process at the latest."""
+
+    every_address = "0.0.0.0"
 
     def __init__(self, holder: subprocess.Popen[bytes]) -> None:
         number = os.getpid() % 250
@@ -85,6 +90,7 @@ class Loopback:
 
     daemon_address = "127.0.0.1"
     server_address = "127.0.0.1"
+    every_address = "0.0.0.0"
 
     def __init__(self, folder: Path, ports: PortAllocator) -> None:
         self._folder = folder
@@ -114,6 +120,26 @@ class Loopback:
             yield
         finally:
             self._start()
+
+
+class Ipv6:
+    """Everything is here, without a relay: this line cannot be cut."""
+
+    daemon_address = "::1"
+    server_address = "::1"
+    every_address = "::"
+
+    def reached_by(self, port: int) -> int:
+        """The same."""
+        return port
+
+    def inside(self) -> AbstractContextManager[None]:
+        """Here."""
+        return nullcontext()
+
+    def cut(self) -> AbstractContextManager[None]:
+        """For who has a relay."""
+        raise NotImplementedError
 
 
 @contextmanager
