@@ -77,6 +77,19 @@ BEGIN
                   WHERE e.typtype = 'e' AND pg_has_role(role, e.typowner, 'USAGE') AND psp.is_named(e.typname, statement, words));
 END $$;
 
+-- Whether each USING of a text is a cast of a column, as Django, Rails and Alembic write it: that makes the same of a row everywhere. What else it
+-- may be (random()) does not say.
+CREATE FUNCTION psp.has_casts_only(statement text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    name_re CONSTANT text := '("([^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)';
+    zone_re CONSTANT text := '(\s+with(out)?\s+time\s+zone)?';
+    type_re CONSTANT text := name_re || '(\s*\.\s*' || name_re || ')?(\s+(varying|precision))?(\s*\(\s*\d+\s*(,\s*\d+\s*)?\))?' || zone_re || '(\s*\[\d*\])*';
+    cast_re CONSTANT text := '(' || name_re || '(\s*::\s*' || type_re || ')+|cast\s*\(\s*' || name_re || '\s+as\s+' || type_re || '\s*\))';
+BEGIN
+    RETURN regexp_replace(psp.without_escapes(statement), '\musing\s+' || cast_re || '\s*(?=,|;|$)', '', 'gi') !~* '\musing\M';
+END $$;
+
 -- How the rows of a table are captured before a statement that may give them other keys: as deleted ('d'), so that the other servers
 -- run it without rows and have those that it makes here. Rows of other tables may refer to them, and PostgreSQL checks that again while it
 -- runs: then the rows stay ('e'), and what the statement makes of them must be the same everywhere. (Of a key with 'e' nothing counts that was
@@ -95,10 +108,10 @@ BEGIN
         CONTINUE WHEN NOT psp.has_rows(child);
         IF statement ~* '\mprimary\M' THEN
             RETURN 'd';  -- no foreign key outlives the key that it refers to
-        ELSIF statement ~* '\musing\M' THEN
+        ELSIF NOT psp.has_casts_only(statement) THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'feature_not_supported',
-                MESSAGE = format('psp: a statement with USING cannot change the key of table %s, to which rows of %s refer', target, child),
+                MESSAGE = format('psp: a statement with USING, other than a cast of a column, cannot change the key of table %s, to which rows of %s refer', target, child),
                 DETAIL = 'Other servers run it before they get the rows that it makes.',
                 HINT = 'In one transaction drop the foreign key, run the statement, and add the foreign key again.';
         ELSIF EXISTS (SELECT FROM psp.captured w WHERE w.xid = pg_current_xact_id() AND w.table_id = op_of_old_keys.table_id) THEN

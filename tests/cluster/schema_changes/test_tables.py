@@ -247,6 +247,28 @@ def test_rows_of_a_table_that_is_written_again(pair: LocalCluster) -> None:
     drained(pair)
 
 
+def test_a_cast_of_a_key_to_which_rows_refer(pair: LocalCluster) -> None:
+    """As Django makes a key bigint. The rows stay at the other servers, where the children are."""
+    north, south = pair.sps
+    execute(north, "CREATE TABLE shop (id int PRIMARY KEY)")
+    execute(north, "CREATE TABLE sale (id int PRIMARY KEY, shop int REFERENCES shop)")
+    drained(pair)
+    execute(south, "INSERT INTO shop SELECT generate_series(1, 20)")
+    execute(south, "INSERT INTO sale SELECT n, n FROM generate_series(1, 10) n")
+    drained(pair)
+    with connect(north) as migration:
+        migration.execute('ALTER TABLE "shop" ALTER COLUMN "id" TYPE bigint USING "id"::bigint')
+        migration.execute('ALTER TABLE "sale" ALTER COLUMN "shop" TYPE bigint USING "shop"::bigint')
+    drained(pair)
+    execute(south, "INSERT INTO shop VALUES (5000000000)")
+    execute(south, "INSERT INTO sale VALUES (11, 5000000000)")
+    execute(south, "DELETE FROM shop WHERE id = 20")
+    assert len(rows(pair, "SELECT * FROM shop")) == 20
+    assert len(rows(pair, "SELECT * FROM sale")) == 11
+    ddl(north, "DROP TABLE sale, shop")
+    drained(pair)
+
+
 def test_a_local_writer_comes_before_a_change_of_the_key(pair: LocalCluster) -> None:
     """The statement waits for its lock: the keys that it replaces are those that are there then."""
     north = pair.sps[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import psycopg
@@ -318,6 +319,38 @@ def test_rows_get_other_keys(app: Pair, statement: str) -> None:
         connection.execute("SELECT psp.capture_old_keys(%s, %s)", [statement, APPLICATION])
         captured = connection.execute("SELECT table_id, op::text FROM psp.write_set").fetchall()
         assert captured == [(table_ids(connection)["t"], "d")]
+        connection.rollback()
+
+
+USING = [
+    ("id::bigint", True),
+    ('"id"::bigint', True),
+    ("id :: text::bigint ;", True),
+    ("CAST(id AS pg_catalog.int8)", True),
+    ("id::numeric(10, 0), ALTER v TYPE text USING v::character varying(20)", True),
+    ("id::timestamp(3) with time zone", True),
+    ('id::"odd ""type"[]', True),
+    ("id + random()::int", False),
+    ("id::bigint + random()::bigint", False),
+    ("id::bigint, ALTER v TYPE int USING random()::int", False),
+    ("replace(id::text, 'using id::bigint, ', random()::text)::bigint", False),
+    ("id::timestamptz - now()", False),
+    ("nextval('parent_id_seq')", False),
+    ("fresh(id)::bigint", False),
+    ("CAST(random() AS int)", False),
+    ("/* using id::bigint, */ random()::int", False),
+]
+
+
+@pytest.mark.parametrize(("expression", "same"), USING, ids=[u[0] for u in USING])
+def test_another_key_of_a_table_to_which_rows_refer(app: Pair, expression: str, same: bool) -> None:
+    """Other servers run the statement on their rows, so it must make the same of them there."""
+    with app.connect() as connection:
+        statement = f"ALTER TABLE parent ALTER id TYPE bigint USING {expression}"
+        with nullcontext() if same else refused("other than a cast"):
+            connection.execute("SELECT psp.capture_old_keys(%s, %s)", [statement, APPLICATION])
+            captured = connection.execute("SELECT table_id, op::text FROM psp.write_set").fetchall()
+            assert captured == [(table_ids(connection)["parent"], "e")]
         connection.rollback()
 
 
