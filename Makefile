@@ -76,6 +76,7 @@ test-versions: versions  ## SQL and cluster tests on PostgreSQL 16, 17 and 18
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --versions
 
 test-sql-capture: build venv  ## SQL, cluster and benchmark tests without the server module: SQL captures
+	@-$(MAKE) --no-print-directory versions
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --without-module
 
 # Random statements; a case that fails prints its seed, which SEEDS=… runs again: SEEDS=7, SEEDS=1-100.

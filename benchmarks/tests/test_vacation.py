@@ -35,7 +35,7 @@ def test_free_units_are_the_total_less_the_reservations(
     )
     assert command.report(found).transactions + found["gave_up"] == 200
     done = {task: told["transactions"] for task, told in found["by_type"].items()}
-    assert done["make_reservation"] > done["delete_customer"]
+    assert done["make_reservation"] > done["delete_customer"], found
     assert value(dsn, "SELECT count(*) FROM reservation_info") != before
     assert databases.violations(dsn) == 0
     with psycopg.connect(dsn) as connection:

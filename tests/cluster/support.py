@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
+import pytest
 from psp import paths
 from psp.cluster import daemons, growth, verify
 from psp.cluster.local import LocalCluster, Options, SpNode, Zone
@@ -32,6 +33,12 @@ MakeCluster = Callable[[Sequence[Zone], str, Options | None], LocalCluster]
 """The type of the fixture `make_cluster`."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def needs_module() -> pytest.MarkDecorator:
+    """For tests of the server module's capture, which `make test-sql-capture` leaves out."""
+    missing = paths.module_dir(paths.server_version()) is None
+    return pytest.mark.skipif(missing, reason="it needs the server module, which is not built")
 
 
 @contextmanager

@@ -6,11 +6,19 @@ import psycopg
 import pytest
 from psp.cluster import verify
 from psp.cluster.local import LocalCluster, Options
-from psp.paths import module_dir, server_version
 from psp.schema.native.capture import CaptureChoice, use
 from psp.waiting import wait_until
 
-from tests.cluster.support import WAIT_S, adopted_pair, as_admin, connect, execute, raises, retry
+from tests.cluster.support import (
+    WAIT_S,
+    adopted_pair,
+    as_admin,
+    connect,
+    execute,
+    needs_module,
+    raises,
+    retry,
+)
 from tests.threads import running
 
 SCHEMA = """
@@ -25,10 +33,7 @@ CREATE FUNCTION take(n int) RETURNS int LANGUAGE plpgsql AS
     $$ BEGIN INSERT INTO item VALUES (n, NULL, 'taken ' || n, 'none'); RETURN n; END $$;
 """
 
-
-pytestmark = pytest.mark.skipif(
-    module_dir(server_version()) is None, reason="it needs the server module, which is not built"
-)
+pytestmark = needs_module()
 CHOICES: list[CaptureChoice] = ["sql", "module", "sql", "module"]
 OPTIONS = Options(pg_settings={"max_prepared_transactions": "2"})
 

@@ -9,10 +9,15 @@ import psycopg
 import pytest
 from psp.cluster import daemons
 from psp.cluster.configs import PRIMARY, SP_ROLE
-from psp.schema.native.capture import CHOICES, CaptureChoice, use
+from psp.schema.native.capture import CaptureChoice, use
 from psp.waiting import wait_until
 
-from tests.cluster.elsewhere.clusters import PASSWORD, FarCluster, far_cluster, make_certificates
+from tests.cluster.elsewhere.clusters import (
+    PASSWORD,
+    FarCluster,
+    far_cluster,
+    make_certificates,
+)
 from tests.cluster.elsewhere.places import NEEDS_ROOT, namespace
 from tests.cluster.support import (
     CONNECTION_FAILURE,
@@ -22,6 +27,7 @@ from tests.cluster.support import (
     as_admin,
     connect,
     execute,
+    needs_module,
     paused,
     raises,
     retry,
@@ -46,7 +52,7 @@ def made(request: pytest.FixtureRequest) -> Iterator[FarCluster]:
         yield cluster
 
 
-@pytest.fixture(params=[choice for choice in CHOICES if choice != "auto"])
+@pytest.fixture(params=["sql", pytest.param("module", marks=needs_module())])
 def cluster(made: FarCluster, request: pytest.FixtureRequest) -> Iterator[FarCluster]:
     """With each capture; at the end everything is the same everywhere."""
     choice: CaptureChoice = request.param
