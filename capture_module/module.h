@@ -94,6 +94,9 @@ typedef struct CommitState {
 bool ReadCommitState(CommitState *state);
 void InsertApplied(int64 global_t, const pg_uuid_t *tx_id);
 
+// Errors: 0A000 if this is not the session in which the daemon applies what others have written.
+void CheckApplySession(void);
+
 // Whether there is another one than dblink's.
 bool HasForeignDataWrappers(void);
 
@@ -109,7 +112,8 @@ typedef enum PspQuery {
   kAskCheckCommit,
   kAskRefuseOlder,
   kAskBeginIntent,
-  kAskRefuseForeignTables
+  kAskRefuseForeignTables,
+  kAskApplyPlan
 } PspQuery;
 
 typedef struct Setting {

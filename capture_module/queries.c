@@ -13,7 +13,7 @@ static const char *const texts[] = {
     [kAskConninfo] = kConninfo,       [kAskCapturedBySql] = kCapturedBySql,
     [kAskLookUp] = kLookUp,           [kAskCheckCommit] = kCheckCommit,
     [kAskBeginIntent] = kBeginIntent, [kAskRefuseForeignTables] = kRefuseForeignTables,
-    [kAskRefuseOlder] = kRefuseOlder,
+    [kAskRefuseOlder] = kRefuseOlder, [kAskApplyPlan] = kApplyPlan,
 };
 static SPIPlanPtr plans[lengthof(texts)];
 

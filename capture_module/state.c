@@ -9,6 +9,7 @@
 #include "catalog/pg_foreign_data_wrapper.h"
 #include "commands/trigger.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
@@ -17,6 +18,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 
 static Oid OidOf(const char *name) {
   const Oid oid = get_relname_relid(name, get_namespace_oid("psp", false));
@@ -142,6 +144,24 @@ static bool HasApplySession(void) {
   table_close(table, AccessShareLock);
   UnregisterSnapshot(snapshot);
   return was_seen;
+}
+
+// psp.refuse_replica does the same for statements. Another session may have taken its place.
+void CheckApplySession(void) {
+  bool is_here = false;
+  HeapTuple row;
+  const Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+  const Relation table = table_open(OidOf("apply_session"), AccessShareLock);
+  const SysScanDesc scan = systable_beginscan(table, InvalidOid, false, snapshot, 0, NULL);
+  while (HeapTupleIsValid(row = systable_getnext(scan)))
+    is_here |= DatumGetInt32(ColumnOf(table, row, "pid")) == MyProcPid &&
+               DatumGetTimestampTz(ColumnOf(table, row, "server_start")) == PgStartTime;
+  systable_endscan(scan);
+  table_close(table, AccessShareLock);
+  UnregisterSnapshot(snapshot);
+  if (!is_here || SessionReplicationRole != SESSION_REPLICATION_ROLE_REPLICA)
+    ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+            errmsg("psp: only the apply worker may write rows of other servers"));
 }
 
 bool NeedsChecks(void) {

@@ -134,6 +134,19 @@ def changing_pair(server: PgServer, *scripts: str) -> Pair:
     return pair
 
 
+@contextmanager
+def unguarded(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Without the guard that refuses schema changes; a superuser's."""
+    names = [
+        name for (name,) in connection.execute("SELECT evtname FROM pg_event_trigger WHERE evtname ~ '^psp_'")
+    ]
+    for name in names:
+        connection.execute(f"ALTER EVENT TRIGGER {name} DISABLE".encode())
+    yield
+    for name in names:
+        connection.execute(f"ALTER EVENT TRIGGER {name} ENABLE ALWAYS".encode())
+
+
 def one(connection: psycopg.Connection[Any], query: str, *values: Any) -> Any:
     """The first value of a query's first row."""
     row = connection.execute(query.encode(), values or None).fetchone()

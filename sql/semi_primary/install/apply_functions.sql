@@ -14,6 +14,18 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN col ->> 'encoding' = 'text' THEN '(psp_u.psp_values).c' ELSE 'psp_u.c' END || n
 $$;
 
+-- Whether the server module writes the table's rows (capture_module/apply.c), not statements. Of triggers and rules that fire where rows of others are
+-- written it knows none: only PostgreSQL's own triggers of constraints.
+CREATE FUNCTION psp.is_written_by_module(table_id integer, relation oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT i.capture = 'module' FROM psp.identity i)
+       AND table_id <> @SCHEMA_HISTORY_ID@
+       AND EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind = 'r')
+       AND NOT EXISTS (SELECT FROM psp.trigger_facts t WHERE t.relation = is_written_by_module.relation AND t.enabled IN ('A', 'R'))
+       AND NOT EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = relation AND r.ev_enabled IN ('A', 'R'));
+END $$;
+
 -- What is to be done to each captured table, and as which role. The rows come as one array of records, and so do the keys. (An array for
 -- each column would be unnested into a store of its own each.) Names and operators are qualified, so the search_path does not matter.
 -- Values that travel as text go through a type of psp's own (row_values): there PostgreSQL reads them by the input functions
@@ -115,7 +127,7 @@ WITH tables AS NOT MATERIALIZED (
                    ELSE coalesce('UPDATE SET ' || assignments, 'NOTHING') END AS on_conflict
       FROM given
 )
-SELECT table_id, relation,
+SELECT table_id, relation, psp.is_written_by_module(table_id, relation) AS by_module,
        row_fields || CASE WHEN versioned THEN ', t bigint' ELSE '' END AS row_fields,
        key_fields || CASE WHEN versioned THEN ', t bigint' ELSE '' END AS key_fields,
        row_values,
@@ -147,10 +159,10 @@ SELECT table_id, relation,
 CREATE FUNCTION psp.create_functions_of(t psp.apply_statements, path text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    f    record;
-    name text;
+    f record;
     functions regproc[];
     text_settings text := '';
+    plans_each_time CONSTANT text := 'SET plan_cache_mode = force_custom_plan';
 BEGIN
     IF to_regtype(format('psp.apply_rows_%s', t.table_id)) IS NULL THEN
         EXECUTE format('CREATE TYPE psp.apply_rows_%s AS (%s)', t.table_id, t.row_fields);
@@ -163,26 +175,28 @@ BEGIN
         text_settings := $s$SET xmloption = content SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET lc_monetary = 'C' $s$;
     END IF;
     -- (advance_sequences calls apply_furthest.)
-    FOR f IN VALUES
-        ('insert', format('psp_rows psp.apply_rows_%s[]', t.table_id), t.insert_rows, text_settings, 'void'),
-        ('upsert', format('psp_rows psp.apply_rows_%s[]', t.table_id), t.upsert_rows, text_settings, 'void'),
-        ('make_way', format('psp_rows psp.apply_rows_%s[]', t.table_id), t.make_way_rows,
-         text_settings || 'SET plan_cache_mode = force_custom_plan', 'void'),
-        ('delete', format('psp_keys psp.apply_keys_%s[]', t.table_id), t.delete_rows, 'SET plan_cache_mode = force_custom_plan', 'void'),
-        ('clear', '', t.delete_all_rows, '', 'void'),
-        ('furthest', 'psp_column name, psp_aggregate text, psp_operator text, psp_until bigint, OUT psp_furthest numeric',
-         t.read_furthest, '', 'numeric')
+    FOR f IN
+        SELECT v.*, t.by_module AND v.reads IS NOT NULL AS by_module, format('psp.apply_%s_%s', v.kind, t.table_id) AS name
+          FROM (VALUES
+            ('insert', format('psp_rows psp.apply_rows_%s[]', t.table_id), t.insert_rows, text_settings, '', 'void'),
+            ('upsert', format('psp_rows psp.apply_rows_%s[]', t.table_id), t.upsert_rows, text_settings, '', 'void'),
+            ('make_way', format('psp_rows psp.apply_rows_%s[]', t.table_id), t.make_way_rows, text_settings, plans_each_time, 'void'),
+            ('delete', format('psp_keys psp.apply_keys_%s[]', t.table_id), t.delete_rows, '', plans_each_time, 'void'),
+            ('clear', '', t.delete_all_rows, NULL, '', 'void'),
+            ('furthest', 'psp_column name, psp_aggregate text, psp_operator text, psp_until bigint, OUT psp_furthest numeric',
+             t.read_furthest, NULL, '', 'numeric')) v(kind, parameters, statements, reads, plans, returns)
     LOOP
-        name := format('psp.apply_%s_%s', f.column1, t.table_id);
-        IF f.column3 IS NULL THEN
-            IF to_regproc(name) IS NOT NULL THEN
-                EXECUTE format('DROP FUNCTION %s', name);
+        IF f.statements IS NULL THEN
+            IF to_regproc(f.name) IS NOT NULL THEN
+                EXECUTE format('DROP FUNCTION %s', f.name);
             END IF;
             CONTINUE;
         END IF;
-        EXECUTE format('CREATE OR REPLACE FUNCTION %s(%s) RETURNS %s LANGUAGE plpgsql SECURITY DEFINER SET search_path = %s %s AS %L', name, f.column2, f.column5,
-                       path, f.column4, format(E'#variable_conflict use_column\nDECLARE\n    psp_written bigint;\nBEGIN\n    %s;\nEND', f.column3));
-        functions := functions || name::regproc;
+        EXECUTE format('CREATE OR REPLACE FUNCTION %s(%s) RETURNS %s SECURITY DEFINER SET search_path = %s %s', f.name, f.parameters, f.returns, path, f.reads)
+                || CASE WHEN f.by_module THEN format('LANGUAGE c AS %L, %L', 'psp_capture', 'psp_apply_' || f.kind)
+                        ELSE format('%s LANGUAGE plpgsql AS %L', f.plans,
+                                    format(E'#variable_conflict use_column\nDECLARE\n    psp_written bigint;\nBEGIN\n    %s;\nEND', f.statements)) END;
+        functions := functions || f.name::regproc;
     END LOOP;
     PERFORM psp.give_to_owner(functions, t.relation);
 END $$;

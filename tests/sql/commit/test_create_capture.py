@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -17,7 +16,8 @@ from psp.schema.keys import quote
 from psp.servers.pgserver import PgServer
 from psycopg.types.json import Jsonb
 
-from tests.sql.databases import APPLICATION, Pair, adopted_pair, new_pair, one
+from tests.sql.arriving import become_worker
+from tests.sql.databases import APPLICATION, Pair, adopted_pair, new_pair, one, unguarded
 from tests.sql.write_sets import Entry, Written, entries, written
 
 HOSTILE = "SET standard_conforming_strings = off; SET quote_all_identifiers = on"
@@ -47,18 +47,6 @@ def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
     with app.rolled_back() as connection:
         connection.execute(HOSTILE.encode())
         yield connection
-
-
-@contextmanager
-def unguarded(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    names = [
-        name for (name,) in connection.execute("SELECT evtname FROM pg_event_trigger WHERE evtname ~ '^psp_'")
-    ]
-    for name in names:
-        connection.execute(f"ALTER EVENT TRIGGER {name} DISABLE".encode())
-    yield
-    for name in names:
-        connection.execute(f"ALTER EVENT TRIGGER {name} ENABLE ALWAYS".encode())
 
 
 def number(connection: psycopg.Connection[Any], table: str) -> int:
@@ -213,6 +201,7 @@ def test_rows_are_looked_up_and_applied_in_the_new_form(connection: psycopg.Conn
     key = one(connection, "SELECT record_send(ROW(9))")
     found = one(connection, f"SELECT psp.look_{table_id}(ARRAY[%s::bytea], ARRAY[ARRAY['9']])", key)
     assert image is not None and found.endswith(image)
+    become_worker(connection)
     row = "ROW(9, 4, 'y', 5, 6)"
     connection.execute(
         f"SELECT psp.apply_upsert_{table_id}(ARRAY[{row}::psp.apply_rows_{table_id}])".encode()
