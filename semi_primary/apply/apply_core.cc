@@ -138,7 +138,13 @@ void ApplyCore::OnSteps(std::vector<ApplyStep> steps, std::int64_t now_us) {
   }
   own_change_ = std::ranges::any_of(
       transactions, [](const ApplyTransaction& one) { return one.own && ChangesSchema(one.write_set); });
+  const bool has_change = std::ranges::any_of(
+      transactions, [](const ApplyTransaction& one) { return ChangesSchema(one.write_set); });
   own_.emplace(std::move(transactions), options_.views_mode);
+  if (!options_.views_mode && !has_change) {
+    to_prove_ = own_->own();
+    return BeginBatch(own_->WithoutOwnRows());
+  }
   state_ = State::kProofs;
   NextProof();
 }
@@ -147,8 +153,13 @@ void ApplyCore::NextProof() {
   for (Note& note : own_->TakeNotes()) notes_.push_back(std::move(note));
   if (!own_->lacks_rows().empty()) return OnError({PgReaction::kReconnect, "", own_->lacks_rows()});
   if (own_->Next()) return;
-  transactions_ = own_->TakeTransactions();
+  std::vector<ApplyTransaction> transactions = own_->TakeTransactions();
   own_.reset();
+  BeginBatch(std::move(transactions));
+}
+
+void ApplyCore::BeginBatch(std::vector<ApplyTransaction> transactions) {
+  transactions_ = std::move(transactions);
   wanting_since_us_ = 0;
   parts_.emplace(SchemaChangesIn(transactions_));
   if (own_change_) {
@@ -213,7 +224,7 @@ void ApplyCore::Build() {
 }
 
 RunStatements ApplyCore::BatchStatements() {
-  RunStatements run{{}, segments_.is_open(), !segments_.is_last()};
+  RunStatements run{{}, segments_.is_open(), !segments_.is_last(), to_prove_};
   if (!advisory_locks_.empty() && !options_.views_mode)
     run.statements.emplace_back(TakeAdvisoryLocks{advisory_locks_});
   AppendRows(changes_, false, &run.statements);
@@ -249,8 +260,14 @@ RunStatements ApplyCore::CopyStatements() const {
   return run;
 }
 
-void ApplyCore::OnStatements(const PgResult<Done>& done, std::int64_t now_us) {
-  if (!done) return OnError(done.error());
+void ApplyCore::OnStatements(const PgResult<std::vector<GlobalT>>& missing, std::int64_t now_us) {
+  if (!missing) return OnError(missing.error());
+  if (state_ == State::kRows) to_prove_.clear();
+  if (!missing->empty()) {
+    wanting_since_us_ = 0;
+    state_ = State::kProofs;
+    return OnMissingProofs(missing);
+  }
   if (state_ == State::kRows && !segments_.is_last()) return AfterSegment();
   losses_ = 0;
   wanting_since_us_ = 0;
@@ -308,6 +325,7 @@ void ApplyCore::GoIdle() {
   segments_ = Segments();
   copy_.reset();
   own_.reset();
+  to_prove_.clear();
   transactions_.clear();
   changes_.clear();
   wanting_since_us_ = 0;

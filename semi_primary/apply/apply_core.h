@@ -6,7 +6,8 @@
 // - Data and W change in one PostgreSQL transaction, W last; steps are applied in order and nothing is
 //   skipped.
 // - Before a batch takes its first row lock, every own transaction in it is proven (psp.applied) to be in, or
-//   proven never to come in by itself (own_commits.h). The latter's rows are applied like remote ones. A
+//   proven never to come in by itself (own_commits.h). The statement that writes the rows looks for the proofs first, and
+//   runs nothing if one is missing. The latter's rows are applied like remote ones. A
 //   backend between decision and COMMIT therefore never meets an apply worker that waits for it while holding
 //   locks.
 // - Only what is applied is reported, and only what a synchronous commit has put on the disk as durable.
@@ -61,7 +62,7 @@ class ApplyCore {
   void OnMissingProofs(const PgResult<std::vector<GlobalT>>& missing);
   void OnBackend(const PgResult<bool>& has_ended);
   void OnTemporaryRows(const PgResult<Done>& applied);
-  void OnStatements(const PgResult<Done>& done, std::int64_t now_us);
+  void OnStatements(const PgResult<std::vector<GlobalT>>& missing, std::int64_t now_us);
   void OnLookAlive(const PgResult<Done>& alive);
   void OnPaused() { pause_.reset(); }
 
@@ -76,6 +77,7 @@ class ApplyCore {
   enum class State { kConnect, kPosition, kClaim, kIdle, kProofs, kRows, kCatalog, kDurable, kAlive, kEnded };
 
   bool DurableIsDue(std::int64_t now_us) const;
+  void BeginBatch(std::vector<ApplyTransaction> transactions);
   void NextProof();
   void BeginPart();
   void Build();
@@ -117,6 +119,8 @@ class ApplyCore {
 
   // The batch, or the part of the copy:
   std::optional<OwnCommits> own_;
+  std::vector<GlobalT>
+      to_prove_;  // own commits that the batch takes to be in until its statements have looked
   std::vector<ApplyTransaction> transactions_;
   bool own_change_ = false;  // an own transaction among them has changed the schema
   GlobalT closed_t_ = 0;

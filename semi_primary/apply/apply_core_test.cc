@@ -63,7 +63,7 @@ class FakeSession {
   std::uint32_t catalog_version = 1;
   std::uint32_t tables = 1;  // 1, 2, …; each statement creates the next one
   std::set<GlobalT> proofs;
-  std::deque<PgResult<Done>> results;    // of transactions, in this order; then all succeed
+  std::deque<PgResult<Done>> results;    // of transactions that run, in this order; then all succeed
   bool commits_all_the_same = false;     // although the result is an error
   std::optional<PgError> catalog_error;  // of the next catalog that is read in an open transaction
   int backend_stays = 0;                 // so many times a backend is still committing
@@ -110,11 +110,7 @@ class FakeSession {
   void Do(const TakeSteps&) {}
   void Do(const FindMissingProofs& find) {
     log.emplace_back("proofs");
-    std::vector<GlobalT> missing;
-    for (const GlobalT global_t : find.own) {
-      if (!proofs.contains(global_t)) missing.push_back(global_t);
-    }
-    core_.OnMissingProofs(missing);
+    core_.OnMissingProofs(MissingOf(find.own));
   }
   void Do(const WaitForBackend&) {
     log.emplace_back("backend");
@@ -128,6 +124,11 @@ class FakeSession {
     std::string text;
     for (const ApplyStatement& statement : run.statements)
       text += (text.empty() ? "" : " ") + Name(statement);
+    if (!run.own.empty()) text = "if in: " + text;
+    if (const auto missing = MissingOf(run.own); !missing.empty()) {
+      log.push_back(text + " NOT IN");
+      return core_.OnStatements(missing, now_us);
+    }
     PgResult<Done> result = Done{};
     if (!results.empty()) {
       result = results.front();
@@ -146,7 +147,14 @@ class FakeSession {
       }
       if (const auto* end = std::get_if<EndBatch>(&run.statements.back())) watermark = end->upto;
     }
-    core_.OnStatements(result, now_us);
+    if (!result) return core_.OnStatements(result.error(), now_us);
+    core_.OnStatements(std::vector<GlobalT>(), now_us);
+  }
+  std::vector<GlobalT> MissingOf(const std::vector<GlobalT>& own) const {
+    std::vector<GlobalT> missing;
+    std::ranges::copy_if(own, std::back_inserter(missing),
+                         [&](GlobalT one) { return !proofs.contains(one); });
+    return missing;
   }
   static std::uint32_t StatementsIn(const RunStatements& run) {
     return static_cast<std::uint32_t>(std::ranges::count_if(run.statements, [](const ApplyStatement& one) {
@@ -277,17 +285,32 @@ TEST_F(ApplyCoreTest, OwnCommitsAreProvenBeforeTheFirstRowIsLocked) {
   Log();
   session_.proofs = {2};
   session_.Run({Step({Writes(1), Marker(2)})});
-  EXPECT_THAT(Log(), ElementsAre("proofs", "upsert W=2 durable"));
+  EXPECT_THAT(Log(), ElementsAre("if in: upsert W=2 durable"));
   session_.backend_stays = 2;
   session_.Run({Step({Writes(3), Writes(4, true)})});
-  EXPECT_THAT(Log(), ElementsAre("proofs", "backend", "backend", "backend", "proofs", "upsert W=4"));
+  EXPECT_THAT(Log(), ElementsAre("if in: upsert W=4 NOT IN", "backend", "backend", "backend", "proofs",
+                                 "upsert W=4"));
+}
+
+TEST_F(ApplyCoreTest, ABatchThatHasToBeginAgainLooksForItsProofsAgain) {
+  Log();
+  session_.proofs = {2, 4};
+  session_.results = {kDeadlock, kPicky};
+  session_.Run({Step({Writes(1), Marker(2)})});
+  EXPECT_THAT(Log(), ElementsAre("if in: upsert W=2 durable FAILS", "if in: upsert W=2 durable FAILS",
+                                 "if in: upsert W=1 durable", "W=2"));
+  session_.results = {kLost};
+  session_.Run({Step({Writes(3), Marker(4)})});
+  EXPECT_THAT(Log(), ElementsAre("if in: upsert W=4 FAILS", "disconnect", "connect", "position", "claim"));
+  session_.Run({Step({Writes(3)}, 2)});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=3 durable"));
 }
 
 TEST_F(ApplyCoreTest, AnOwnCommitWhoseRowsAreNotKnownIsAskedForAgain) {
   Log();
   session_.Run({Step({Marker(1)})});
-  EXPECT_THAT(Log(),
-              ElementsAre("proofs", "backend", "proofs", "disconnect", "connect", "position", "claim"));
+  EXPECT_THAT(Log(), ElementsAre("if in: W=1 durable NOT IN", "backend", "proofs", "disconnect", "connect",
+                                 "position", "claim"));
   EXPECT_EQ(session_.watermark, 0) << "nothing is skipped";
   session_.Run({Step({Writes(1, true)})});  // of the old stream
   EXPECT_EQ(session_.watermark, 0);
@@ -404,14 +427,14 @@ TEST_F(ApplyCoreTest, BetweenTwoSegmentsItHoldsLocksAndHasToldNothing) {
   events_.clear();
   core_.OnSteps({Step({ChangesSchemaWithRows(1)})}, session_.now_us);
   core_.Next(session_.now_us);
-  core_.OnStatements(Done{}, session_.now_us);
+  core_.OnStatements(std::vector<GlobalT>(), session_.now_us);
   EXPECT_EQ(core_.wanting_since_us(), session_.now_us);
   EXPECT_TRUE(events_.empty());
 }
 
 TEST_F(ApplyCoreTest, WhenItStopsAnOpenTransactionIsRolledBack) {
   core_.OnSteps({Step({ChangesSchemaWithRows(1)})}, session_.now_us);
-  core_.OnStatements(Done{}, session_.now_us);
+  core_.OnStatements(std::vector<GlobalT>(), session_.now_us);
   ASSERT_TRUE(std::get<ReadCatalog>(core_.Next(session_.now_us)).in_open);
   core_.Stop();
   const auto last = std::get<RunStatements>(core_.Next(session_.now_us));

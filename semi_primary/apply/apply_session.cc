@@ -1,6 +1,7 @@
 #include "semi_primary/apply/apply_session.h"
 
 #include "common/log.h"
+#include "common/parse_number.h"
 #include "common/pg_binary.h"
 #include "common/this_database.h"
 #include "embedded/apply_sql.h"
@@ -95,16 +96,7 @@ PgResult<TableCatalogPtr> ApplySession::Catalog(bool in_open) {
 }
 
 PgResult<std::vector<GlobalT>> ApplySession::MissingProofs(const std::vector<GlobalT>& own) {
-  ArrayWriter numbers(kOidInt8);
-  for (const GlobalT global_t : own) numbers.AddInt8(global_t);
-  return Session().Autocommit([&](pqxx::nontransaction& tx) {
-    std::vector<GlobalT> missing;
-    for (const pqxx::row& row :
-         tx.exec_params(std::string(sql::kApplyMissingProofs), Binary(numbers.Finish()))) {
-      missing.push_back(row[0].as<GlobalT>());
-    }
-    return missing;
-  });
+  return Session().Autocommit([&](pqxx::nontransaction& tx) { return RunSome(tx, {}, own); });
 }
 
 // Another session may hold the same lock, and for as long as it likes: so it is waited for while somebody
@@ -131,48 +123,68 @@ PgResult<Done> ApplySession::ApplyTemporary(const TxId& tx_id, GlobalT global_t)
       [&](pqxx::nontransaction& tx) { tx.exec_params(kApplyTemporary, tx_id.ToText(), global_t); });
 }
 
-PgResult<Done> ApplySession::Run(const RunStatements& run) {
-  PgResult<Done> done = Done{};
+PgResult<std::vector<GlobalT>> ApplySession::Run(const RunStatements& run) {
+  PgResult<std::vector<GlobalT>> missing = std::vector<GlobalT>();
   if (run.goes_on || run.stays_open) {
-    done = RunInOpen(run);
+    missing = RunInOpen(run);
   } else if (run.statements.size() <= kCallsMax) {  // one statement is a transaction by itself
-    done = session_.Autocommit([&](pqxx::nontransaction& tx) { RunAll(tx, run.statements); });
+    missing = session_.Autocommit([&](pqxx::nontransaction& tx) { return RunAll(tx, run); });
   } else {
-    done = session_.Transaction([&](pqxx::work& tx) { RunAll(tx, run.statements); });
+    missing = session_.Transaction([&](pqxx::work& tx) { return RunAll(tx, run); });
   }
-  if (!done) parsed_.clear();
-  return done;
+  if (!missing) parsed_.clear();
+  return missing;
 }
 
-PgResult<Done> ApplySession::RunInOpen(const RunStatements& run) {
-  PgResult<Done> done = run.goes_on ? Done{} : session_.Begin();
-  if (done) done = session_.InOpen([&](pqxx::work& tx) { RunAll(tx, run.statements); });
-  if (done && !run.stays_open) done = session_.Commit();
-  return done;
+PgResult<std::vector<GlobalT>> ApplySession::RunInOpen(const RunStatements& run) {
+  if (!run.goes_on) {
+    if (const auto begun = session_.Begin(); !begun) return begun.error();
+  }
+  const auto missing = session_.InOpen([&](pqxx::work& tx) { return RunAll(tx, run); });
+  if (!missing || run.stays_open) return missing;
+  const auto committed = session_.Commit();
+  return committed ? missing : committed.error();
 }
 
+// Those of the own commits that are not in; then nothing has run.
 template <class Tx>
-void ApplySession::RunAll(Tx& tx, const ApplyStatements& statements) {
-  std::span<const ApplyStatement> left = statements;
-  while (!left.empty()) {
+std::vector<GlobalT> ApplySession::RunAll(Tx& tx, const RunStatements& run) {
+  std::span<const ApplyStatement> left = run.statements;
+  std::span<const GlobalT> own = run.own;
+  std::vector<GlobalT> missing;
+  while (!left.empty() && missing.empty()) {
     const std::size_t some = std::min(left.size(), kCallsMax);
-    RunSome(tx, left.first(some));
+    missing = RunSome(tx, left.first(some), std::exchange(own, {}));
     left = left.subspan(some);
   }
+  return missing;
 }
 
 template <class Tx>
-void ApplySession::RunSome(Tx& tx, std::span<const ApplyStatement> statements) {
-  const SqlCall call = SqlOf(statements);
+std::vector<GlobalT> ApplySession::RunSome(Tx& tx, std::span<const ApplyStatement> statements,
+                                           std::span<const GlobalT> own) {
+  const pqxx::result answer = RunCall(tx, SqlOf(statements, own));
+  if (own.empty() || answer[0][0].is_null()) return {};
+  return ParseNumbers<GlobalT>(answer[0][0].c_str()).value();  // throws: not our function's text
+}
+
+template <class Tx>
+pqxx::result ApplySession::RunCall(Tx& tx, const SqlCall& call) {
+  std::vector<pqxx::binarystring> values;
+  for (const std::string& parameter : call.parameters) values.push_back(Binary(parameter));
+  const auto parameters = pqxx::prepare::make_dynamic_params(values);
+  const bool comes_again = std::exchange(last_, call.text) == call.text;
+  if (!comes_again) {
+    parsed_.clear();
+    return tx.exec_params(call.text, parameters);
+  }
   if (call.text != parsed_) {
     // libpqxx parses it when it is run, unless it knows the same text.
     session_.connection().prepare("", "");
     session_.connection().prepare("", call.text);
     parsed_ = call.text;
   }
-  std::vector<pqxx::binarystring> parameters;
-  for (const std::string& parameter : call.parameters) parameters.push_back(Binary(parameter));
-  tx.exec_prepared("", pqxx::prepare::make_dynamic_params(parameters));
+  return tx.exec_prepared("", parameters);
 }
 
 PgResult<Done> ApplySession::LookAlive() {

@@ -1,7 +1,8 @@
 // The apply worker's PostgreSQL session: what the core asks for, as SQL. One thread.
 //
 // Code of tables' owners runs in this session, and may replace statements that have a name. The statement without
-// a name is out of its reach, so this one is parsed once as long as the same statement is run again and again.
+// a name is out of its reach, so this one is parsed once as long as the same statement is run again and again. A text that
+// has just come for the first time goes together with its parameters, in one message.
 #pragma once
 
 #include <stop_token>
@@ -30,15 +31,18 @@ class ApplySession {
   PgResult<std::vector<GlobalT>> MissingProofs(const std::vector<GlobalT>& own);
   PgResult<bool> WaitForBackend(const TxId& tx_id);
   PgResult<Done> ApplyTemporary(const TxId& tx_id, GlobalT global_t);
-  PgResult<Done> Run(const RunStatements& run);
+  PgResult<std::vector<GlobalT>> Run(const RunStatements& run);
   PgResult<Done> LookAlive();
 
  private:
-  PgResult<Done> RunInOpen(const RunStatements& run);
+  PgResult<std::vector<GlobalT>> RunInOpen(const RunStatements& run);
   template <class Tx>
-  void RunAll(Tx& tx, const ApplyStatements& statements);
+  std::vector<GlobalT> RunAll(Tx& tx, const RunStatements& run);
   template <class Tx>
-  void RunSome(Tx& tx, std::span<const ApplyStatement> statements);
+  std::vector<GlobalT> RunSome(Tx& tx, std::span<const ApplyStatement> statements,
+                               std::span<const GlobalT> own);
+  template <class Tx>
+  pqxx::result RunCall(Tx& tx, const SqlCall& call);
   // For everything but Run: another statement without a name takes the place of the one that was parsed.
   PgSession& Session() {
     parsed_.clear();
@@ -49,6 +53,7 @@ class ApplySession {
   const bool views_mode_;
   PgSession session_;
   std::string parsed_;  // the text of the statement without a name; empty: none, or another
+  std::string last_;    // the text that RunCall has run last
 };
 
 }  // namespace psp::sp

@@ -20,6 +20,14 @@ std::optional<ApplyRequest> OwnCommits::Next() const {
   return WaitForBackend{transaction.tx_id};
 }
 
+std::vector<ApplyTransaction> OwnCommits::WithoutOwnRows() const {
+  std::vector<ApplyTransaction> result = transactions_;
+  for (ApplyTransaction& transaction : result) {
+    if (transaction.own) transaction.write_set.reset();
+  }
+  return result;
+}
+
 void OwnCommits::OnMissingProofs(const std::vector<GlobalT>& missing) {
   if (stage_ != Stage::kFirstLook || missing.empty()) return Conclude(missing);
   const std::unordered_set<GlobalT> unproven(missing.begin(), missing.end());

@@ -30,6 +30,10 @@ class OwnCommits {
   // It was applied, or could not be: then its write-set is tried.
   void OnTemporaryRows() { ++next_; }
 
+  const std::vector<GlobalT>& own() const { return own_; }
+  // What is to be applied if all of them are in, as is mostly so.
+  std::vector<ApplyTransaction> WithoutOwnRows() const;
+
   // Then only what is to be applied has a write-set: remote transactions, and own ones that are not in.
   std::vector<ApplyTransaction> TakeTransactions() { return std::move(transactions_); }
   // Rows are needed that are not known here: the stream, begun again, brings them.

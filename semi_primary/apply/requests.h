@@ -36,11 +36,13 @@ struct ApplyTemporaryRows {
   TxId tx_id;
   GlobalT global_t = 0;
 };
-// One transaction: all of them or none. Their rows are the core's until the answer.
+// One transaction: all of them or none. Their rows are the core's until the answer. The answer are those of `own` that have
+// no proof of being in; if there are any, nothing has run.
 struct RunStatements {
   ApplyStatements statements;
   bool goes_on = false;  // in the transaction that the last ones have left open; otherwise it is rolled back
   bool stays_open = false;  // no COMMIT yet; any error rolls the transaction back
+  std::vector<GlobalT> own{};
 };
 // An idle session notices PostgreSQL's crash only with its next statement. What the crash took must come
 // again.

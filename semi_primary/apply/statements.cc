@@ -12,7 +12,16 @@ namespace {
 // the search_path. (sql/semi_primary/install/apply_functions.sql)
 class Columns {
  public:
-  explicit Columns(SqlCall* call) : call_(*call) {}
+  Columns(std::span<const GlobalT> own, SqlCall* call) : call_(*call) {
+    if (own.empty()) return;
+    ArrayWriter numbers(kOidInt8);
+    for (const GlobalT global_t : own) numbers.AddInt8(global_t);
+    source_ = " FROM (SELECT psp.missing_proofs(" + Parameter(numbers.Finish()) +
+              "::pg_catalog.int8[]) AS missing OFFSET 0) AS psp_own";
+    call_.text = "SELECT psp_own.missing";
+  }
+
+  void Finish() { call_.text += source_; }
 
   void operator()(const InsistOnLocks& /*statement*/) { Add("psp.insist_on_locks", {}); }
   void operator()(const TakeAdvisoryLocks& locks) {
@@ -41,13 +50,15 @@ class Columns {
  private:
   // Arguments in braces are evaluated in their order, and so are their numbers.
   void Add(const std::string& function, std::initializer_list<std::string> arguments) {
-    call_.text += (call_.text.empty() ? "SELECT " : ", ") + function + "(";
+    call_.text += call_.text.empty() ? "SELECT " : ", ";
+    if (!source_.empty()) call_.text += "CASE WHEN psp_own.missing IS NULL THEN ";
+    call_.text += function + "(";
     const char* separator = "";
     for (const std::string& argument : arguments) {
       call_.text += separator + argument;
       separator = ", ";
     }
-    call_.text += ")";
+    call_.text += source_.empty() ? ")" : ") END";
   }
   static std::string Function(const char* name, std::uint32_t table_id) {
     return std::string("psp.") + name + std::to_string(table_id);
@@ -66,6 +77,7 @@ class Columns {
   }
 
   SqlCall& call_;
+  std::string source_;  // of the proofs; empty: nobody asks for any
 };
 
 }  // namespace
@@ -80,10 +92,11 @@ void AppendRows(const std::vector<TableChange>& changes, bool are_new, ApplyStat
   }
 }
 
-SqlCall SqlOf(std::span<const ApplyStatement> statements) {
+SqlCall SqlOf(std::span<const ApplyStatement> statements, std::span<const GlobalT> own) {
   SqlCall call;
-  Columns columns(&call);
+  Columns columns(own, &call);
   for (const ApplyStatement& statement : statements) std::visit(columns, statement);
+  columns.Finish();
   return call;
 }
 

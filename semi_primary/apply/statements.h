@@ -69,6 +69,8 @@ struct SqlCall {
   std::string text;
   std::vector<std::string> parameters;
 };
-SqlCall SqlOf(std::span<const ApplyStatement> statements);
+// `own`: if there are any, the first column names those that have no proof of being in, separated by commas; NULL: all are in. Only
+// then the other columns are evaluated.
+SqlCall SqlOf(std::span<const ApplyStatement> statements, std::span<const GlobalT> own = {});
 
 }  // namespace psp::sp

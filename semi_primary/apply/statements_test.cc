@@ -27,6 +27,16 @@ TEST(SqlOf, TheTextIsTheSameForTheNextBatchOfTheSameTables) {
   EXPECT_EQ(text("a", 1), text("b", 2));
 }
 
+TEST(SqlOf, NothingRunsUnlessTheOwnCommitsAreIn) {
+  const std::vector<GlobalT> own = {5, 6};
+  const SqlCall call = SqlOf(ApplyStatements{WriteRows{1, "rows", false}, ResetSession{}}, own);
+  EXPECT_EQ(call.text,
+            "SELECT psp_own.missing, CASE WHEN psp_own.missing IS NULL THEN psp.apply_upsert_1($2) END, "
+            "CASE WHEN psp_own.missing IS NULL THEN psp.reset_apply_session() END "
+            "FROM (SELECT psp.missing_proofs($1::pg_catalog.int8[]) AS missing OFFSET 0) AS psp_own");
+  EXPECT_THAT(call.parameters, testing::SizeIs(2));
+}
+
 TEST(SqlOf, OtherStatements) {
   const TxId tx_id;
   EXPECT_EQ(SqlOf(ApplyStatements{InsistOnLocks{}, ClearTable{3}, ResetSession{}}).text,

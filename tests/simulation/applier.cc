@@ -243,14 +243,17 @@ void Applier::TakeFromQueue() {
   });
 }
 
+std::vector<GlobalT> Applier::MissingOf(const std::vector<GlobalT>& own) const {
+  std::vector<GlobalT> missing;
+  if (scenario_.mutation == Mutation::kOwnMarkersAreTaken) return missing;
+  std::ranges::copy_if(own, std::back_inserter(missing),
+                       [this](GlobalT global_t) { return !database_.state()->applied.contains(global_t); });
+  return missing;
+}
+
 void Applier::Do(const sp::FindMissingProofs& request) {
   Later(50, 2'000, [this, own = request.own] {
-    std::vector<GlobalT> missing;
-    for (const GlobalT global_t : own) {
-      if (!database_.state()->applied.contains(global_t)) missing.push_back(global_t);
-    }
-    if (scenario_.mutation == Mutation::kOwnMarkersAreTaken) missing.clear();
-    core_.OnMissingProofs(SessionIsBroken() ? PgResult<std::vector<GlobalT>>(kLost) : missing);
+    core_.OnMissingProofs(SessionIsBroken() ? PgResult<std::vector<GlobalT>>(kLost) : MissingOf(own));
     Answered();
   });
 }
@@ -284,7 +287,15 @@ void Applier::Do(const sp::RunStatements& request) {
     }
   }
   blocked_since_us_ = 0;
-  LockRows();
+  if (request.own.empty()) return LockRows();
+  Later(50, 2'000, [this] { LookForProofs(); });
+}
+
+void Applier::LookForProofs() {
+  const auto missing = MissingOf(std::get<sp::RunStatements>(request_).own);
+  if (missing.empty()) return LockRows();
+  core_.OnStatements(missing, sim_.now_us());
+  Answered();
 }
 
 // Who holds the first lock that is not free; nobody: all are taken.
@@ -326,7 +337,7 @@ void Applier::LockRows() {
     database_.Unlock(kLockOwner);
     // The answer is lost if PostgreSQL crashes now.
     Later(10, 300, [this] {
-      core_.OnStatements(Done{}, sim_.now_us());
+      core_.OnStatements(std::vector<GlobalT>(), sim_.now_us());
       Answered();
     });
   });

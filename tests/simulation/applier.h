@@ -57,6 +57,8 @@ class Applier {
   void Do(const sp::EndWorker& request);
 
   void TakeFromQueue();
+  std::vector<GlobalT> MissingOf(const std::vector<GlobalT>& own) const;
+  void LookForProofs();
   void TellPosition();
   std::set<SpDatabase::LockOwner> TryLocks();
   void LockRows();

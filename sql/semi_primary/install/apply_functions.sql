@@ -238,6 +238,14 @@ BEGIN
     RESET ALL;
 END $$;
 
+-- Those of these own commits that have no proof of being in, separated by commas; NULL: all are in.
+CREATE FUNCTION psp.missing_proofs(own bigint[]) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT string_agg(m.global_t::text, ',') FROM unnest(own) AS m(global_t)
+             WHERE NOT EXISTS (SELECT FROM psp.applied a WHERE a.global_t = m.global_t));
+END $$;
+
 -- A copy begins. W may go back by that, if the primary was restored from a backup.
 CREATE FUNCTION psp.begin_copy() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
