@@ -30,13 +30,13 @@ venv: deps  ## the Python environment with the psp command
 build: deps  ## the daemons and their tests, in build/bin
 	@tools/build.sh $(BUILD) off $(JOBS)
 
-daemons: deps  ## the daemons and the server module, without their tests
-	@tools/build.sh $(BUILD) off $(JOBS) $(DAEMONS) psp_capture
+daemons: deps  ## the daemons and the server modules, without their tests
+	@tools/build.sh $(BUILD) off $(JOBS) $(DAEMONS) psp_server_modules
 
 install: daemons  ## the daemons, psp and systemd units under PREFIX (/usr/local), independent of this tree
 	@tools/install.sh $(PREFIX) $(BUILD)
 
-deb: venv  ## Debian packages of the daemons, psp and the server module, in build/deb
+deb: venv  ## Debian packages of the daemons, psp and the server modules, in build/deb
 	@tools/install_deps.sh tools/deb-packages.txt
 	@tools/make_deb.sh $(BUILD) $(abspath $(VENV))
 
@@ -68,14 +68,14 @@ test: build venv  ## unit, SQL, cluster and benchmark tests
 	@-$(MAKE) --no-print-directory versions
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
 
-versions: build venv  ## PostgreSQL 16, 17 and 18 for tests (in build/postgres), and the server module for them
+versions: build venv  ## PostgreSQL 16, 17 and 18 for tests (in build/postgres), and the server modules for them
 	@$(PYTHON) tools/fetch_postgres.py $(BUILD)/postgres
 	@tools/build.sh $(BUILD) off $(JOBS)
 
 test-versions: versions  ## SQL and cluster tests on PostgreSQL 16, 17 and 18
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --versions
 
-test-sql-capture: build venv  ## SQL, cluster and benchmark tests without the server module: SQL captures
+test-sql-capture: build venv  ## SQL, cluster and benchmark tests without the server modules: SQL captures and certifies
 	@-$(MAKE) --no-print-directory versions
 	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --without-module
 
@@ -120,15 +120,15 @@ tsan: venv  ## unit tests under the thread sanitizer
 	@PSP_SIM_SEEDS=$(SANITIZED_SEEDS) TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp halt_on_error=1" \
 		ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS)
 
-# The server module as it is, in a PostgreSQL with assertions and the address sanitizer, which is built for it (once: 7 minutes of
+# The server modules as they are, in a PostgreSQL with assertions and the address sanitizer, which is built for it (once: 7 minutes of
 # processor time). Clients and daemons are ordinary ones. TESTS as below.
 CHECKED = $(abspath $(BUILD))-asan
-MODULE_TESTS = tests/sql/commit tests/sql/rights
+MODULE_TESTS = tests/sql/certify tests/sql/commit tests/sql/rights
 MODULE_CLUSTER_TESTS = tests/fuzz tests/cluster/commit/test_capture_module.py tests/cluster/commit/test_capture_corners.py \
 	tests/cluster/commit/test_cancelled.py tests/cluster/faults/test_decided.py
-sanitize-module: daemons venv  ## the server module in a PostgreSQL with assertions, under the address sanitizer
+sanitize-module: daemons venv  ## the server modules in a PostgreSQL with assertions, under the address sanitizer
 	@$(PYTHON) tools/build_postgres.py $(CHECKED)/postgres --jobs $(JOBS)
-	@tools/build.sh $(CHECKED) address $(JOBS) psp_capture_15
+	@tools/build.sh $(CHECKED) address $(JOBS) psp_capture_15 psp_certify_15
 	@set -e; export PSP_PG_BIN=$(CHECKED)/postgres/15/bin PSP_MODULE_DIR=$(CHECKED)/lib/postgresql-address/15; \
 	$(if $(TESTS),,tools/sanitized_cluster.sh $(BUILD) $(VENV) $(MODULE_TESTS);) \
 	tools/sanitized_cluster.sh $(BUILD) $(VENV) $(or $(TESTS),$(MODULE_CLUSTER_TESTS))

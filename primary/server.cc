@@ -56,7 +56,11 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
       tick_ms_(tick_ms),
       core_(ToCoreOptions(settings), ToCoreStart(state)),
       router_(context_, settings.listen, ToSocketOptions(settings)),
-      executors_({settings.database, state.epoch, SameServer(state.server)}, Size(settings.executors),
+      executors_({.database = settings.database,
+                  .epoch = state.epoch,
+                  .is_same_server = SameServer(state.server),
+                  .may_use_module = settings.certify == "auto"},
+                 Size(settings.executors),
                  [this] {
                    usurped_ = true;
                    usurped_wake_up_.Notify();

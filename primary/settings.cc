@@ -26,6 +26,14 @@ void DeclareTexts(Settings& settings, PrimarySettings* into) {
                  .description = "the cluster's key, made by psp primary key; without one, connections of "
                                 "semi-primaries are neither encrypted nor authenticated"},
                 &into->key_file);
+  settings.Text(
+      {.name = "certify",
+       .description =
+           "how batches of transactions are decided: auto: by the server module psp_certify where the "
+           "primary's PostgreSQL has it, otherwise by SQL; sql: by SQL",
+       .default_value = "auto",
+       .allowed = {"auto", "sql"}},
+      &into->certify);
   settings.Together("key_file", [into](bool) { return LoadClusterKey(into->key_file, &into->key); });
 }
 

@@ -17,11 +17,11 @@ from source_files import PYTHON_FOLDERS, ROOT, cpp_files, under
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MAKE = re.compile(r"(?:`|^\s{0,8}|&& )make ([a-z][a-z_-]*)", re.MULTILINE)
-PATH = re.compile(r"(?<![\w/.])(?:[\w.-]+/)+[\w.-]+\.(?:py|cc|h|sql|j2|lua|proto|sh|md|yaml|json)\b")
+PATH = re.compile(r"(?<![\w/.])(?:[\w.-]+/)+[\w.-]+\.(?:py|cc|c|h|sql|j2|lua|proto|sh|md|yaml|json)\b")
 SETTING = re.compile(r"# (?P<about>.+)\n# (?P<type>.+); (?P<fallback>.+)\n(?:# )?(?P<name>[a-z0-9_]+):")
 OPERATING = ROOT / "docs" / "operating.md"
 THESIS = ROOT / "docs" / "thesis.md"
-FILE_NAME = re.compile(r"[\w./-]+(?:/|\.(?:py|cc|h|sql|j2|lua|proto|md|json|yaml|txt))")
+FILE_NAME = re.compile(r"[\w./-]+(?:/|\.(?:py|cc|c|h|sql|j2|lua|proto|md|json|yaml|txt))")
 MAP = ROOT / "ARCHITECTURE.md"
 MAP_LINES_MAX = 120
 WALK_STEPS_MIN = 15

@@ -1,11 +1,12 @@
 #!/bin/sh
 # install.sh PREFIX BUILD: the daemons of BUILD, the psp command and systemd units, under PREFIX and independent of this
-# tree; and the server module, where that may be written, into the library folder of each PostgreSQL for which it was built
+# tree; and the server modules, where that may be written, into the library folder of each PostgreSQL for which they were built
 # (with DESTDIR before it). install.sh --remove PREFIX: takes away what it puts there. Configuration and databases are not touched.
 set -eu
 
 daemons="psp-primary psp-semi-primary psp-mrv psp-georelay"
 units="psp-primary psp-semi-primary psp-mrv"
+modules="psp_capture psp_certify"
 
 # The library folder of each PostgreSQL here, after its major version.
 library_folders() {
@@ -16,23 +17,27 @@ library_folders() {
     done
 }
 
-remove_module() {
+remove_modules() {
     library_folders | while read -r _ folder; do
-        if [ -w "$folder" ]; then rm -f "$folder/psp_capture.so"; fi
+        for module in $modules; do
+            if [ -w "$folder" ]; then rm -f "$folder/$module.so"; fi
+        done
     done
 }
 
-install_module() {
+install_modules() {
     library_folders | while read -r version folder; do
-        module=$build/lib/postgresql/$version/psp_capture.so
-        [ -f "$module" ] || continue
-        if [ -n "${DESTDIR:-}" ]; then mkdir -p "$folder"; fi
-        if [ -w "$folder" ]; then
-            install -m 755 "$module" "$folder/psp_capture.so"
-            echo "Installed in $folder: psp_capture"
-        else
-            echo "Not installed: psp_capture, the server module. $folder needs root. psp works without it (docs/capture.md)."
-        fi
+        for module in $modules; do
+            file=$build/lib/postgresql/$version/$module.so
+            [ -f "$file" ] || continue
+            if [ -n "${DESTDIR:-}" ]; then mkdir -p "$folder"; fi
+            if [ -w "$folder" ]; then
+                install -m 755 "$file" "$folder/$module.so"
+                echo "Installed in $folder: $module"
+            else
+                echo "Not installed: $module, a server module. $folder needs root. psp works without it (docs/capture.md)."
+            fi
+        done
     done
 }
 
@@ -44,7 +49,7 @@ remove() {
 
 if [ "$1" = --remove ]; then
     remove "$2"
-    remove_module
+    remove_modules
     exit 0
 fi
 tools/check_writable.sh "$1"
@@ -74,4 +79,4 @@ exec "$lib/venv/bin/python" -m psp "\$@"
 END
 chmod 755 "$prefix/bin/psp"
 echo "Installed under $prefix: psp, $(echo "$daemons" | sed 's/ /, /g')"
-install_module
+install_modules

@@ -39,7 +39,11 @@ def read_report(report: Path, exit_code: int) -> Result:
 
 
 VERSIONS = (16, 17, 18)
-QUICK_TESTS = ("tests/sql/commit/test_vectors.py", "tests/sql/commit/test_capture.py")
+QUICK_TESTS = (
+    "tests/sql/commit/test_vectors.py",
+    "tests/sql/commit/test_capture.py",
+    "tests/sql/certify",
+)
 VERSION_TESTS = {
     "sql": ("tests/sql",),
     "cluster": (
@@ -52,7 +56,7 @@ VERSION_TESTS = {
 }
 
 NO_MODULE = {"PSP_MODULE_DIR": ""}
-"""Servers do not find the server module, so SQL captures."""
+"""Servers do not find the server modules, so SQL captures and certifies."""
 
 
 @dataclass
@@ -132,7 +136,9 @@ def main() -> int:
     parser.add_argument("--build", default="build", help="the CMake build folder")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", help="one suite only")
-    parser.add_argument("--without-module", action="store_true", help="SQL captures in all tests")
+    parser.add_argument(
+        "--without-module", action="store_true", help="SQL captures and certifies in all tests"
+    )
     parser.add_argument(
         "--versions", action="store_true", help="on PostgreSQL 16, 17 and 18, and nothing else"
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CPP_FOLDERS = (
     "capture_module",
+    "certify_module",
     "common",
     "writeset",
     "primary",

@@ -1,7 +1,7 @@
 """Measures what certification costs the primary.
 
-Batches of updates beside a raw upsert of the same rows in equal batches, by turns on one PostgreSQL; and
-TPC-C, without distance and in three zones.
+Batches of updates by both forms of the statement, SQL and the server module, beside a raw upsert of equal
+batches, by turns on one PostgreSQL; and TPC-C, without distance and in three zones, with either.
 """
 
 import argparse
@@ -43,39 +43,46 @@ def measure_batches(rounds: int, steps: Steps) -> list[dict[str, Any]]:
 
 
 def measure_tpcc(seconds: int, steps: Steps) -> dict[str, dict[str, Any]]:
-    """A result for each cluster."""
-    found = {}
+    """For each cluster a result for each form of the statement."""
+    found: dict[str, dict[str, Any]] = {}
     for where in tpcc.CLUSTERS:
-        with steps.step(f"TPC-C, {where.name}: {where.threads} clients in each zone, {seconds} s"):
-            found[where.name] = tpcc.measure(where, seconds)
+        for form in batches.FORMS:
+            clients = f"{where.threads} clients in each zone"
+            with steps.step(f"TPC-C, {where.name}, certified by {form}: {clients}, {seconds} s"):
+                found.setdefault(where.name, {})[form] = tpcc.measure(where, seconds, form)
     return found
 
 
 def show(result: dict[str, Any]) -> None:
     """Prints a line for each measurement, and the targets."""
     batch_lines = [
-        (row["transactions"], row["rows"], row["conflicts_percent"], *_us(row["certify_us"]),
-         *_us(row["upsert_us"]), f"{row['upsert_ratio']:.2f}")
+        (row["transactions"], row["rows"], row["conflicts_percent"], *_us(row["sql"]), *_us(row["module"]),
+         *_us(row["upsert"]), f"{row['sql']['upsert_ratio']:.2f}", f"{row['module']['upsert_ratio']:.2f}")
         for row in result["batches"]
     ]  # fmt: skip
-    batch_names = ("in a batch", "rows", "conflicts %", "certify", "client", "upsert", "its client", "ratio")
+    batch_names = (
+        "in a batch", "rows", "conflicts %", "SQL", "client", "module", "client", "upsert", "client",
+        "SQL's ratio", "module's",
+    )  # fmt: skip
     console.print(table("CPU µs of a transaction", batch_names, batch_lines))
     tpcc_lines = []
-    for name, found in result["tpcc"].items():
-        ms = [f"{one:.2f}" for one in found["cpu_ms_per_transaction"].values()]
-        per_s = f"{found['transactions_per_cpu_s']:.0f}"
-        tpcc_lines.append((name, found["clients"], f"{found['tps']:.0f}", *ms, per_s))
-    tpcc_names = ("clients", "n", "tps", "PostgreSQL", "daemon", "for a CPU second")
+    for name, forms in result["tpcc"].items():
+        for form, found in forms.items():
+            ms = [f"{one:.2f}" for one in found["cpu_ms_per_transaction"].values()]
+            per_s = f"{found['transactions_per_cpu_s']:.0f}"
+            tpcc_lines.append((name, found["clients"], form, f"{found['tps']:.0f}", *ms, per_s))
+    tpcc_names = ("clients", "n", "by", "tps", "PostgreSQL", "daemon", "for a CPU second")
     console.print(table("TPC-C: CPU ms of a transaction at the primary", tpcc_names, tpcc_lines))
     target_lines = [
-        (name, f"{found['measured']:.2f}", f"{found['kind']} {found['target']}", found["holds"])
+        (name, f"{found['sql']:.2f}", f"{found['measured']:.2f}", f"{found['kind']} {found['target']}",
+         found["holds"])
         for name, found in result["targets"].items()
-    ]
-    console.print(table("Targets", ("name", "measured", "target", "holds"), target_lines))
+    ]  # fmt: skip
+    console.print(table("Targets", ("name", "by SQL", "by the module", "target", "holds"), target_lines))
 
 
-def _us(cost: dict[str, float]) -> tuple[str, str]:
-    return f"{cost['server']:.0f}", f"{cost['client']:.0f}"
+def _us(costs: dict[str, Any]) -> tuple[str, str]:
+    return f"{costs['us']['server']:.0f}", f"{costs['us']['client']:.0f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

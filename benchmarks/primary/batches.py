@@ -1,4 +1,4 @@
-"""Certification beside a raw upsert of the same rows in equal batches, by the program psp-batches."""
+"""Certification by SQL and by the server module beside a raw upsert of equal batches: psp-batches."""
 
 import json
 import subprocess
@@ -20,6 +20,7 @@ DATABASE = "primary"
 KEYS = 200_000
 # Of a transaction -> transactions in a batch.
 GRID = {1: (1, 8, 64), 25: (1, 8, 64), 1000: (1, 8)}
+FORMS = ("sql", "module")  # of the statement that certifies
 CONFLICTS = (0, 5)  # per cent
 ROWS_OF_A_POINT = 30_000
 BATCHES_MIN, BATCHES_MAX = 20, 400
@@ -83,23 +84,32 @@ def measure(dsn: str, point: Point, keys: int = KEYS) -> dict[str, Any]:
 
 def row(point: Point, said: list[dict[str, Any]]) -> dict[str, Any]:
     """All rounds of a point. Rows for each CPU second count those of losers: the upsert writes them, too."""
-
-    def total(name: str) -> float:
-        return float(sum(one[name] for one in said))
-
-    transactions = total("transactions")
-    certify_s = total("certify_server_s") + total("certify_client_s")
-    upsert_s = total("upsert_server_s") + total("upsert_client_s")
-    return {
+    found: dict[str, Any] = {
         "rows": point.rows,
         "transactions": point.transactions,
         "conflicts_percent": point.conflicts,
-        "committed_percent": 100 * total("committed") / transactions,
-        "certify_us": {"server": 1e6 * total("certify_server_s") / transactions,
-                       "client": 1e6 * total("certify_client_s") / transactions},
-        "upsert_us": {"server": 1e6 * total("upsert_server_s") / transactions,
-                      "client": 1e6 * total("upsert_client_s") / transactions},
-        "certify_rows_per_cpu_s": transactions * point.rows / certify_s,
-        "upsert_rows_per_cpu_s": transactions * point.rows / upsert_s,
-        "upsert_ratio": upsert_s / certify_s,
-    }  # fmt: skip
+        "upsert": _costs(point, said, "upsert"),
+    }
+    for form in FORMS:
+        found[form] = {
+            "committed_percent": 100 * _total(said, f"{form}_committed") / _total(said, "transactions"),
+            **_costs(point, said, form),
+            "upsert_ratio": _cpu_s(said, "upsert") / _cpu_s(said, form),
+        }
+    return found
+
+
+def _costs(point: Point, said: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    transactions = _total(said, "transactions")
+    return {
+        "us": {part: 1e6 * _total(said, f"{name}_{part}_s") / transactions for part in ("server", "client")},
+        "rows_per_cpu_s": transactions * point.rows / _cpu_s(said, name),
+    }
+
+
+def _total(said: list[dict[str, Any]], name: str) -> float:
+    return float(sum(one[name] for one in said))
+
+
+def _cpu_s(said: list[dict[str, Any]], name: str) -> float:
+    return _total(said, f"{name}_server_s") + _total(said, f"{name}_client_s")

@@ -8,6 +8,8 @@ from typing import Any
 from psp.cluster import growth, verify
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster, Options, Part, Zone
+from psp.output import PspError
+from psp.primary.members import gather
 
 from benchmarks.overhead import cpu
 from benchmarks.tpcc import runner
@@ -15,6 +17,7 @@ from benchmarks.tpcc.runner import Client, Load, LoadError, Scale
 
 PARTS: Sequence[Part] = ("postgres", "daemon")
 WARM_UP_S = 5
+CERTIFY = {"sql": "sql", "module": "auto"}  # the setting for each form
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,20 @@ CLUSTERS = (
 
 
 def measure(
-    where: Cluster, seconds: int, scale: Scale | None = None, warm_up_s: int = WARM_UP_S
+    where: Cluster, seconds: int, form: str, scale: Scale | None = None, warm_up_s: int = WARM_UP_S
 ) -> dict[str, Any]:
-    """A cluster of its own, from an empty directory on; nothing stays behind."""
+    """A cluster of its own, from an empty directory on; nothing stays behind. `form`: sql or module."""
     scale = scale or where.scale
     distant = any(zone.rtt_ms for zone in where.zones)
-    with LocalCluster.temporary(where.zones, Options(database="tpcc", relay=distant)) as cluster:
+    options = Options(database="tpcc", relay=distant, primary_options={"certify": CERTIFY[form]})
+    with LocalCluster.temporary(where.zones, options) as cluster:
         runner.prepare(cluster.sps[0].dsn, scale)
         growth.adopt(cluster)
         verify.wait_drained(cluster)
         _run(cluster, where, warm_up_s, scale)
+        certified_by = gather(cluster.primary_dsn)["certified_by"]
+        if certified_by != form:
+            raise PspError(f"the primary certifies by {certified_by}, not by {form}")
         before = _cpu_s(cluster)
         reports = _run(cluster, where, seconds, scale)
         used = {part: after - before[part] for part, after in _cpu_s(cluster).items()}

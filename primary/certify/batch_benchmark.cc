@@ -1,12 +1,14 @@
-// What certifying batches costs beside a raw upsert of the same rows, by turns on one PostgreSQL: its CPU time
-// and this program's. Prints one line of JSON. The database must be a primary's, with what setup.sql makes.
+// What certifying batches costs, in SQL and by the server module, beside a raw upsert of the same rows, by turns on one PostgreSQL:
+// its CPU time and this program's. Prints one line of JSON. The database must be a primary's, with what setup.sql makes.
 #include <time.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -135,51 +137,81 @@ bool Measure(PgSession& session, Cost* cost, Work work) {
   return true;
 }
 
+// A session that certifies, and what that has cost so far.
+struct Certifier {
+  Certifier(const PgSession::Options& options, CertifyBy certify_by) : by(certify_by), session(options) {
+    PrepareBatchStatements(session);
+  }
+  PgResult<std::vector<Verdict>> Certify(const Batch& batch) {
+    auto verdicts = RunBatch(session, by, batch);
+    if (verdicts.ok())
+      committed += std::ranges::count_if(*verdicts, [](const Verdict& one) { return one.global_t > 0; });
+    return verdicts;
+  }
+
+  const CertifyBy by;
+  PgSession session;
+  Cost cost{};
+  std::int64_t committed = 0;
+};
+
 bool Connect(PgSession& session) {
   const auto connected = session.Connect();
   if (!connected.ok()) std::cerr << connected.error().message << "\n";
   return connected.ok();
 }
 
+std::optional<GlobalT> NewestNumber(PgSession& session) {
+  const auto last_t = session.Autocommit(
+      [](pqxx::nontransaction& tx) { return tx.exec1(std::string(sql::kNewestNumber))[0].as<GlobalT>(); });
+  if (last_t.ok()) return *last_t;
+  std::cerr << last_t.error().message << "\n";
+  return std::nullopt;
+}
+
+bool HasModule(PgSession& session) {
+  const auto objection = ObjectionToModule(session);
+  if (objection.ok() && objection->empty()) return true;
+  std::cerr << "psp_certify: " << (objection.ok() ? *objection : objection.error().message) << "\n";
+  return false;
+}
+
 int Run(const Load& load) {
   const PgSession::Options options{
       .conninfo = load.conninfo, .application_name = "psp-batches", .settings = BatchSessionSettings()};
-  PgSession certifying(options);
+  Certifier by_sql(options, CertifyBy::kSql);
+  Certifier by_module(options, CertifyBy::kModule);
   PgSession upserting(options);
-  PrepareBatchStatement(certifying);
   upserting.Prepare("raw_upsert", std::string(sql::kRawUpsert));
-  if (!Connect(certifying) || !Connect(upserting)) return 1;
-  const auto last_t = certifying.Autocommit(
-      [](pqxx::nontransaction& tx) { return tx.exec1(std::string(sql::kNewestNumber))[0].as<GlobalT>(); });
-  if (!last_t.ok()) {
-    std::cerr << last_t.error().message << "\n";
-    return 1;
-  }
+  if (!Connect(by_sql.session) || !Connect(by_module.session) || !Connect(upserting)) return 1;
+  const auto last_t = NewestNumber(by_sql.session);
+  if (!last_t || !HasModule(by_module.session)) return 1;
   Batches batches(load, *last_t);
-  Cost certify;
   Cost upsert;
-  std::int64_t committed = 0;
   for (int i = -kWarmUpBatches; i < load.batches; ++i) {
     if (i == 0) {
-      certify = {};
+      for (Certifier* certifier : {&by_sql, &by_module}) {
+        certifier->cost = {};
+        certifier->committed = 0;
+      }
       upsert = {};
-      committed = 0;
     }
-    const Batch batch = batches.Next();
-    const bool done = Measure(certifying, &certify,
-                              [&] {
-                                auto verdicts = RunBatch(certifying, batch);
-                                if (!verdicts.ok()) return verdicts;
-                                for (const Verdict& one : *verdicts) committed += one.global_t > 0 ? 1 : 0;
-                                return verdicts;
-                              }) &&
-                      Measure(upserting, &upsert, [&] { return Upsert(upserting, batch); });
-    if (!done) return 1;
+    Batch batch;
+    for (Certifier* certifier : {&by_sql, &by_module}) {
+      batch = batches.Next();
+      if (!Measure(certifier->session, &certifier->cost, [&] { return certifier->Certify(batch); })) return 1;
+    }
+    if (!Measure(upserting, &upsert, [&] { return Upsert(upserting, batch); })) return 1;
   }
   std::cout << "{\"transactions\": " << std::int64_t{load.batches} * load.transactions
-            << ", \"committed\": " << committed << ", \"certify_server_s\": " << certify.server_s
-            << ", \"certify_client_s\": " << certify.client_s << ", \"upsert_server_s\": " << upsert.server_s
-            << ", \"upsert_client_s\": " << upsert.client_s << "}\n";
+            << ", \"sql_committed\": " << by_sql.committed
+            << ", \"module_committed\": " << by_module.committed
+            << ", \"sql_server_s\": " << by_sql.cost.server_s
+            << ", \"sql_client_s\": " << by_sql.cost.client_s
+            << ", \"module_server_s\": " << by_module.cost.server_s
+            << ", \"module_client_s\": " << by_module.cost.client_s
+            << ", \"upsert_server_s\": " << upsert.server_s << ", \"upsert_client_s\": " << upsert.client_s
+            << "}\n";
   return 0;
 }
 

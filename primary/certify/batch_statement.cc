@@ -7,11 +7,12 @@
 #include "common/parse_number.h"
 #include "common/pg_binary.h"
 #include "embedded/certify_sql.h"
+#include "embedded/constants.h"
 
 namespace psp::primary {
 namespace {
 
-constexpr const char* kStatement = "certify_batch";
+const char* NameOf(CertifyBy by) { return by == CertifyBy::kModule ? "certify_by_module" : "certify_batch"; }
 
 struct BatchRow {
   std::int32_t item = 0;  // from 1 on
@@ -48,15 +49,15 @@ class Parameters {
   }
 
   // Each can be run or sent once.
-  pqxx::result Run(pqxx::transaction_base& tx) {
+  pqxx::result Run(pqxx::transaction_base& tx, CertifyBy by) {
     std::vector<pqxx::binarystring> values;
     for (const std::string& array : Arrays()) values.push_back(Binary(array));
-    return tx.exec_prepared(kStatement, pqxx::prepare::make_dynamic_params(values), numbers_.first_t,
+    return tx.exec_prepared(NameOf(by), pqxx::prepare::make_dynamic_params(values), numbers_.first_t,
                             numbers_.last_t);
   }
 
   // False: the connection is broken.
-  bool Send(PGconn* connection) {
+  bool Send(PGconn* connection, CertifyBy by) {
     constexpr std::size_t kAll = kArrays + 2;
     const auto arrays = Arrays();
     const std::array<std::string, 2> numbers = {std::to_string(numbers_.first_t),
@@ -70,7 +71,7 @@ class Parameters {
       lengths[i] = static_cast<int>(value.size());
       is_binary[i] = i < kArrays ? 1 : 0;
     }
-    return PQsendQueryPrepared(connection, kStatement, kAll, values.data(), lengths.data(), is_binary.data(),
+    return PQsendQueryPrepared(connection, NameOf(by), kAll, values.data(), lengths.data(), is_binary.data(),
                                0) == 1;
   }
 
@@ -211,16 +212,33 @@ std::vector<std::string> BatchSessionSettings() {
           "SET work_mem = '64MB'"};
 }
 
-void PrepareBatchStatement(PgSession& session) {
-  session.Prepare(kStatement, std::string(sql::kCertifyBatch));
+void PrepareBatchStatements(PgSession& session) {
+  session.Prepare(NameOf(CertifyBy::kSql), std::string(sql::kCertifyBatch));
+  session.Prepare(NameOf(CertifyBy::kModule), std::string(sql::kCertifyByModule));
 }
 
-PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch) {
+PgResult<std::string> ObjectionToModule(PgSession& session) {
+  const auto found = session.Autocommit([](pqxx::nontransaction& tx) -> std::string {
+    if (tx.exec1("SELECT to_regproc('psp.certify_batch') IS NULL")[0].as<bool>())
+      return "the database has no functions of psp_certify";
+    const pqxx::row row = tx.exec1(std::string(sql::kCertifyModule));
+    const auto version = row[0].as<int>();
+    if (version != kCertifyModuleVersion) {
+      return "psp_certify is of version " + std::to_string(version) + ", this daemon needs " +
+             std::to_string(kCertifyModuleVersion);
+    }
+    return row[1].as<bool>() ? "" : "this role may not call psp.certify_batch";
+  });
+  if (!found.ok() && found.error().reaction == PgReaction::kAbort) return found.error().message;
+  return found;
+}
+
+PgResult<std::vector<Verdict>> RunBatch(PgSession& session, CertifyBy by, const Batch& batch) {
   std::vector<Verdict> verdicts = AsAsked(batch);
   Parameters parameters(batch);
-  const auto run = [&](pqxx::nontransaction& tx) { return parameters.Run(tx); };
+  const auto run = [&](pqxx::nontransaction& tx) { return parameters.Run(tx, by); };
   const auto run_schema_change = [&](pqxx::work& tx) {
-    pqxx::result rows = parameters.Run(tx);
+    pqxx::result rows = parameters.Run(tx, by);
     if (rows.empty()) ChangeCatalog(tx, batch.items[0]);  // it was not decided before, and has not lost
     return rows;
   };
@@ -235,12 +253,13 @@ PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch) 
 
 bool CanBeSent(const Batch& batch) { return !ChangesCatalog(batch); }
 
-PgResult<Done> PrepareToSend(PgSession& session) {
-  return session.Autocommit([](pqxx::nontransaction& tx) { tx.conn().prepare_now(kStatement); });
+PgResult<Done> PrepareToSend(PgSession& session, CertifyBy by) {
+  return session.Autocommit([by](pqxx::nontransaction& tx) { tx.conn().prepare_now(NameOf(by)); });
 }
 
-SentBatch::SentBatch(PGconn* connection, Batch batch) : connection_(connection), batch_(std::move(batch)) {
-  is_sent_ = PQsetnonblocking(connection_, 1) == 0 && Parameters(batch_).Send(connection_) && Flush();
+SentBatch::SentBatch(PGconn* connection, CertifyBy by, Batch batch)
+    : connection_(connection), batch_(std::move(batch)) {
+  is_sent_ = PQsetnonblocking(connection_, 1) == 0 && Parameters(batch_).Send(connection_, by) && Flush();
 }
 
 bool SentBatch::Flush() {

@@ -1,5 +1,6 @@
-// One batch as one prepared statement: sql/primary/daemon/certify_batch.sql. After that of a schema change, in the
-// same transaction, what has become of the catalog: sql/primary/daemon/change_catalog.sql.
+// One batch as one prepared statement: sql/primary/daemon/certify_batch.sql, or certify_by_module.sql where the server has the
+// module psp_certify (certify_module/), which does the same. After that of a schema change, in the same transaction, what has
+// become of the catalog: sql/primary/daemon/change_catalog.sql.
 #pragma once
 
 #include <libpq-fe.h>
@@ -14,27 +15,32 @@
 
 namespace psp::primary {
 
+enum class CertifyBy { kSql, kModule };
+
 // Settings of each session that runs batches: the statement's plan must not depend on statistics.
 std::vector<std::string> BatchSessionSettings();
 
-// Declares the statement in the session.
-void PrepareBatchStatement(PgSession& session);
+// Declares the statements in the session.
+void PrepareBatchStatements(PgSession& session);
+
+// Why the session cannot use the module; empty: it can. Error: it cannot be asked now.
+PgResult<std::string> ObjectionToModule(PgSession& session);
 
 // Runs the batch in its own transaction. When it returns verdicts, they are durable. Safe to repeat after any
 // error, also when in doubt: psp.tx_log has what was decided the first time.
-PgResult<std::vector<Verdict>> RunBatch(PgSession& session, const Batch& batch);
+PgResult<std::vector<Verdict>> RunBatch(PgSession& session, CertifyBy by, const Batch& batch);
 
 // The same without waiting, for batches with CanBeSent: a schema change is more than one statement.
 bool CanBeSent(const Batch& batch);
 // Before the first SentBatch of a connected session.
-PgResult<Done> PrepareToSend(PgSession& session);
+PgResult<Done> PrepareToSend(PgSession& session, CertifyBy by);
 
 // One batch under way on a connection that nobody uses meanwhile. The caller polls the connection's socket.
 class SentBatch {
  public:
   enum class State { kUnderWay, kDecided, kFailed };
 
-  SentBatch(PGconn* connection, Batch batch);
+  SentBatch(PGconn* connection, CertifyBy by, Batch batch);
 
   // To be called when the socket is ready. kDecided: the verdicts are durable, and the connection is free. kFailed: nobody
   // knows; RunBatch tells why, or what was decided.

@@ -18,6 +18,10 @@ constexpr std::size_t kSentBytesMax = 256 << 10;  // more takes the main loop lo
 constexpr milliseconds kTerminateWait{5000};
 constexpr std::int64_t kTroubleWaitMs = 500;  // between attempts while PostgreSQL refuses everything
 
+// psp primary status reads it (sql/primary/command/cluster_status.sql).
+constexpr const char* kNamedBySql = "SET application_name = 'psp-primary executor'";
+constexpr const char* kNamedByModule = "SET application_name = 'psp-primary executor, module'";
+
 // An error of the transaction's content, which comes again with each attempt. Any other error (disk full, out
 // of memory, a missing right) may pass, and must not decide "aborted".
 bool IsTheTransactionsOwn(const PgError& error) {
@@ -68,7 +72,7 @@ Executor::Executor(const ExecutorOptions& options, PollSet* ready, std::uint64_t
 void Executor::Submit(Batch batch) {
   PGconn* const connection = session_.connection().raw();
   if (!CanBeSent(batch) || !IsSmall(batch) || IsEncrypted(connection)) return HandOver(std::move(batch));
-  sent_.emplace(connection, std::move(batch));
+  sent_.emplace(connection, by_, std::move(batch));
   if (!sent_->is_sent()) return HandOver(sent_->TakeBatch());
   if (sent_->has_unsent()) ready_.Change(socket_, name_, PollSet::For::kReadOrWrite);
 }
@@ -108,7 +112,7 @@ void Executor::HandOver(std::optional<Batch> batch) {
 }
 
 void Executor::Work(std::stop_token stop) {
-  PrepareBatchStatement(session_);
+  PrepareBatchStatements(session_);
   if (!Connect(stop)) return;
   report_(std::nullopt);
   while (const auto task = tasks_.Pop(stop)) {
@@ -129,7 +133,7 @@ bool Executor::Connect(std::stop_token stop) {
     PgResult<bool> ours = options_.is_same_server(session_);
     if (ours.ok() && *ours) ours = JoinFence(session_, options_.epoch);
     if (ours.ok() && *ours) {
-      const PgResult<Done> prepared = PrepareToSend(session_);
+      const PgResult<Done> prepared = ChooseStatement();
       if (prepared.ok()) return true;
       if (logged.First(prepared.error().message))
         spdlog::warn("batches cannot be prepared: {}", prepared.error().message);
@@ -143,10 +147,34 @@ bool Executor::Connect(std::stop_token stop) {
   return false;
 }
 
+// At each connect: the server may be another one, and what is installed may have changed.
+PgResult<Done> Executor::ChooseStatement() {
+  const PgResult<std::string> objection =
+      options_.may_use_module ? ObjectionToModule(session_) : PgResult<std::string>("certify: sql");
+  if (!objection.ok()) return objection.error();
+  by_ = objection->empty() ? CertifyBy::kModule : CertifyBy::kSql;
+  LogChoice(*objection);
+  const PgResult<Done> named = session_.Autocommit([this](pqxx::nontransaction& tx) {
+    tx.exec0(by_ == CertifyBy::kModule ? kNamedByModule : kNamedBySql);
+  });
+  return named.ok() ? PrepareToSend(session_, by_) : named;
+}
+
+// Executors that agree say so once.
+void Executor::LogChoice(const std::string& objection) {
+  LogOnce& logged = *options_.choice_logged;
+  const bool is_module = by_ == CertifyBy::kModule;
+  if (logged.First(is_module ? "module" : "sql")) {
+    spdlog::info("batches are certified by {}",
+                 is_module ? "the server module psp_certify" : "SQL: " + OneLine(objection));
+  }
+  logged.Forget(is_module ? "sql" : "module");
+}
+
 std::vector<Verdict> Executor::Decide(const Batch& batch, std::stop_token stop) {
   LogOnce logged;
   while (!stop.stop_requested()) {
-    PgResult<std::vector<Verdict>> verdicts = RunBatch(session_, batch);
+    PgResult<std::vector<Verdict>> verdicts = RunBatch(session_, by_, batch);
     if (verdicts.ok()) return std::move(verdicts.value());
     const PgError& error = verdicts.error();
     if (error.reaction == PgReaction::kAbort && IsTheTransactionsOwn(error)) {

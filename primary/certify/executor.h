@@ -7,11 +7,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/log.h"
 #include "common/pg_session.h"
 #include "common/poll_set.h"
 #include "common/queue.h"
@@ -25,6 +27,8 @@ struct ExecutorOptions {
   Epoch epoch = 0;  // this daemon's; another one in the database means that a newer daemon has taken over
   // Called after each connect: false when another server has taken this one's place.
   std::function<PgResult<bool>(PgSession&)> is_same_server;
+  bool may_use_module = false;                                           // where the server has psp_certify
+  std::shared_ptr<LogOnce> choice_logged = std::make_shared<LogOnce>();  // of all executors
 };
 
 // All but the constructor and destructor belong to the main thread.
@@ -57,6 +61,8 @@ class Executor {
   std::vector<Verdict> Decide(const Batch& batch, std::stop_token stop);
   std::vector<Verdict> DecideInHalves(const Batch& batch, std::stop_token stop);
   bool Connect(std::stop_token stop);
+  PgResult<Done> ChooseStatement();
+  void LogChoice(const std::string& objection);
 
   const ExecutorOptions options_;
   PollSet& ready_;
@@ -64,7 +70,9 @@ class Executor {
   const Report report_;
   const std::function<void()> on_usurped_;
   BoundedQueue<std::optional<Batch>> tasks_;
-  PgSession session_;  // the thread's while socket_ is -1
+  // The thread's while socket_ is -1:
+  PgSession session_;
+  CertifyBy by_ = CertifyBy::kSql;
   // The main thread's:
   int socket_ = -1;
   std::optional<SentBatch> sent_;

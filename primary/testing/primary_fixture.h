@@ -60,9 +60,13 @@ class PrimaryTest : public testing::Test {
     sql << sql::kSchema;
     sql << "INSERT INTO psp.semi_primaries (name, acked_t) VALUES ('a', 0), ('b', 0), ('c', -1);"
            "INSERT INTO psp.tables VALUES (1, 'public', 't', '[]', '[]', '[{\"guard_id\": 2}]');";
+    if (HasModule()) sql << sql::kDaemonRole << ";" << sql::kCertifyModule;
     Sql(sql.str());
     Start();
   }
+  // Whether the server has psp_certify.
+  static bool HasModule() { return std::getenv("PSP_TEST_MODULE") != nullptr; }
+
   void TearDown() override {
     if (!server_) return;
     Stop();
@@ -115,7 +119,7 @@ class PrimaryTest : public testing::Test {
   // The backends of the executors' sessions.
   static constexpr const char* kExecutors =
       "SELECT pid FROM pg_stat_activity"
-      " WHERE application_name = 'psp-primary executor' AND datname = current_database()";
+      " WHERE application_name LIKE 'psp-primary executor%' AND datname = current_database()";
   pqxx::result EndExecutors() {
     return Sql("SELECT pg_terminate_backend(pid) FROM (" + std::string(kExecutors) + ") AS executors");
   }

@@ -111,9 +111,9 @@ def server_version() -> int:
 
 @cache
 def module_dir(version: int) -> Path | None:
-    """The folder with psp_capture.so for this major version, where throw-away servers find it.
+    """The folder with psp's server modules for this major version, where throw-away servers find them.
 
-    PSP_MODULE_DIR overrides it; empty: none. Servers that are not ours have it in their own library folder.
+    PSP_MODULE_DIR overrides it; empty: none. Servers that are not ours have them in their own library folder.
     """
     configured = os.environ.get("PSP_MODULE_DIR")
     if configured is not None:

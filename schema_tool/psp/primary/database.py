@@ -11,6 +11,7 @@ import psycopg
 from psycopg import sql
 
 from psp.output import PspError
+from psp.primary import module
 from psp.schema.model import Mode, Stride
 from psp.schema.server import refuse_unfit, refuse_version
 from psp.sql_files import constant, read_sql
@@ -50,6 +51,7 @@ def init_primary(dsn: str) -> None:
             raise PspError("the database has a schema psp already", "use an empty database for the primary")
         connection.execute(read_sql(SCHEMA_FILE))
         connection.execute(read_sql(ROLE_FILE))
+        module.install(connection)
 
 
 def upgrade_primary(dsn: str) -> int:
@@ -67,6 +69,7 @@ def upgrade_primary(dsn: str) -> int:
         for version in range(found + 1, schema_version() + 1):
             connection.execute(read_sql(f"primary/install/upgrades/{version}.sql"))
         connection.execute(read_sql(ROLE_FILE))
+        module.install(connection)
         return found
 
 

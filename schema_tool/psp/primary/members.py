@@ -13,6 +13,8 @@ from psp.primary import database as primary
 from psp.primary import losses
 from psp.sql_files import read_sql
 
+CERTIFIED_BY = {"module": "the server module", "sql": "SQL"}
+
 
 def gather(dsn: str) -> dict[str, Any]:
     """What `psp primary status --json` prints."""
@@ -32,6 +34,8 @@ def _sql(name: str) -> bytes:
 def show(status: dict[str, Any]) -> Table:
     """The same for people."""
     served = "psp-primary runs" if status["is_served"] else "psp-primary does not run"
+    if status["certified_by"] is not None:
+        served += f" and certifies by {CERTIFIED_BY[status['certified_by']]}"
     title = (
         f"{served}, epoch {status['epoch']}, {status['mode']} mode, "
         f"catalog version {status['catalog_version']}. Newest number: {status['newest_t']}; "

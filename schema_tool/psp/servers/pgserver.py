@@ -123,18 +123,19 @@ class PgServer:
                 file.write(include)
 
     def _module_settings(self) -> Mapping[str, str]:
-        """Where the server finds psp's module: a copy, since its account may not reach the build folder."""
+        """Where the server finds psp's modules: copies, since its account may not reach the build folder."""
         built = module_dir(self.version or server_version())
         if built is None:
             return {}
         own = self.folder / "lib"
         own.mkdir(exist_ok=True)
-        copy = own / "psp_capture.so.new"
-        shutil.copyfile(built / "psp_capture.so", copy)
-        copy.chmod(0o755)
-        for path in (own, copy):
-            give_to_server(path)
-        copy.replace(own / "psp_capture.so")  # a server that runs keeps the file that it has loaded
+        give_to_server(own)
+        for module in built.glob("psp_*.so"):
+            copy = own / f"{module.name}.new"
+            shutil.copyfile(module, copy)
+            copy.chmod(0o755)
+            give_to_server(copy)
+            copy.replace(own / module.name)  # a server that runs keeps the file that it has loaded
         return {"dynamic_library_path": f"$libdir:{own}"}
 
     def start(self) -> None:

@@ -4,5 +4,8 @@ SELECT c.epoch, c.state, c.mode, c.catalog_version,
        greatest(l.truncated_t, (SELECT max(global_t) FROM psp.replication_log)) AS newest_t,
        l.truncated_t AS log_begins_t, pg_total_relation_size('psp.replication_log') AS log_bytes,
        EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = %s::bigint AND objid = %s::bigint
-                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS is_served
+                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS is_served,
+       -- What its sessions call themselves (primary/certify/executor.cc); null: none is connected.
+       (SELECT CASE WHEN bool_and(application_name LIKE '%%, module') THEN 'module' ELSE 'sql' END FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name LIKE 'psp-primary executor%%' HAVING count(*) > 0) AS certified_by
   FROM psp.cluster c, psp.log_start l

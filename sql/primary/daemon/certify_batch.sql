@@ -37,12 +37,13 @@ WITH known AS MATERIALIZED (
     ) AS d ON true
 ), lost AS MATERIALIZED (
     -- The rule: the key's last writer is neither below the watermark nor seen; or, where the version that the row replaces
-    -- is known, newer than it (the thesis's Algorithm 1).
+    -- is known, newer than it (the thesis's Algorithm 1). The first such key counts.
     SELECT DISTINCT ON (f.i) f.i::int8 AS i, f.table_id, f.key, f.last_t AS winner_t, f.last_sp_id AS winner_sp_id,
            f.use AS lost_use
     FROM found AS f
     WHERE f.last_t > coalesce(f.known_t, ($4::int8[])[f.i])
       AND (f.known_t IS NOT NULL OR f.place IS NULL OR f.last_t <> ALL (($7::int8[])[($5::int4[])[f.i]:($6::int4[])[f.i]]))
+    ORDER BY f.i, f.table_id, f.key
 ), out AS MATERIALIZED (
     SELECT i FROM known
     UNION ALL

@@ -48,12 +48,13 @@ def test_daemons_and_their_units(prefix: Path) -> None:
         assert f"ExecStart={prefix}/bin/{unit.stem} --config" in unit.read_text()
 
 
-def test_the_server_module(prefix: Path) -> None:
-    """It is where each of Debian's servers looks for it, below DESTDIR."""
+@pytest.mark.parametrize("module", ["psp_capture", "psp_certify"])
+def test_the_server_modules(prefix: Path, module: str) -> None:
+    """They are where each of Debian's servers looks for them, below DESTDIR."""
     built = paths.binary("psp-primary").parent.parent / "lib" / "postgresql"
     versions = [path.parent.parent.name for path in Path("/usr/lib/postgresql").glob("*/bin/pg_config")]
-    modules = [built / version / "psp_capture.so" for version in versions]
-    installed = sorted(path.read_bytes() for path in (prefix / "root").rglob("psp_capture.so"))
+    modules = [built / version / f"{module}.so" for version in versions]
+    installed = sorted(path.read_bytes() for path in (prefix / "root").rglob(f"{module}.so"))
     assert installed == sorted(path.read_bytes() for path in modules if path.exists())
 
 

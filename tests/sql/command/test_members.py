@@ -1,11 +1,14 @@
 """psp primary status and remove: who belongs to a cluster, and how a semi-primary that is lost leaves it."""
 
 import json
+from contextlib import ExitStack
 from typing import Any
 
+import psycopg
 import pytest
 from psp.cli import app
 from psp.output import PspError
+from psp.primary import members
 from psp.primary.database import daemon_lock
 from psp.schema.join import prepare_join
 from psp.sql_files import read_sql
@@ -69,6 +72,25 @@ def test_status_sees_the_daemon_by_its_lock(cluster: Pair) -> None:
     with primary.connect() as daemon:
         daemon.execute("SELECT pg_advisory_lock(%s, %s)", daemon_lock())
         assert status(cluster)["is_served"]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected", "shown"),
+    [
+        ([], None, "psp-primary does not run, epoch"),
+        (["psp-primary executor"], "sql", "and certifies by SQL"),
+        (["psp-primary executor, module"] * 2, "module", "and certifies by the server module"),
+        (["psp-primary executor", "psp-primary executor, module"], "sql", "and certifies by SQL"),
+    ],
+)
+def test_status_tells_what_certifies(
+    cluster: Pair, names: list[str], expected: str | None, shown: str
+) -> None:
+    with ExitStack() as sessions:
+        for name in names:
+            sessions.enter_context(psycopg.connect(cluster.primary_dsn, application_name=name))
+        assert status(cluster)["certified_by"] == expected
+        assert shown in str(members.show(members.gather(cluster.primary_dsn)).title)
 
 
 def test_status_tells_who_has_lost_lately(cluster: Pair) -> None:

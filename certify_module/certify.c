@@ -1,0 +1,312 @@
+// psp.certify_batch: certifies one batch, as sql/primary/daemon/certify_batch.sql does. Parameters and rows are described there.
+#include "access/xact.h"
+#include "certify_module/module.h"
+#include "embedded/constants.h"
+#include "executor/executor.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/fmgroids.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+PG_MODULE_MAGIC;
+
+// The tables' columns, as far as they are read or written.
+enum { kDataTableId, kDataKey, kDataGlobalT, kDataSpId, kDataDeleted, kDataImage, kDataColumns };
+static const char *const kData[kDataColumns] = {"table_id", "key", "global_t", "sp_id", "deleted", "image"};
+
+enum {
+  kLogTxId,
+  kLogSpId,
+  kLogGlobalT,
+  kLogReason,
+  kLogDecidedAt,
+  kLogLostTableId,
+  kLogLostKey,
+  kLogWinnerT,
+  kLogWinnerSpId,
+  kLogLostUse,
+  kLogColumns
+};
+static const char *const kTxLog[kLogColumns] = {"tx_id",        "sp_id",         "global_t", "reason",
+                                                "decided_at",   "lost_table_id", "lost_key", "winner_t",
+                                                "winner_sp_id", "lost_use"};
+
+static const char *const kReplicationLog[] = {"global_t", "tx_id", "sp_id", "write_set"};
+static const char *const kDecided[] = {"first_t", "last_t"};
+static const char *const kLogStart[] = {"collected_t"};
+
+// What becomes of a transaction.
+typedef struct Outcome {
+  enum { kCommits, kAborts, kHasLost, kIsKnown } fate;
+  int row;  // on which it has lost
+} Outcome;
+
+// The last version of a key.
+typedef struct Last {
+  bool is_there;  // otherwise it was collected, or there never was one
+  ItemPointerData place;
+  int64 global_t;
+  int32 sp_id;
+} Last;
+
+typedef struct Batch {
+  Parameters in;
+  Outcome *outcomes;  // of each transaction
+  Last *lasts;        // of each row of a transaction that may commit
+  ReturnSetInfo *result;
+  FunctionCallInfo call;
+  EState *estate;
+  Table data;
+  Table tx_log;
+  bool has_collected_t;
+  int64 collected_t;
+} Batch;
+
+// ---- the rows that are returned ------------------------------------------------------------------------------------------------
+
+enum { kAnswerColumns = 8 };
+
+// Most batches return none.
+static void Return(Batch *batch, Datum values[kAnswerColumns], bool nulls[kAnswerColumns]) {
+  if (batch->result->setResult == NULL) InitMaterializedSRF(batch->call, 0);
+  tuplestore_putvalues(batch->result->setResult, batch->result->setDesc, values, nulls);
+}
+
+static void ReturnKnown(Batch *batch, int transaction, TupleTableSlot *row) {
+  static const int kReturned[] = {kLogGlobalT, kLogReason,     kLogLostTableId, kLogLostKey,
+                                  kLogWinnerT, kLogWinnerSpId, kLogLostUse};
+  Datum values[kAnswerColumns] = {Int64GetDatum(transaction + 1)};
+  bool nulls[kAnswerColumns] = {false};
+  for (int n = 1; n < kAnswerColumns; ++n)
+    values[n] = ColumnOf(&batch->tx_log, row, kReturned[n - 1], &nulls[n]);
+  values[kAnswerColumns - 1] = Int32GetDatum(DatumGetInt16(values[kAnswerColumns - 1]));
+  Return(batch, values, nulls);
+}
+
+static void ReturnLost(Batch *batch, int transaction, int row) {
+  const Last *last = &batch->lasts[row];
+  Datum values[kAnswerColumns] = {Int64GetDatum(transaction + 1),
+                                  (Datum)0,
+                                  (Datum)0,
+                                  ValueAt(&batch->in, kRowTableId, row),
+                                  ValueAt(&batch->in, kRowKey, row),
+                                  Int64GetDatum(last->global_t),
+                                  Int32GetDatum(last->sp_id),
+                                  ValueAt(&batch->in, kRowUse, row)};
+  bool nulls[kAnswerColumns] = {false, true,  true,  false,
+                                false, false, false, IsNullAt(&batch->in, kRowUse, row)};
+  Return(batch, values, nulls);
+}
+
+// ---- the rule --------------------------------------------------------------------------------------------------------------------
+
+static void LookUpDecision(Batch *batch, int transaction) {
+  Outcome *outcome = &batch->outcomes[transaction];
+  const Key key = {F_UUID_EQ, ValueAt(&batch->in, kTxId, transaction)};
+  TupleTableSlot *row = FindRow(&batch->tx_log, &key, 1);
+  if (row != NULL) {
+    outcome->fate = kIsKnown;
+    ReturnKnown(batch, transaction, row);
+  } else if (!IsNullAt(&batch->in, kReason, transaction)) {
+    outcome->fate = kAborts;
+  }
+}
+
+static int64 CollectedT(Batch *batch) {
+  if (batch->has_collected_t) return batch->collected_t;
+  Table log_start;
+  bool is_null;
+  const Key key = {F_BOOLEQ, BoolGetDatum(true)};
+  OpenTable(&log_start, "log_start", kLogStart, lengthof(kLogStart));
+  TupleTableSlot *row = FindRow(&log_start, &key, 1);
+  if (row == NULL) ereport(ERROR, errmsg("psp: psp.log_start is empty"));
+  batch->collected_t = DatumGetInt64(ColumnOf(&log_start, row, 0, &is_null));
+  batch->has_collected_t = true;
+  CloseTable(&log_start);
+  return batch->collected_t;
+}
+
+static void LookUpKey(Batch *batch, int row) {
+  bool is_null;
+  Last *last = &batch->lasts[row];
+  const Key keys[] = {{F_INT4EQ, ValueAt(&batch->in, kRowTableId, row)},
+                      {F_BYTEAEQ, ValueAt(&batch->in, kRowKey, row)}};
+  TupleTableSlot *found = FindRow(&batch->data, keys, lengthof(keys));
+  last->is_there = found != NULL;
+  if (!last->is_there) {
+    last->global_t = CollectedT(batch);
+    last->sp_id = 0;
+    return;
+  }
+  last->place = found->tts_tid;
+  last->global_t = DatumGetInt64(ColumnOf(&batch->data, found, kDataGlobalT, &is_null));
+  last->sp_id = DatumGetInt32(ColumnOf(&batch->data, found, kDataSpId, &is_null));
+}
+
+static bool HasSeen(const Parameters *in, int transaction, int64 global_t) {
+  const int to = Int4At(in, kSeenTo, transaction);
+  for (int n = Int4At(in, kSeenFrom, transaction); n <= to; ++n)
+    if (Int8At(in, kSeen, n - 1) == global_t) return true;
+  return false;
+}
+
+// The rule: the key's last writer is neither below the watermark nor seen; or, where the version that the row replaces is
+// known, newer than it.
+static bool HasLostOn(const Batch *batch, int transaction, int row) {
+  const Parameters *in = &batch->in;
+  const Last *last = &batch->lasts[row];
+  if (!IsNullAt(in, kRowKnownT, row)) return last->global_t > Int8At(in, kRowKnownT, row);
+  if (last->global_t <= Int8At(in, kWatermark, transaction)) return false;
+  return !last->is_there || !HasSeen(in, transaction, last->global_t);
+}
+
+static void CertifyRow(Batch *batch, int row) {
+  const int transaction = TransactionOf(&batch->in, row);
+  Outcome *outcome = &batch->outcomes[transaction];
+  if (outcome->fate != kCommits) return;
+  LookUpKey(batch, row);
+  if (!HasLostOn(batch, transaction, row)) return;
+  outcome->fate = kHasLost;
+  outcome->row = row;
+  ReturnLost(batch, transaction, row);
+}
+
+// ---- what is written ---------------------------------------------------------------------------------------------------------
+
+// Nobody else writes these keys now (the scheduler's promise), so the place is still the row's, unless the row was collected
+// after the snapshot. Then the executor runs the batch again.
+static void WriteRow(Batch *batch, int row) {
+  const Parameters *in = &batch->in;
+  const int transaction = TransactionOf(in, row);
+  if (batch->outcomes[transaction].fate != kCommits || !IsNullAt(in, kRowUse, row)) return;
+  Last *last = &batch->lasts[row];
+  const Row written = {.values = {[kDataTableId] = ValueAt(in, kRowTableId, row),
+                                  [kDataKey] = ValueAt(in, kRowKey, row),
+                                  [kDataGlobalT] = ValueAt(in, kGlobalT, transaction),
+                                  [kDataSpId] = ValueAt(in, kSpId, transaction),
+                                  [kDataDeleted] = ValueAt(in, kRowDeleted, row),
+                                  [kDataImage] = ValueAt(in, kRowImage, row)},
+                       .nulls = {[kDataImage] = IsNullAt(in, kRowImage, row)}};
+  if (!last->is_there) {
+    InsertRow(&batch->data, &written, batch->estate);
+  } else if (!UpdateRow(&batch->data, &last->place, &written, batch->estate)) {
+    ereport(ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+            errmsg("a deleted key of this batch has been collected meanwhile"));
+  }
+}
+
+static void Publish(Batch *batch) {
+  const Parameters *in = &batch->in;
+  Table log;
+  OpenTable(&log, "replication_log", kReplicationLog, lengthof(kReplicationLog));
+  for (int i = 0; i < in->transactions; ++i) {
+    if (batch->outcomes[i].fate != kCommits) continue;
+    const Row row = {.values = {ValueAt(in, kGlobalT, i), ValueAt(in, kTxId, i), ValueAt(in, kSpId, i),
+                                ValueAt(in, kWriteSet, i)}};
+    InsertRow(&log, &row, batch->estate);
+  }
+  CloseTable(&log);
+}
+
+static void WriteNumbers(Batch *batch) {
+  if (batch->in.last_t <= 0) return;
+  Table decided;
+  const Row row = {.values = {Int64GetDatum(batch->in.first_t), Int64GetDatum(batch->in.last_t)}};
+  OpenTable(&decided, "decided", kDecided, lengthof(kDecided));
+  InsertRow(&decided, &row, batch->estate);
+  CloseTable(&decided);
+}
+
+// The key on which it has lost in this batch.
+static void FillInLoss(const Batch *batch, int lost_row, Row *row) {
+  const Last *last = &batch->lasts[lost_row];
+  row->values[kLogLostTableId] = ValueAt(&batch->in, kRowTableId, lost_row);
+  row->values[kLogLostKey] = ValueAt(&batch->in, kRowKey, lost_row);
+  row->values[kLogWinnerT] = Int64GetDatum(last->global_t);
+  row->values[kLogWinnerSpId] = Int32GetDatum(last->sp_id);
+  row->values[kLogLostUse] = ValueAt(&batch->in, kRowUse, lost_row);
+  for (int column = kLogLostTableId; column < kLogLostUse; ++column) row->nulls[column] = false;
+  row->nulls[kLogLostUse] = IsNullAt(&batch->in, kRowUse, lost_row);
+}
+
+// Why it came as one that must not commit: a key that it had lost, or the reason.
+static void FillInReason(const Parameters *in, int transaction, Row *row) {
+  static const Parameter kLoss[] = {kLostTableId, kLostKey, kWinnerT, kWinnerSpId, kLostUse};
+  for (int n = 0; n < (int)lengthof(kLoss); ++n) {
+    row->values[kLogLostTableId + n] = ValueAt(in, kLoss[n], transaction);
+    row->nulls[kLogLostTableId + n] = IsNullAt(in, kLoss[n], transaction);
+  }
+  row->values[kLogReason] = ValueAt(in, kReason, transaction);
+  row->nulls[kLogReason] = !row->nulls[kLogLostTableId];
+}
+
+static void WriteDecision(Batch *batch, int transaction) {
+  const Parameters *in = &batch->in;
+  const Outcome *outcome = &batch->outcomes[transaction];
+  if (outcome->fate == kIsKnown) return;
+  Row row = {.values = {[kLogTxId] = ValueAt(in, kTxId, transaction),
+                        [kLogSpId] = ValueAt(in, kSpId, transaction),
+                        [kLogDecidedAt] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp())}};
+  memset(row.nulls, true, sizeof(row.nulls));
+  row.nulls[kLogTxId] = row.nulls[kLogSpId] = row.nulls[kLogDecidedAt] = false;
+  if (outcome->fate == kCommits) {
+    row.values[kLogGlobalT] = ValueAt(in, kGlobalT, transaction);
+    row.nulls[kLogGlobalT] = false;
+  } else if (outcome->fate == kHasLost) {
+    FillInLoss(batch, outcome->row, &row);
+  } else {
+    FillInReason(in, transaction, &row);
+  }
+  row.values[kLogLostUse] = Int16GetDatum((int16)DatumGetInt32(row.values[kLogLostUse]));
+  InsertRow(&batch->tx_log, &row, batch->estate);
+}
+
+// ---- the functions -----------------------------------------------------------------------------------------------------------
+
+static void Begin(FunctionCallInfo call, Batch *batch) {
+  batch->call = call;
+  batch->result = (ReturnSetInfo *)call->resultinfo;
+  if (batch->result == NULL || !IsA(batch->result, ReturnSetInfo) ||
+      (batch->result->allowedModes & SFRM_Materialize) == 0)
+    ereport(ERROR, errmsg("psp: psp.certify_batch must be called in FROM"));
+  batch->result->returnMode = SFRM_Materialize;
+  PreventCommandIfReadOnly("psp.certify_batch()");
+  PreventCommandIfParallelMode("psp.certify_batch()");
+  ReadParameters(call, &batch->in);
+  batch->outcomes = palloc0(sizeof(Outcome) * (size_t)batch->in.transactions);
+  batch->lasts = palloc0(sizeof(Last) * (size_t)batch->in.rows);
+  batch->estate = CreateExecutorState();
+  OpenTable(&batch->tx_log, "tx_log", kTxLog, kLogColumns);
+  OpenTable(&batch->data, "data", kData, kDataColumns);
+}
+
+PG_FUNCTION_INFO_V1(psp_certify_batch);
+Datum psp_certify_batch(PG_FUNCTION_ARGS) {
+  Batch batch = {.has_collected_t = false};
+  Begin(fcinfo, &batch);
+  for (int i = 0; i < batch.in.transactions; ++i) LookUpDecision(&batch, i);
+  for (int row = 0; row < batch.in.rows; ++row) {
+    CHECK_FOR_INTERRUPTS();
+    CertifyRow(&batch, row);
+  }
+  for (int row = 0; row < batch.in.rows; ++row) {
+    CHECK_FOR_INTERRUPTS();
+    WriteRow(&batch, row);
+  }
+  Publish(&batch);
+  WriteNumbers(&batch);
+  for (int i = 0; i < batch.in.transactions; ++i) WriteDecision(&batch, i);
+  CloseTable(&batch.data);
+  CloseTable(&batch.tx_log);
+  FreeExecutorState(batch.estate);
+  return (Datum)0;
+}
+
+// psp.certify_module_version(): of the statement whose work it does.
+PG_FUNCTION_INFO_V1(psp_certify_module_version);
+Datum psp_certify_module_version(PG_FUNCTION_ARGS) {
+  (void)fcinfo;
+  return Int32GetDatum(kCertifyModuleVersion);
+}

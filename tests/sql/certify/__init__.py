@@ -1,0 +1,1 @@
+"""What decides batches at the primary: the statement in SQL, and the server module psp_certify."""
