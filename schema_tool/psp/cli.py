@@ -1,5 +1,6 @@
 """The `psp` command: one Typer application, with one sub-application for each task."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -54,8 +55,18 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    pg_bin: Annotated[
+        str,
+        typer.Option(
+            envvar="PSP_PG_BIN",
+            help="Folders with PostgreSQL's programs, : between them, that are looked into first.",
+            show_default=False,
+        ),
+    ] = "",
 ) -> None:
     """Options that stand before the command."""
+    if pg_bin:
+        os.environ["PSP_PG_BIN"] = pg_bin
 
 
 if __name__ == "__main__":

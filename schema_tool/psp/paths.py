@@ -82,7 +82,7 @@ def _programs(name: str, configured: str) -> list[tuple[Path, int]]:
     candidates = []
     for folder in filter(None, configured.split(os.pathsep)):
         if not Path(folder).is_dir():
-            raise PspError(f"PSP_PG_BIN names the folder {folder}, which is not there")
+            raise PspError(f"--pg-bin or PSP_PG_BIN names the folder {folder}, which is not there")
         candidates.append(Path(folder).resolve() / name)  # servers' account may not reach a link to it
     pg_config = shutil.which("pg_config")
     if pg_config:
@@ -100,7 +100,7 @@ def _not_found(name: str, wanted: str) -> PspError:
     return PspError(
         f"no {name} of PostgreSQL {wanted} found: neither in PSP_PG_BIN nor in pg_config's folder, "
         "/usr/lib/postgresql or the PATH",
-        "sudo apt-get install -y postgresql postgresql-contrib; or set PSP_PG_BIN to folders that have it",
+        "sudo apt-get install -y postgresql postgresql-contrib; or psp --pg-bin FOLDER, which has it",
     )
 
 

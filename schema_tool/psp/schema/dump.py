@@ -122,25 +122,14 @@ def _database_rights(connection: psycopg.Connection[Any]) -> str:
 def _search_paths(connection: psycopg.Connection[Any]) -> str:
     """Functions with bare names find at every server what they find here: settings of the new database."""
     statements = []
+    template = sql.SQL(read_sql("catalog/set_search_path.sql").decode())
     from_files = _search_path_of_files(connection)
     for role, path in connection.execute(read_sql("catalog/search_paths.sql"), (from_files,)):
         if path is None:
             continue
         quote = sql.SQL(dollar_quote(f"{role} {path}"))
-        form = "ALTER DATABASE %2$I" if role is None else "ALTER ROLE %1$I IN DATABASE %2$I"
-        statements.append(
-            sql.SQL(
-                "DO {} BEGIN\n"
-                "    PERFORM pg_catalog.set_config('search_path', {}, true);\n"
-                "    EXECUTE pg_catalog.format({}, {}, pg_catalog.current_database());\n"
-                "END {};\n"
-            )
-            .format(
-                quote, sql.Literal(path), sql.Literal(f"{form} SET search_path FROM CURRENT"),
-                sql.Literal(role), quote,
-            )
-            .as_string(connection)
-        )  # fmt: skip
+        statement = template.format(quote=quote, path=sql.Literal(path), role=sql.Literal(role))
+        statements.append(statement.as_string(connection))
     return "".join(statements)
 
 

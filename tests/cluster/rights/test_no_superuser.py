@@ -191,6 +191,17 @@ def test_release_leaves_a_plain_database(pair: LocalCluster) -> None:
         execute(sp, "INSERT INTO item (place, amount) VALUES (1, 7)")
 
 
+def second_database(cluster: LocalCluster) -> str:
+    """An empty database on north's server, for its keeper."""
+    cluster.server("north").create_database("second")
+    second = make_conninfo(cluster.sp("north").admin_dsn, dbname="second")
+    with psycopg.connect(second) as connection:
+        script = without_roles(grants()).replace("DATABASE app", "DATABASE second")
+        connection.execute(script.encode())
+        connection.execute("GRANT CREATE ON SCHEMA public TO psp_keeper, app")
+    return make_conninfo(second, user="psp_keeper")
+
+
 def test_a_cluster_with_schema_changes_is_not_joined() -> None:
     with LocalCluster.temporary([Zone("north")]) as cluster:
         (north,) = cluster.sps
@@ -199,11 +210,25 @@ def test_a_cluster_with_schema_changes_is_not_joined() -> None:
         growth.adopt(cluster)
         execute(as_admin(north), "GRANT EXECUTE ON FUNCTION psp.ddl(text) TO app")
         execute(north, "ALTER TABLE place ADD COLUMN more int")
-        cluster.server("north").create_database("second")
-        second = make_conninfo(north.admin_dsn, dbname="second")
-        with psycopg.connect(second) as connection:
-            script = without_roles(grants()).replace("DATABASE app", "DATABASE second")
-            connection.execute(script.encode())
-            connection.execute("GRANT CREATE ON SCHEMA public TO psp_keeper, app")
+        second = second_database(cluster)
         with pytest.raises(PspError, match="has had schema changes"):
-            prepare_join(make_conninfo(second, user="psp_keeper"), cluster.primary_dsn, name="second")
+            prepare_join(second, cluster.primary_dsn, name="second")
+
+
+def test_who_joins_may_not_set_the_search_path_of_an_owner() -> None:
+    """The error says which statement of an administrator is missing: of the database, and of the role."""
+    with LocalCluster.temporary([Zone("north")]) as cluster:
+        (north,) = cluster.sps
+        with psycopg.connect(north.dsn) as connection:
+            connection.execute(SCHEMA.encode())
+        execute(as_admin(north), "ALTER DATABASE app SET search_path = 'the shop', public")
+        execute(as_admin(north), 'ALTER ROLE app IN DATABASE app SET search_path = public, "$user"')
+        growth.adopt(cluster)
+        second = second_database(cluster)
+        for told in ("DATABASE", "ROLE app IN DATABASE"):
+            with pytest.raises(PspError, match="has another search_path than in the cluster") as refused:
+                prepare_join(second, cluster.primary_dsn, name="second")
+            remedy = refused.value.hint or ""
+            assert remedy.startswith(f"ALTER {told} second SET search_path = ")
+            execute(as_admin(north), remedy)  # type: ignore[arg-type]
+        prepare_join(second, cluster.primary_dsn, name="second")

@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from psp.cli import app
 from psp.output import PspError
 from psp.paths import client_program, postgres_program
+from typer.testing import CliRunner
 
 
 @pytest.fixture
@@ -44,3 +46,9 @@ def test_a_folder_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("PSP_PG_BIN", str(tmp_path / "none"))
     with pytest.raises(PspError, match=r"PSP_PG_BIN names the folder .*none, which is not there"):
         postgres_program("postgres")
+
+
+def test_an_option_of_the_command(versions: Path) -> None:
+    """It goes before what the environment says."""
+    CliRunner().invoke(app, ["--pg-bin", str(versions / "998"), "schema", "check", "host=/nowhere"])
+    assert postgres_program("postgres_of_test") == versions / "998" / "postgres_of_test"
