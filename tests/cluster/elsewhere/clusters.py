@@ -146,11 +146,10 @@ def make_server_certificate(folder: Path, address: str) -> None:
 
 
 @contextmanager
-def far_cluster(schema: str, place: Place | None) -> Iterator[FarCluster]:
+def far_cluster(schema: str, place: Place | None, far_version: int = 0) -> Iterator[FarCluster]:
     """`near` is adopted, `far` joins. Without a place, on loopback."""
-    with FarCluster.temporary(
-        [Zone("near"), Zone("far")], Options(sp_options={"commit_timeout_ms": 5000})
-    ) as made:
+    zones = [Zone("near"), Zone("far", postgres=far_version)]
+    with FarCluster.temporary(zones, Options(sp_options={"commit_timeout_ms": 5000})) as made:
         with psycopg.connect(made.near.dsn) as connection:
             connection.execute(schema.encode())
         ports = PortAllocator(taken=made.state.ports())

@@ -230,5 +230,5 @@ def test_who_joins_may_not_set_the_search_path_of_an_owner() -> None:
                 prepare_join(second, cluster.primary_dsn, name="second")
             remedy = refused.value.hint or ""
             assert remedy.startswith(f"ALTER {told} second SET search_path = ")
-            execute(as_admin(north), remedy)  # type: ignore[arg-type]
+            execute(as_admin(north), remedy)
         prepare_join(second, cluster.primary_dsn, name="second")
