@@ -34,9 +34,11 @@ _EXTENSION_COMMENT = re.compile(
 )
 _OWN_DBLINK = re.compile(
     r"^--\n-- Name: dblink; Type: EXTENSION; [^\n]*\n--\n\n"
-    rf"CREATE EXTENSION [^\n]* SCHEMA {DBLINK_SCHEMA};\n",
+    rf"CREATE EXTENSION [^\n]* SCHEMA \"{DBLINK_SCHEMA}\";\n",
     re.MULTILINE,
 )
+# pg_dump prints it where all names are quoted. It is what each database comes with, and its owner's.
+_PUBLIC_COMMENT = "COMMENT ON SCHEMA \"public\" IS 'standard public schema';\n"
 _NUMBER_AMONG_OPTIONS = re.compile(rf"{_ALTER_COLUMN}, ", re.MULTILINE)
 
 
@@ -44,7 +46,8 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     """The schema's DDL; roles that own something or are granted something are created where they are missing,
     and the search_path, the database's owner and who may make schemas in it are as they are here.
 
-    pg_dump has a session of its own: nothing uncommitted of `connection` is in the dump.
+    pg_dump has a session of its own: nothing uncommitted of `connection` is in the dump. It quotes all names,
+    since a word may be a keyword in another version.
     """
     settings = conninfo_to_dict(dsn)
     environment = {**os.environ, "PGCLIENTENCODING": "UTF8"}
@@ -53,7 +56,7 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
         environment["PGPASSWORD"] = str(password)  # not on the command line, which everybody may read
     command = [
         str(client_program("pg_dump", connection.info.server_version // 10000)), "--schema-only",
-        "--no-subscriptions", "--no-tablespaces",
+        "--quote-all-identifiers", "--no-subscriptions", "--no-tablespaces",
         "--exclude-schema=psp", f"--exclude-schema={DBLINK_SCHEMA}", f"--lock-wait-timeout={LOCK_WAIT_MS}",
         "-d", make_conninfo("", **settings),
     ]  # fmt: skip
@@ -62,7 +65,7 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     )
     if done.returncode != 0:
         raise PspError(f"pg_dump failed: {done.stderr.strip()}")
-    dumped = _EXTENSION_COMMENT.sub("", _OWN_DBLINK.sub("", done.stdout))
+    dumped = _EXTENSION_COMMENT.sub("", _OWN_DBLINK.sub("", done.stdout)).replace(_PUBLIC_COMMENT, "", 1)
     return _roles(connection) + _database_rights(connection) + _search_paths(connection) + portable(dumped)
 
 
