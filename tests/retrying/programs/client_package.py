@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psp_client
-from psp_client import Backoff, Settings
-from psycopg import AsyncConnection, Connection
+from psp_client import AsyncClient, Backoff, Client, Settings
+from psycopg import AsyncConnection, Connection, OperationalError
 
 DSN = f"postgresql://{sys.argv[2]}"
 PATIENT = Settings(backoff=Backoff(attempts=200, first_s=0.01, longest_s=0.3))
@@ -18,8 +18,17 @@ COUNT = "UPDATE counter SET value = value + 1"
 ADD = "INSERT INTO unit (name) VALUES (%s)"
 
 
+def connected() -> Client:
+    """The session may be ended before it is a client's."""
+    while True:
+        try:
+            return psp_client.connect(DSN, PATIENT, application_name="retried")
+        except OperationalError as error:
+            print(f"connecting again: {error}", file=sys.stderr)
+
+
 def run(names: list[str]) -> None:
-    with psp_client.connect(DSN, PATIENT, application_name="retried") as client:
+    with connected() as client:
         for name in names:
 
             def work(connection: Connection[Any], name: str = name) -> None:
@@ -29,8 +38,16 @@ def run(names: list[str]) -> None:
             client.run(work)
 
 
+async def connected_async() -> AsyncClient:
+    while True:
+        try:
+            return await psp_client.connect_async(DSN, PATIENT, application_name="retried")
+        except OperationalError as error:
+            print(f"connecting again: {error}", file=sys.stderr)
+
+
 async def run_async(names: list[str]) -> None:
-    async with await psp_client.connect_async(DSN, PATIENT, application_name="retried") as client:
+    async with await connected_async() as client:
         for name in names:
 
             async def work(connection: AsyncConnection[Any], name: str = name) -> None:
