@@ -7,6 +7,7 @@ find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 pkg_check_modules(psp_pqxx REQUIRED IMPORTED_TARGET libpqxx)
+pkg_check_modules(psp_jemalloc REQUIRED IMPORTED_TARGET jemalloc)
 pkg_check_modules(psp_pq REQUIRED IMPORTED_TARGET libpq)
 pkg_check_modules(psp_zmq REQUIRED IMPORTED_TARGET libzmq cppzmq)
 # zmq.h needs no header of libzmq's own libraries. One of those flags is an -isystem, which CMake places elsewhere
