@@ -132,6 +132,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET stan
 DECLARE
     named      CONSTANT oid[] := psp.relations_in(statement);
     relabelled CONSTANT oid[] := psp.relations_with_labels_in(statement, role);
+    words      CONSTANT text[] := psp.words_of(statement);
     facts      jsonb;
 BEGIN
     IF statement !~* '\malter\M.*\m(type|primary)\M' THEN
@@ -146,7 +147,7 @@ BEGIN
     LOOP
         CONTINUE WHEN statement !~* '\mprimary\M' AND (facts ->> 'relation')::regclass <> ALL (relabelled)
                       AND NOT EXISTS (SELECT FROM jsonb_array_elements(facts -> 'key_columns') k
-                                       WHERE position(psp.folded(replace(k.value ->> 'name', '"', '""')) IN psp.folded(psp.without_escapes(statement))) > 0);
+                                       WHERE psp.is_named((k.value ->> 'name')::name, statement, words));
         EXECUTE format('LOCK TABLE %s IN %s MODE', facts ->> 'relation',
                        CASE WHEN (facts ->> 'relation')::regclass = ANY (named) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
         CONTINUE WHEN NOT psp.has_rows((facts ->> 'relation')::regclass);

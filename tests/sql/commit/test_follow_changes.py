@@ -354,6 +354,20 @@ def test_another_key_of_a_table_to_which_rows_refer(app: Pair, expression: str, 
         connection.rollback()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE parent ADD u uuid, ALTER name TYPE varchar(9) USING left(name, 9)",
+        "ALTER TABLE parent ADD width int, ALTER name TYPE varchar",
+    ],
+)
+def test_a_word_in_which_the_keys_name_is_does_not_name_the_key(app: Pair, statement: str) -> None:
+    with app.connect() as connection:
+        connection.execute("SELECT psp.capture_old_keys(%s, %s)", [statement, APPLICATION])
+        assert connection.execute("SELECT FROM psp.write_set").fetchall() == []
+        connection.rollback()
+
+
 def test_rows_that_are_written_again_with_the_same_columns(connection: psycopg.Connection[Any]) -> None:
     """A trigger of the table's own: then psp has none that names the key and is in the way of ALTER TABLE."""
     number = table_ids(connection)["t"]
