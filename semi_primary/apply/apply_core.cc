@@ -8,6 +8,9 @@ namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kLookAliveUs = 1'000'000;
+constexpr char kCheckViolation[] = "23514";
+constexpr char kRemedyForOldRow[] =
+    "a CHECK refuses an older row: correct such rows, or drop the constraint, at another semi-primary; ";
 
 bool ChangesSchema(const std::shared_ptr<const proto::WriteSet>& write_set) {
   return write_set && write_set->kind() == proto::ENTRY_SCHEMA_CHANGE;
@@ -380,7 +383,9 @@ void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& m
   wanting_since_us_ = 0;
   if (!parts_->TrySmaller()) {
     if (joining_ && !copy_ && parts_->is_schema_change()) return CopyAgain(sqlstate, message);
-    return Stopped(watermark_, sqlstate, message);
+    // A CHECK that is NOT VALID refuses a row that is older. When it is corrected, the next copy has it so.
+    const bool is_old_row = joining_ && sqlstate == kCheckViolation;
+    return Stopped(watermark_, sqlstate, (is_old_row ? kRemedyForOldRow : "") + message);
   }
   notes_.push_back(
       {Note::Level::kWarning, "apply: " + sqlstate + " " + message + "; trying in smaller parts"});

@@ -523,6 +523,19 @@ TEST_F(ApplyCoreTest, ARowThatIsInTheWayOfACopyIsReplaced) {
               ElementsAre("clear clear W=-1 insert reset FAILS", "clear clear W=-1 delete insert reset"));
 }
 
+TEST_F(ApplyCoreTest, ARowOfACopyThatACheckRefusesIsToldWithItsRemedy) {
+  session_.joining = true;
+  session_.results = {kLost};
+  session_.Run({Step({Writes(1)})});  // begins again, and joins now
+  ApplyStep copy = Step({Writes(5)}, 2);
+  copy.copied_rows = copy.transactions[0].write_set;
+  copy.copy_begins = true;
+  session_.results = {kPicky, kPicky};
+  session_.Run({copy});
+  EXPECT_TRUE(LastTrouble().stops);
+  EXPECT_THAT(LastTrouble().message, HasSubstr("drop the constraint, at another semi-primary; check"));
+}
+
 TEST_F(ApplyCoreTest, ASchemaChangeThatFailsOnAnIncompleteCopyMakesTheCopyBeginAgain) {
   session_.joining = true;
   session_.results = {kLost};

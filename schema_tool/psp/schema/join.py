@@ -46,7 +46,7 @@ def prepare_join(
                 "release every semi-primary and adopt again with more --slots",
             )
         _restore(connection, cluster.schema_ddl)
-        _check_roles(connection, primary_connection)
+        _check_history(connection, primary_connection)
         database = read_database(connection)
         begin(connection, cluster.mode)
         tables = _define_as_at_primary(connection, primary_connection, database)
@@ -92,20 +92,27 @@ def _check_empty(connection: psycopg.Connection[Any], mode: Mode) -> None:
         raise PspError(f"{worst.object}: {worst.problem}", worst.hint)
 
 
-def _check_roles(connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any]) -> None:
-    """The joiner runs all schema changes. One whose role is missing would stop it; a job only fails."""
-    history = primary_connection.execute(read_sql("primary/command/roles_of_history.sql")).fetchall()
+def _check_history(connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any]) -> None:
+    """The joiner runs all schema changes, and stops at one whose role or schema is missing. A job fails."""
+    history = primary_connection.execute(read_sql("primary/command/needs_of_history.sql")).fetchall()
     if history and not read_facts(connection).superuser:
         raise PspError(
             "the cluster has had schema changes, which a database without event triggers cannot run",
             "join as a superuser; or release all semi-primaries, and adopt again",
         )
     here = {role for (role,) in connection.execute("SELECT rolname FROM pg_roles")}
-    missing = [role for role, only_jobs in history if not only_jobs and role not in here]
+    missing = [role for role, only_jobs, _ in history if not only_jobs and role not in here]
     if missing:
         raise PspError(
             f"roles as which schema changes run do not exist here: {', '.join(missing)}",
             "CREATE ROLE, with their memberships and rights; what the cluster has dropped may go afterwards",
+        )
+    schemas = {name for (name,) in connection.execute("SELECT nspname FROM pg_namespace")}
+    unknown = sorted({name for *_, names in history for name in names} - schemas)
+    if unknown:
+        raise PspError(
+            f"schemas in the search_path of schema changes do not exist here: {', '.join(unknown)}",
+            "CREATE SCHEMA, and GRANT USAGE on them to those who may use them at the other semi-primaries",
         )
 
 

@@ -9,7 +9,9 @@ import pytest
 from psp.cli import app
 from psp.cluster import growth, verify
 from psp.cluster.local import LocalCluster, Zone
+from psp.output import PspError
 from psp.schema.history import read_history
+from psp.schema.join import prepare_join
 from psp.sql_files import read_sql
 from psycopg import sql
 from psycopg.types.json import Jsonb
@@ -474,4 +476,35 @@ def test_a_server_that_joins_has_the_schema_of_today() -> None:
         assert changes(a) == changes(b) == 5
         ddl(b, "DROP VIEW second")
         wait_for_row(a, "SELECT 1 WHERE to_regclass('second') IS NULL")
+        settle(cluster)
+
+
+def test_what_stands_in_the_way_of_a_server_that_joins() -> None:
+    """A schema that was made by hand, and a row that is older than a CHECK: told, and then it goes on."""
+    with LocalCluster.temporary([Zone("a")]) as cluster:
+        with psycopg.connect(cluster.sps[0].dsn, autocommit=True) as connection:
+            connection.execute(SCHEMA.encode())
+        growth.adopt(cluster)
+        a = cluster.sps[0]
+        allow_ddl(a)
+        execute(as_admin(a), "CREATE SCHEMA aside; GRANT ALL ON SCHEMA aside TO PUBLIC")
+        execute(a, "INSERT INTO item VALUES (1, 'one')")
+        with connect(a) as connection:
+            connection.execute("CREATE SCHEMA made")
+            connection.execute("SET search_path = aside, made, public")
+            connection.execute("CREATE VIEW in_path AS SELECT * FROM item")
+            connection.execute("ALTER TABLE item ADD CONSTRAINT longer CHECK (name <> 'one') NOT VALID")
+        b = cluster.add_zone(Zone("b"), True)
+        with pytest.raises(PspError, match=r"schemas in the search_path of schema changes .*: aside$"):
+            prepare_join(b.admin_dsn, cluster.primary_dsn, "b", "b")
+        execute(as_admin(b), "CREATE SCHEMA aside; GRANT ALL ON SCHEMA aside TO PUBLIC")
+        prepare_join(b.admin_dsn, cluster.primary_dsn, "b", "b")
+        cluster.mark_adopted("b")
+        wait_for_row(
+            as_admin(b),
+            "SELECT 1 FROM psp.status WHERE last_error LIKE '%correct such rows, or drop%longer%'",
+        )
+        execute(a, "UPDATE item SET name = 'two'")
+        wait_for_row(as_admin(b), "SELECT 1 FROM psp.identity WHERE NOT joining")
+        assert execute(b, "SELECT name FROM aside.in_path") == [("two",)]
         settle(cluster)
