@@ -105,6 +105,14 @@ APPLICATIONS = (
         ("meta_task_def", "queue"),
     ),
     Application(
+        "litellm",
+        ("litellm-proxy-extras==0.4.110", "psycopg[binary]==3.3.9"),
+        ("bin/python", f"{PLACE}/prisma.py", "{packages}/litellm_proxy_extras/migrations"),
+        "SELECT count(*) FROM _prisma_migrations WHERE finished_at IS NOT NULL",
+        200,
+        ("LiteLLM_EndUserTable", "LiteLLM_BudgetTable"),
+    ),
+    Application(
         "shop",
         (),
         ("ruby", f"{PLACE}/shop.rb", "up"),

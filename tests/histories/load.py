@@ -31,7 +31,7 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typcategory::text, a.a
          WHERE k.conrelid = a.attrelid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum] LIMIT 1),
        (SELECT e.enumlabel FROM pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder LIMIT 1)
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
- WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+ WHERE a.attrelid = to_regclass(quote_ident(%s)) AND a.attnum > 0 AND NOT a.attisdropped
    AND (a.attnotnull OR a.attname = ANY (%s)) AND NOT a.atthasdef AND a.attidentity = ''
 """
 
@@ -122,7 +122,7 @@ class Load:
 
     def _insert(self, connection: psycopg.Connection[Any], table: str, random: Random) -> bool:
         """False: there is no such table yet."""
-        if connection.execute("SELECT to_regclass(%s)", [table]).fetchone() == (None,):
+        if connection.execute("SELECT to_regclass(quote_ident(%s))", [table]).fetchone() == (None,):
             return False
         name = sql.Identifier(table)
         try:
