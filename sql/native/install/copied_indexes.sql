@@ -80,14 +80,21 @@ END $$;
 -- ---- of indexes that jobs make, or a session: other servers may have made fewer of them, or more, or in another order, which numbers the names
 -- of the copies. (Not those of constraints, whose names end otherwise.)
 
+-- What makes an index, and its comment.
+CREATE FUNCTION psp.statements_of_index(index oid, name text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+    RETURN pg_get_indexdef(index) || coalesce(format('; COMMENT ON INDEX %s IS %L', name, obj_description(index, 'pg_class')), '');
+END $$;
+
 -- The indexes of tables, with their definitions: what CREATE TABLE … LIKE has copied. Null: none of these is a table.
 CREATE FUNCTION psp.copied_indexes(tables oid[]) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
     RETURN (SELECT jsonb_object_agg(format('%I.%I', n.nspname, t.relname),
-                                    (SELECT coalesce(jsonb_object_agg(format('%I.%I', n.nspname, c.relname), pg_get_indexdef(c.oid)), '{}')
-                                       FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-                                      WHERE i.indrelid = t.oid
+                                    (SELECT coalesce(jsonb_object_agg(i.name, psp.statements_of_index(c.oid, i.name)), '{}')
+                                       FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid CROSS JOIN format('%I.%I', n.nspname, c.relname) i(name)
+                                      WHERE x.indrelid = t.oid
                                         AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid AND k.contype IN ('p', 'u', 'x'))
                                         AND NOT EXISTS (SELECT FROM psp.local_indexes l WHERE l.index = c.oid)))
               FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace

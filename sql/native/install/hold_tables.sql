@@ -89,6 +89,33 @@ BEGIN
              WHERE pg_backend_pid() = ANY (pg_blocking_pids(s.pid)));
 END $$;
 
+CREATE FUNCTION psp.refuse_behind_another_change() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING
+        ERRCODE = 'serialization_failure',
+        MESSAGE = 'psp: a transaction of another semi-primary has arrived, and waits for this one',
+        HINT = 'Retry the transaction.';
+END $$;
+
+-- Before a schema change: returns when none that has arrived runs here, since both may name the same objects. psp.run_statement has this lock
+-- there. It is not kept: the statement may turn out to change temporary objects only.
+CREATE FUNCTION psp.wait_for_arriving_change() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF psp.lock_that_apply_wants() IS NOT NULL
+       AND EXISTS (SELECT FROM psp.apply_session s JOIN pg_locks l USING (pid)
+                    WHERE l.granted AND (l.relation, l.mode) = ('psp.apply_session'::regclass, 'ExclusiveLock')) THEN
+        PERFORM psp.refuse_behind_another_change();
+    END IF;
+    BEGIN
+        LOCK TABLE psp.apply_session IN ROW SHARE MODE;
+        RAISE SQLSTATE 'PSP00';
+    EXCEPTION WHEN SQLSTATE 'PSP00' THEN
+        NULL;
+    END;
+END $$;
+
 -- Returns when the tables are held, or when that makes no sense any more. The lock of psp.schema_history lets one schema change after the
 -- other run here, so the daemon has one hold. (An error in the block gives the lock back; psp.write_statement takes it again.)
 CREATE FUNCTION psp.hold_tables(statement text, role name) RETURNS void
@@ -112,10 +139,7 @@ BEGIN
         IF wanted = 'relation' THEN  -- a table that this transaction has locked by an earlier statement; it may yet commit
             RETURN;
         ELSIF wanted IS NOT NULL THEN  -- a row, such as that of another schema change, which has come first
-            RAISE EXCEPTION USING
-                ERRCODE = 'serialization_failure',
-                MESSAGE = 'psp: a transaction of another semi-primary has arrived, and waits for this one',
-                HINT = 'Retry the transaction.';
+            PERFORM psp.refuse_behind_another_change();
         ELSIF clock_timestamp() - began > lock_timeout THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'lock_not_available',

@@ -230,6 +230,15 @@ BEGIN
      HAVING count(*) > 0;
 END $$;
 
+-- The name of an index that a session is about to make CONCURRENTLY must not be that of one which a job has still to make.
+CREATE FUNCTION psp.check_name_for_job(statement text, role name, settings jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM psp.refuse_before_job(min(j.label)) FROM psp.jobs_of_indexes j JOIN pg_class t ON t.relnamespace = j.schema
+      WHERE j.state <> 'done' AND j.name = psp.index_of_job(statement) AND t.oid = psp.table_of_index(statement, role, settings)
+     HAVING count(*) > 0;
+END $$;
+
 -- When a statement has run here first: nothing that it has made or renamed may have the name of such an index, which other servers may have. (The
 -- job's own, or what an attempt at it has left, PostgreSQL may have made again.)
 CREATE FUNCTION psp.check_names_of_jobs() RETURNS void

@@ -159,6 +159,7 @@ DECLARE
     context text;
     code    text;
     text    text;
+    path    jsonb;
 BEGIN
     IF psp.makes_temporary(message) OR psp.is_own_command() THEN
         RETURN;  -- so that these cost no more
@@ -184,20 +185,21 @@ BEGIN
         message := code;
     END IF;
     running.goes := psp.goes_with_stream();
-    IF running.goes AND psp.is_unique_index_concurrently(message) AND psp.temporary_name_in(message) IS NULL THEN
-        PERFORM psp.refuse_plain_ddl('CREATE UNIQUE INDEX CONCURRENTLY is not supported',
-                                     'Each server would check only the rows that it has. Leave out CONCURRENTLY.');
+    IF running.goes AND psp.is_unique_index_concurrently(message) AND psp.temporary_name_in(message) IS NULL
+       AND NOT psp.finds_its_index(psp.bare_statement(message)) THEN
+        PERFORM psp.refuse_concurrently('this index', 'CREATE UNIQUE INDEX CONCURRENTLY', 'Each server would check only the rows that it has.', NULL);
     END IF;
+    path := psp.path_of_schemas(nullif(current_setting('psp.schemas', true), '')::text[]);
     running.is_job := running.goes AND psp.becomes_job(tg_tag, message)
-                      AND NOT psp.drops_index_alone(tg_tag, message, psp.role_of_statement(),
-                                                    psp.path_of_schemas(nullif(current_setting('psp.schemas', true), '')::text[]));
+                      AND NOT psp.drops_index_alone(tg_tag, message, psp.role_of_statement(), path);
     IF running.is_job AND psp.temporary_name_in(message) IS NULL THEN
-        PERFORM psp.refuse_reassigned(psp.role_of_statement(), true);
+        PERFORM psp.refuse_reassigned(psp.role_of_statement(), true), psp.check_name_for_job(message, psp.role_of_statement(), path);
     END IF;
     running.goes := running.goes AND NOT psp.stays_here(tg_tag, message);
     IF NOT running.goes AND NOT running.is_job AND (code IS NOT NULL OR NOT psp.may_have_several(message)) THEN
         RETURN;
     END IF;
+    PERFORM psp.wait_for_arriving_change() WHERE running.goes;
     -- What stands in a block or a function is none of the statements of the message.
     running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + (code IS NULL)::integer, 0, tg_tag, running.goes,
                 running.is_job, false, false, 0, false, running.statements, code, NULL,
@@ -207,7 +209,7 @@ BEGIN
         running.statements := (psp.running_ddl()).statements;
         IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
             IF tg_tag IN ('ALTER INDEX', 'DROP INDEX') THEN
-                PERFORM psp.check_jobs_have_run(text, psp.role_of_statement(), psp.path_of_schemas(running.schemas));
+                PERFORM psp.check_jobs_have_run(text, psp.role_of_statement(), path);
             END IF;
             PERFORM psp.hold_tables(text, psp.role_of_statement()), psp.note_empty_partitions(text, psp.role_of_statement());
         END IF;

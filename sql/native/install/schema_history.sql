@@ -84,6 +84,7 @@ BEGIN
     ELSIF NOT plain AND psp.is_schema_change() THEN
         PERFORM psp.refuse_statement('cannot be called by another schema change', 'Call it in a statement of its own.');
     END IF;
+    PERFORM psp.wait_for_arriving_change();
     LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;
     IF emptied THEN
         PERFORM psp.check_truncation(), psp.end_segment();
@@ -96,6 +97,7 @@ BEGIN
         PERFORM psp.check_job(NEW.statement);
         captured := psp.captured_rows();
     ELSE
+        NEW.statement := psp.without_concurrently(NEW.statement);
         dropped := psp.indexes_to_drop(NEW.statement, NEW.role, NEW.settings);
         IF psp.words_of(NEW.statement) @> '{index}' AND psp.words_of(NEW.statement) && '{drop,alter}' THEN
             PERFORM psp.check_jobs_have_run(NEW.statement, NEW.role, NEW.settings);
@@ -308,6 +310,9 @@ DECLARE
     emptied boolean;
     has_run boolean;
 BEGIN
+    IF NOT here THEN
+        LOCK TABLE psp.apply_session IN EXCLUSIVE MODE;  -- psp.wait_for_arriving_change
+    END IF;
     DELETE FROM psp.statements_of_older_copy o WHERE (o.change, o.statement_n) = (NEW.change, NEW.statement_n) RETURNING o.* INTO older;
     IF FOUND THEN
         IF ROW(older.*) IS DISTINCT FROM ROW(NEW.*) THEN
@@ -363,7 +368,7 @@ BEGIN
     END IF;
     IF here THEN
         EXECUTE call USING NEW.statement;
-        PERFORM psp.check_names_of_jobs(), psp.keep_local_indexes_apart(NEW.statement);
+        PERFORM psp.check_no_copies(NEW.statement), psp.check_names_of_jobs(), psp.keep_local_indexes_apart(NEW.statement);
     ELSE
         PERFORM psp.take_custom_settings(call, NEW.settings),
                 psp.run_beside_local_indexes(call, NEW.statement, NEW.role, NEW.settings),

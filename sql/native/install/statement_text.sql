@@ -60,6 +60,24 @@ BEGIN
               AND role = psp.role_of_statement() AND psp.goes_with_stream();
 END $$;
 
+-- A text of psp.ddl, which runs in a transaction: without the word that PostgreSQL allows in none.
+CREATE FUNCTION psp.without_concurrently(statement text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    bare  CONSTANT text := psp.bare_statement(statement);
+    parts text[];
+BEGIN
+    IF bare ~* 'concurrently' AND NOT psp.may_have_several(bare) THEN
+        parts := coalesce(regexp_match(bare, psp.with_gaps('^(create (?:unique )?index|drop index) concurrently\M(.*)$'), 'i'),
+                          regexp_match(bare, psp.with_gaps('^(alter table .* detach partition .*) concurrently()$'), 'i'));
+    END IF;
+    IF parts IS NULL THEN
+        RETURN statement;
+    END IF;
+    RAISE NOTICE 'psp: the statement runs without CONCURRENTLY, and writers of the table wait for it';
+    RETURN parts[1] || parts[2];
+END $$;
+
 -- A line for each statement of the message: kind, place, bytes.
 CREATE FUNCTION psp.statements_of_message(running psp.running_ddl, message text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -185,20 +185,23 @@ BEGIN
 END $$;
 
 -- What in an index might refuse a row that another server has taken; null: nothing. The expressions and the
--- predicate may hold only what cannot fail for any row.
+-- predicate may hold only what cannot fail for any row. (A cast by way of the text, COERCEVIAIO, may: only where all are to text, of PostgreSQL's types.)
 CREATE FUNCTION psp.risk_of_index(index oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT min(coalesce('function ' || f.oid::regprocedure, lower(m.found[1])))
+    SELECT min(coalesce('function ' || f.oid::regprocedure, lower(m.found[1]), 'an array of arrays'))
       FROM pg_index i
-     CROSS JOIN LATERAL regexp_matches(concat(i.indexprs::text, i.indpred::text),
-                                       '\{(\w+)|:(?:op)?funcid (\d+)', 'g') m(found)
+     CROSS JOIN LATERAL concat(i.indexprs::text, i.indpred::text) e(expressions)
+     CROSS JOIN LATERAL regexp_matches(e.expressions, '\{(\w+)|:(?:op)?funcid (\d+)|:multidims true', 'g') m(found)
       LEFT JOIN pg_proc f ON f.oid = m.found[2]::oid
      WHERE i.indexrelid = index
-       AND CASE WHEN m.found[1] IS NOT NULL
+       AND CASE WHEN m.found[1] = 'COERCEVIAIO'
+                THEN EXISTS (SELECT FROM regexp_matches(e.expressions, ':(resulttype|vartype) (\d+)', 'g') t(found)
+                              WHERE t.found[2]::oid <> 25 AND (t.found[1] = 'resulttype' OR t.found[2]::oid >= 16384))
+                WHEN m.found[1] IS NOT NULL
                 THEN m.found[1] NOT IN (
                      'VAR', 'CONST', 'FUNCEXPR', 'OPEXPR', 'DISTINCTEXPR', 'NULLIFEXPR', 'SCALARARRAYOPEXPR',
                      'BOOLEXPR', 'NULLTEST', 'BOOLEANTEST', 'RELABELTYPE', 'COALESCEEXPR', 'CASEEXPR',
-                     'CASEWHEN')
+                     'CASEWHEN', 'CASETESTEXPR', 'ARRAYEXPR', 'ARRAYCOERCEEXPR')
                 ELSE f.oid IS NULL OR f.oid >= 16384 OR NOT (
                      f.proleakproof
                      OR f.proname ~ '^(numeric|enum|uuid|date|timestamp|timestamptz|jsonb)_(eq|ne|lt|le|gt|ge)$'

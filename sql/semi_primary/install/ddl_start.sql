@@ -44,17 +44,22 @@ BEGIN
 END $$;
 
 -- Whether it is a CREATE INDEX CONCURRENTLY that cannot refuse rows of other servers: not unique, on plain
--- columns. (lower, upper, coalesce, a field of a json value, and simple conditions are so common that they are let pass. What they
+-- columns. (lower, upper, coalesce, a cast to text, a field of a json value, and simple conditions are so common that they are let pass. What they
 -- turn out to be is judged once more when the index is there: psp.check_index.)
 CREATE FUNCTION psp.is_plain_index(statement text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     names CONSTANT text := 'NAME(?:\.NAME)?';
     value CONSTANT text := '(?:-?[0-9]+(?:\.[0-9]+)?|''[^''\\]*''(?:::' || names || ')?|TRUE|FALSE)';
-    call  CONSTANT text := '(?:(?:lower|upper)_\(_NAME_\)|coalesce_\(_NAME(?:_,_(?:NAME|' || value || '))*_\))';
-    key   CONSTANT text := '(?:NAME|' || call || '|\(_(?:' || call || '|NAME_->>?_''[^''\\]*'')_\))'
+    list  CONSTANT text := value || '(?:_,_' || value || ')*';
+    path  CONSTANT text := 'NAME(?:_->>?_''[^''\\]*'')+';  -- in a json value
+    atom  CONSTANT text := '(?:' || path || '|NAME(?:::text)?|CAST_\(_NAME AS text_\))';
+    -- (\u005f is the letter _, which stands for white space in these patterns.)
+    call  CONSTANT text := '(?:(?:lower|upper|md5|octet\u005flength)_\(_' || atom || '_\)|coalesce_\(_NAME(?:_,_(?:NAME|' || value || '))*_\))';
+    key   CONSTANT text := '(?:NAME|CAST_\(_NAME AS text_\)|' || call || '|\(_(?:' || call || '|' || atom || ')_\))'
                            '(?: COLLATE ' || names || ')?(?: ' || names || ')?(?: (?:ASC|DESC))?(?: NULLS (?:FIRST|LAST))?';
-    test  CONSTANT text := 'NAME(?: IS (?:NOT )?(?:NULL|TRUE|FALSE)|_(?:=|<>|<|>|<=|>=)_' || value || ')?';
+    test  CONSTANT text := '(?:' || path || '|\(_' || path || '_\)|NAME)'
+                           '(?: IS (?:NOT )?(?:NULL|TRUE|FALSE)|_(?:=|<>|<|>|<=|>=)_' || value || '| IN_\(_' || list || '_\))?';
 BEGIN
     RETURN statement ~* psp.statement_pattern(concat(
         'CREATE INDEX CONCURRENTLY(?: IF NOT EXISTS)?(?: NAME)? ON(?: ONLY)? ', names, '(?: USING NAME)?',
@@ -96,6 +101,26 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conformin
                'i'))[1]) i(name)
 $$;
 
+-- Whether it makes no index: IF NOT EXISTS finds one of that name beside each captured table of its table's name. Nobody drops that one before the
+-- statement has ended.
+CREATE FUNCTION psp.finds_its_index(statement text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    names CONSTANT text[] := regexp_match(statement, psp.statement_pattern(
+        'CREATE(?: UNIQUE)? INDEX CONCURRENTLY IF NOT EXISTS (NAME) ON(?: ONLY)? (NAME(?:\.NAME)?)(?: |\().*'), 'i');
+    named record;
+BEGIN
+    FOR named IN SELECT g.schema_name, g.relation_name FROM psp.guarded_relations g
+                  WHERE g.kind = 'relation' AND g.relation_name = psp.bare_name(names[2]) LOOP
+        EXECUTE format('LOCK TABLE ONLY %I.%I IN ROW EXCLUSIVE MODE', named.schema_name, named.relation_name);
+        IF NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                        WHERE (n.nspname, c.relname) = (named.schema_name, psp.bare_name(names[1]))) THEN
+            RETURN false;
+        END IF;
+    END LOOP;
+    RETURN FOUND;
+END $$;
+
 -- Whether it adds a partition to a captured table, or to one of that name. PostgreSQL would say only that psp's row
 -- triggers cannot be put on the partition.
 CREATE FUNCTION psp.adds_partition(statement text) RETURNS boolean
@@ -107,6 +132,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conformin
           JOIN psp.guarded_relations g
             ON g.relation_name = psp.bare_name(m.found[1]) AND g.kind = 'relation' AND g.definition LIKE 'p %')
 $$;
+
+-- hint: for a role whose statements stay here.
+CREATE FUNCTION psp.refuse_concurrently(object text, command text, detail text, hint text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
+BEGIN
+    IF (SELECT i.mode FROM psp.identity i) = 'native' THEN
+        IF psp.goes_with_stream() THEN
+            hint := 'Leave out CONCURRENTLY, as psp.ddl does: SELECT psp.ddl($$…$$). Writers of the table wait until it is done.';
+        END IF;
+    END IF;
+    PERFORM psp.refuse_ddl(object, command, detail, hint);
+END $function$;
 
 CREATE FUNCTION psp.on_ddl_start() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -130,18 +167,19 @@ BEGIN
         RETURN;
     END IF;
     statement := psp.bare_statement(statement);
-    IF tg_tag = 'CREATE INDEX' AND NOT psp.is_plain_index(statement) AND NOT psp.is_index_elsewhere(statement) THEN
-        PERFORM psp.refuse_ddl(
+    IF tg_tag = 'CREATE INDEX' AND NOT psp.is_plain_index(statement) AND NOT psp.is_index_elsewhere(statement)
+       AND NOT psp.finds_its_index(statement) THEN
+        PERFORM psp.refuse_concurrently(
             'this index', 'CREATE INDEX CONCURRENTLY',
             by_text || 'On captured tables it lets plain columns pass, and no unique index.',
             'Leave out CONCURRENTLY, or make the index before adoption.');
     ELSIF tg_tag = 'DROP INDEX' AND NOT psp.is_harmless_drop(statement) THEN
-        PERFORM psp.refuse_ddl(
+        PERFORM psp.refuse_concurrently(
             'this index', 'DROP INDEX CONCURRENTLY',
             by_text || 'It lets no unique index of a captured table pass.',
             'DROP INDEX CONCURRENTLY schema.name without comments, for another index.');
     ELSIF tg_tag = 'ALTER TABLE' AND statement ~* 'detach' THEN
-        PERFORM psp.refuse_ddl('a partition', 'DETACH PARTITION CONCURRENTLY');
+        PERFORM psp.refuse_concurrently('a partition', 'DETACH PARTITION CONCURRENTLY', 'It would leave this semi-primary only.', psp.way_to_change());
     END IF;
 END $$;
 

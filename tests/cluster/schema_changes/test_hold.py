@@ -305,6 +305,39 @@ def test_a_transaction_holds_more_and_more_tables(pair: LocalCluster) -> None:
         connection.commit()
 
 
+APPLY_WAITS: LiteralString = "SELECT 1 FROM psp.apply_session WHERE cardinality(pg_blocking_pids(pid)) > 0"
+BEHIND_IT: LiteralString = """
+SELECT 1 FROM pg_locks l JOIN psp.apply_session s ON s.pid = ANY (pg_blocking_pids(l.pid))
+ WHERE l.relation = 'psp.apply_session'::regclass AND NOT l.granted
+"""
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "CREATE OR REPLACE VIEW twice AS SELECT v FROM item",
+        "SELECT psp.ddl('CREATE OR REPLACE VIEW twice AS SELECT v FROM item')",
+        "CREATE VIEW once AS SELECT 1; CREATE OR REPLACE VIEW twice AS SELECT v FROM item",
+    ],
+)
+def test_a_statement_waits_for_one_that_arrives(pair: LocalCluster, again: LiteralString) -> None:
+    """Both would write the same rows of PostgreSQL's catalog."""
+    north, south = pair.sps
+    first: LiteralString = "ALTER TABLE item ADD w int; CREATE OR REPLACE VIEW twice AS SELECT v FROM item"
+    with connect(south) as reader, connect(south, autocommit=True) as second:
+        reader.execute("SELECT FROM item")
+        execute(north, first)
+        wait_for_row(as_admin(south), APPLY_WAITS)
+        second.execute("SET lock_timeout = '50ms'")
+        with raises(LOCK_NOT_AVAILABLE):
+            second.execute(again)
+        second.execute("RESET lock_timeout")
+        with running(lambda: second.execute(again)):
+            wait_for_row(as_admin(south), BEHIND_IT)
+            reader.rollback()
+        second.execute("DROP VIEW IF EXISTS once; DROP VIEW twice; ALTER TABLE item DROP w")
+
+
 def test_who_is_in_the_way_of_another_change_does_not_wait_behind_it() -> None:
     """Neither would end before the other one, if no timeout ended the first."""
     with changing_pair(SCHEMA, Options(sp_options={"conflict_grace_ms": 60_000})) as cluster:
@@ -313,10 +346,7 @@ def test_who_is_in_the_way_of_another_change_does_not_wait_behind_it() -> None:
             connection.execute("CREATE VIEW of_north AS SELECT 1")
             execute(south, "CREATE VIEW of_south AS SELECT 1")
             execute(south, "INSERT INTO item VALUES (100, 1)")
-            wait_for_row(
-                as_admin(north),
-                "SELECT 1 FROM psp.apply_session WHERE cardinality(pg_blocking_pids(pid)) > 0",
-            )
+            wait_for_row(as_admin(north), APPLY_WAITS)
             with raises(SERIALIZATION_FAILURE):
                 connection.execute("ALTER TABLE item ADD w int")
         wait_for_row(north, "SELECT 1 FROM item WHERE id = 100")

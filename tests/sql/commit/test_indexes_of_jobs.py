@@ -147,6 +147,38 @@ def test_a_text_of_several_statements_makes_no_copies_of_them(app: Pair, state: 
         run(connection, "DROP INDEX IF EXISTS item_job, unfinished", text)
 
 
+def test_a_session_begins_an_index_while_such_a_text_runs(app: Pair) -> None:
+    """The text itself stands for that session."""
+    text = f"{COPY}; SELECT become_unfinished()"
+    with app.rolled_back() as connection:
+        locally(connection, "CREATE INDEX unfinished ON item (b)")
+        index = one(connection, "SELECT 'unfinished'::regclass::oid")
+        connection.execute(
+            "CREATE FUNCTION become_unfinished() RETURNS void LANGUAGE sql SECURITY DEFINER AS "
+            f"$$ UPDATE pg_index SET indisvalid = false WHERE indexrelid = {index}; "
+            f"DELETE FROM psp.local_indexes WHERE index = {index} $$".encode()
+        )
+        with refused("copies no indexes"):
+            run(connection, f"SELECT psp.ddl('{text}')")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_copy_that_is_made_again_has_its_comment(app: Pair, there: bool) -> None:
+    def with_comment(connection: psycopg.Connection[Any]) -> None:
+        with_index_of_job(connection)
+        locally(connection, "COMMENT ON INDEX item_job IS 'it''s a \\ job''s'")
+
+    _, text, settings = made_and_sent(app, with_comment, COPY)
+    with arriving(app) as connection:
+        (with_index_of_job if there else without_index_of_job)(connection)
+        become_worker(connection)
+        arrive(connection, text, **settings)
+        comments = connection.execute(
+            "SELECT obj_description(indexrelid) FROM pg_index WHERE indrelid = 'copy'::regclass"
+        )
+        assert [text for (text,) in comments if text is not None] == ["it's a \\ job's"]
+
+
 def test_a_copy_is_made_as_the_caller_of_psp_ddl(app: Pair) -> None:
     """A function of another role, and a session whose statements stay here, may call it."""
     with app.rolled_back() as connection:
@@ -366,6 +398,21 @@ def test_the_name_of_an_index_that_a_job_is_to_make_is_taken(
         job_to_do(connection)
         with pytest.raises(psycopg.errors.ObjectInUse):
             run(connection, f"SELECT psp.ddl('{statement}')" if by_function else statement)
+
+
+@pytest.mark.parametrize("state", ["waiting", "failed"])
+def test_a_job_gets_no_name_of_another_one(app: Pair, state: str) -> None:
+    """Both would make it here, and one of them would fail."""
+    statement = "CREATE INDEX CONCURRENTLY {} ON {} (b)"
+    with app.rolled_back() as connection:
+        job_to_do(connection, state)
+        for name, table, error in (
+            ("item_job", "item", psycopg.errors.ObjectInUse),
+            ('IF NOT EXISTS "item_job"', "public.other", psycopg.errors.ObjectInUse),
+            ("other_job", "item", psycopg.errors.ActiveSqlTransaction),  # PostgreSQL's own, afterwards
+        ):
+            with pytest.raises(error), connection.transaction():
+                run(connection, statement.format(name, table))
 
 
 @pytest.mark.parametrize("state", ["waiting", "failed"])

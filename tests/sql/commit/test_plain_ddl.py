@@ -174,6 +174,48 @@ def test_an_index_of_partitions_goes_with_the_name_of_the_whole(connection: psyc
     assert recorded(connection)[1:] == ["CREATE INDEX parted_price_idx ON parted (price)"]
 
 
+WITHOUT_CONCURRENTLY = [
+    ("CREATE UNIQUE INDEX CONCURRENTLY item_v ON item (v)", "CREATE UNIQUE INDEX item_v ON item (v)"),
+    ("-- a\ncreate unique /* b */ index\tconcurrently if not exists item_v on item (v); -- c",
+     "create unique /* b */ index if not exists item_v on item (v)"),
+    ("CREATE INDEX CONCURRENTLY item_v ON item (v)", "CREATE INDEX item_v ON item (v)"),
+    ("DROP INDEX CONCURRENTLY aside_id", "DROP INDEX IF EXISTS public.aside_id"),
+    ("ALTER TABLE parted DETACH PARTITION part CONCURRENTLY;", "ALTER TABLE parted DETACH PARTITION part"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "text"), WITHOUT_CONCURRENTLY)
+def test_psp_ddl_leaves_concurrently_out(
+    connection: psycopg.Connection[Any], statement: str, text: str
+) -> None:
+    connection.execute("CREATE TABLE part PARTITION OF parted FOR VALUES FROM (1) TO (9)")
+    told: list[str | None] = []
+    connection.add_notice_handler(lambda notice: told.append(notice.message_primary))
+    connection.execute("SELECT psp.ddl(%s)", [statement])
+    assert told == ["psp: the statement runs without CONCURRENTLY, and writers of the table wait for it"]
+    assert recorded(connection)[1:] == [text]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE UNIQUE INDEX CONCURRENTLY item_v ON item (v)",
+        "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS item_v ON item (v)",
+        "DROP INDEX CONCURRENTLY item_pkey",
+        "ALTER TABLE parted DETACH PARTITION part CONCURRENTLY",
+    ],
+)
+def test_a_refused_concurrently_has_another_way(app: Pair, statement: str) -> None:
+    with app.connect_as_application(autocommit=True) as connection, refused("as psp.ddl does"):
+        connection.execute(statement.encode())
+
+
+def test_a_unique_index_that_is_there_is_passed_over(app: Pair) -> None:
+    with app.connect_as_application(autocommit=True) as connection:
+        connection.execute("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS item_pkey ON public.item (v)")
+        assert one(connection, "SELECT count(*) FROM pg_index WHERE indrelid = 'item'::regclass") == 1
+
+
 BLOCKS = [
     ("BEGIN ALTER TABLE item ADD COLUMN w int; END", ["ALTER TABLE item ADD COLUMN w int"]),
     (

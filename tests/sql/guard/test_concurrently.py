@@ -15,6 +15,8 @@ CONCURRENT_DAMAGE = [
     "/* */;; -- x\n CREATE UNIQUE INDEX CONCURRENTLY ON t (v)",
     "CREATE INDEX CONCURRENTLY x ON t ((100 / v))",
     "CREATE INDEX CONCURRENTLY x ON t (positive(v))",
+    "CREATE INDEX CONCURRENTLY x ON told (cast(j as int))",
+    "CREATE INDEX CONCURRENTLY x ON told (((j->>'a')::int))",
     "CREATE INDEX CONCURRENTLY x ON t (v) WHERE positive(v)",
     "CREATE INDEX CONCURRENTLY x ON t (v) WHERE 100 / v > 1",
     "CREATE INDEX CONCURRENTLY x ON t ((coalesce(v, positive(v)::int)))",
@@ -55,6 +57,12 @@ CONCURRENT_ALLOWED = [
     "CREATE INDEX CONCURRENTLY IF NOT EXISTS x ON public.t USING hash (s text_ops) WITH (fillfactor=50) --x",
     "CREATE INDEX CONCURRENTLY x ON t (coalesce(v, w, -1) DESC, (coalesce (s, 'a')), (lower(s)) text_ops)",
     "CREATE INDEX CONCURRENTLY x ON told ((j->>'id'), (j -> 'name')) WHERE id > 1",
+    "CREATE INDEX CONCURRENTLY x ON told USING GIN ((j->'a'->'b') jsonb_path_ops)\nWHERE j->>'s'='done'",
+    "CREATE INDEX CONCURRENTLY x ON told ((j -> 'a' ->> 'b')) WHERE id IN (1, 2)",
+    "create index concurrently x on told using hash (upper(cast(j as text)));",
+    "create index concurrently x on told (id, cast(j as text) text_pattern_ops)",
+    "CREATE INDEX CONCURRENTLY x ON told (id, octet_length(j::text) DESC) INCLUDE (id);",
+    "CREATE INDEX CONCURRENTLY x ON told ((j->>'a') DESC) WHERE (j ->> 's') IN ('a') AND j -> 'd' IS NULL",
     '-- leading\nCREATE INDEX CONCURRENTLY x ON t (s COLLATE "C" text_pattern_ops) WHERE (v > 5)',
 ]
 
@@ -67,6 +75,15 @@ def test_plain_indexes_may_be_made_concurrently(app: Pair, statement: str) -> No
         assert ("x", True) in relations(app)
         connection.execute("REINDEX INDEX CONCURRENTLY x")
         connection.execute("DROP INDEX CONCURRENTLY IF EXISTS public.x")
+    assert relations(app) == before
+
+
+def test_a_unique_index_that_is_there_is_passed_over(app: Pair) -> None:
+    before = relations(app)
+    with app.connect_as_application(autocommit=True) as connection:
+        connection.execute("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS child_pkey ON child (t)")
+        with explained("Leave out CONCURRENTLY"):
+            connection.execute("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS child_other ON child (t)")
     assert relations(app) == before
 
 

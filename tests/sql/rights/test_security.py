@@ -218,6 +218,7 @@ SUPERUSERS_FUNCTIONS = {
     "begin_job", "end_job",  # GRANT and REVOKE the role of a job
     "run_statement",  # a trigger; it makes a function for the role of a schema change
     "tables_to_hold",  # asks the guard's functions
+    "wait_for_arriving_change",  # locks a table
     "capture_old_keys", "capture_tables", "note_empty_partitions", "on_truncate",  # functions for owners
     "truncation_waits",  # of TRUNCATE
     "capture_referrers",  # makes a function for the owner of a table
