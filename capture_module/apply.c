@@ -27,6 +27,7 @@ typedef struct Column {
   bool is_by_value;
   int16 length;
   int32 modifier;
+  Oid comes_as;  // the type under all domains, or text
   Oid input_type;
   Oid domain;  // whose constraints are to be checked; none: InvalidOid
   void *domain_state;
@@ -35,7 +36,7 @@ typedef struct Column {
 } Column;
 
 // What a function writes. Valid until the relation's definition changes. Code of the table's owner can call the function inside a call of it: so
-// each call has a copy of this, and what it points to lives until the transaction ends.
+// each call has a copy of this and of the columns, and what it points to lives until the transaction ends.
 typedef struct Applying {
   Oid function;  // the key
   Oid relation;
@@ -67,7 +68,7 @@ static void MakePlans(void) {
   CacheRegisterRelcacheCallback(OnRelationChanged, (Datum)0);
 }
 
-// A function's owner cannot rename it: that needs a right on the schema psp.
+// A function's owner cannot rename it: that needs a right on the schema psp. Nor can he move it to another schema: the guard refuses.
 static const char *TableIdOf(Oid function) {
   const char *name = get_func_name(function);
   const char *number = name == NULL ? NULL : strrchr(name, '_');
@@ -77,6 +78,7 @@ static const char *TableIdOf(Oid function) {
 
 static void PlanText(Column *column, Oid type) {
   Oid function;
+  column->comes_as = TEXTOID;
   getTypeInputInfo(type, &function, &column->input_type);
   fmgr_info(function, &column->function);
 }
@@ -84,6 +86,7 @@ static void PlanText(Column *column, Oid type) {
 static void PlanBinary(Column *column, Oid type) {
   Oid function = InvalidOid;
   const Oid base = getBaseTypeAndTypmod(type, &column->modifier);
+  column->comes_as = base;
   if (base != type) column->domain = type;
   if (column->modifier >= 0 && find_typmod_coercion_function(base, &function) == COERCION_PATH_FUNC)
     fmgr_info(function, &column->function);
@@ -106,7 +109,7 @@ static void PlanColumn(Column *column, Form_pg_attribute attribute, const char *
 // `words`: one for each column of the image, from sql/native/module/apply_plan.sql.
 static void PlanColumns(Applying *plan, Relation table, char *words) {
   const TupleDesc columns = RelationGetDescr(table);
-  const Bitmapset *key = RelationGetIndexAttrBitmap(table, INDEX_ATTR_BITMAP_PRIMARY_KEY);
+  const Bitmapset *keys = RelationGetIndexAttrBitmap(table, INDEX_ATTR_BITMAP_KEY);
   char *rest = NULL;
   plan->columns = palloc(sizeof(Column) * (size_t)columns->natts);
   plan->count = 0;
@@ -117,7 +120,7 @@ static void PlanColumns(Applying *plan, Relation table, char *words) {
     if (number < 1 || number > columns->natts || plan->count == columns->natts)
       ereport(ERROR, errmsg("psp: table \"%s\" has no column %s", RelationGetRelationName(table), word));
     PlanColumn(&plan->columns[plan->count++], TupleDescAttr(columns, number - 1), word);
-    if (!bms_is_member(member, key)) plan->updated = bms_add_member(plan->updated, member);
+    if (!bms_is_member(member, keys)) plan->updated = bms_add_member(plan->updated, member);
   }
 }
 
@@ -255,16 +258,38 @@ static void MakeWay(Call *call) {
   DeleteRow(call->writer, GivesUpKeys, &call->plan);
 }
 
+static void CopyColumns(Applying *plan) {
+  plan->memory = CurrentMemoryContext;
+  plan->columns = memcpy(palloc(sizeof(Column) * (size_t)plan->count), plan->columns,
+                         sizeof(Column) * (size_t)plan->count);
+  for (int i = 0; i < plan->count; ++i) plan->columns[i].function.fn_mcxt = plan->memory;
+}
+
+// A value of another type would be taken for what it is not.
+static void CheckTypes(const Call *call, bool are_keys) {
+  const TupleDesc columns = RelationGetDescr(call->writer->table);
+  bool are_right = call->type->natts == (are_keys ? call->writer->key_count : call->plan.count);
+  for (int i = 0; are_right && i < call->type->natts; ++i) {
+    const Oid expected = are_keys
+                             ? getBaseType(TupleDescAttr(columns, call->writer->key_columns[i] - 1)->atttypid)
+                             : call->plan.columns[i].comes_as;
+    are_right = TupleDescAttr(call->type, i)->atttypid == expected;
+  }
+  if (!are_right)
+    ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
+            errmsg("psp: type %s is not of table \"%s\"", format_type_be(call->type->tdtypeid),
+                   RelationGetRelationName(call->writer->table)));
+}
+
 static void Begin(Call *call, Oid function, Oid type, bool are_keys, AclMode rights) {
   CheckApplySession();
   const Relation table = OpenTable(function, &call->plan);
   if (pg_class_aclmask(RelationGetRelid(table), GetUserId(), rights, ACLMASK_ALL) != rights)
     aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(table));
   call->writer = OpenRows(table, call->plan.updated);
+  CopyColumns(&call->plan);
   call->type = lookup_rowtype_tupdesc(type, -1);
-  if (call->type->natts != (are_keys ? call->writer->key_count : call->plan.count))
-    ereport(ERROR, errmsg("psp: type %s is not of table \"%s\"", format_type_be(type),
-                          RelationGetRelationName(table)));
+  CheckTypes(call, are_keys);
   if (are_keys) {
     call->fields = call->writer->key;
     call->field_nulls = call->writer->key_nulls;

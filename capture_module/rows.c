@@ -8,6 +8,7 @@
 #include "executor/nodeModifyTable.h"
 #include "miscadmin.h"
 #include "parser/parse_relation.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -110,11 +111,14 @@ RowWriter *OpenRows(Relation table, Bitmapset *updated) {
   AddToRangeTable(writer, updated);
   writer->info = makeNode(ResultRelInfo);
   InitResultRelInfo(writer->info, table, 1, NULL, 0);
+  estate->es_opened_result_relations = lappend(estate->es_opened_result_relations, writer->info);
   estate->es_output_cid = GetCurrentCommandId(true);
   writer->has_triggers = HasRowTriggers(table);
   ExecOpenIndices(writer->info, false);
   FindKeyIndex(writer);
   MakeScanKeys(writer);
+  writer->unique_columns = RelationGetIndexAttrBitmap(table, INDEX_ATTR_BITMAP_KEY);
+  writer->given = palloc(sizeof(Datum) * (size_t)RelationGetDescr(table)->natts);
   writer->row = ExecInitExtraTupleSlot(estate, RelationGetDescr(table), &TTSOpsVirtual);
   writer->row->tts_tableOid = RelationGetRelid(table);
   writer->found = table_slot_create(table, &estate->es_tupleTable);
@@ -196,6 +200,30 @@ static bool IsWritten(TM_Result result) {
   }
 }
 
+// The index in a tuple descriptor.
+static int PlaceOf(int member) { return member + FirstLowInvalidHeapAttributeNumber - 1; }
+
+// PostgreSQL compares keys by the bytes that are stored. An equal one that has been compressed has others: it stays as it is.
+static void KeepEqualKeys(RowWriter *writer) {
+  TupleTableSlot *row = writer->row, *found = writer->found;
+  int member = -1;
+  while ((member = bms_next_member(writer->unique_columns, member)) >= 0) {
+    const int n = PlaceOf(member);
+    writer->given[n] = row->tts_values[n];
+    if (TupleDescAttr(row->tts_tupleDescriptor, n)->attlen != -1 || row->tts_isnull[n]) continue;
+    slot_getsomeattrs(found, n + 1);
+    if (!found->tts_isnull[n] && datum_image_eq(found->tts_values[n], row->tts_values[n], false, -1))
+      row->tts_values[n] = found->tts_values[n];
+  }
+}
+
+// What has been found is looked for again, and what was kept points into it.
+static void TakeGivenKeys(RowWriter *writer) {
+  int member = -1;
+  while ((member = bms_next_member(writer->unique_columns, member)) >= 0)
+    writer->row->tts_values[PlaceOf(member)] = writer->given[PlaceOf(member)];
+}
+
 // PostgreSQL itself compares the keys: who refers to a row whose keys stay is not in the way.
 static bool UpdateFound(RowWriter *writer) {
   TM_FailureData failure;
@@ -207,6 +235,7 @@ static bool UpdateFound(RowWriter *writer) {
   bool indexes;
 #endif
   ItemPointerData old = writer->found->tts_tid;
+  CheckCmdReplicaIdentity(writer->table, CMD_UPDATE);
   const TM_Result result =
       table_tuple_update(writer->table, &old, writer->row, writer->estate->es_output_cid,
                          writer->estate->es_snapshot, InvalidSnapshot, true, &failure, &lock, &indexes);
@@ -231,10 +260,11 @@ static bool UpdateFound(RowWriter *writer) {
 static bool DeleteFound(RowWriter *writer) {
   TM_FailureData failure;
   ItemPointerData old = writer->found->tts_tid;
+  CheckCmdReplicaIdentity(writer->table, CMD_DELETE);
   const TM_Result result =
       table_tuple_delete(writer->table, &old, writer->estate->es_output_cid, writer->estate->es_snapshot,
                          InvalidSnapshot, true, &failure, false);
-  if (result == TM_SelfModified) return true;
+  if (result == TM_SelfModified && failure.cmax == writer->estate->es_output_cid) return true;
   if (!IsWritten(result)) return false;
   if (writer->has_triggers) ExecARDeleteTriggers(writer->estate, writer->info, &old, NULL, NULL, false);
   return true;
@@ -254,7 +284,9 @@ void UpsertRow(RowWriter *writer) {
   CompleteRow(writer);
   TakeKeyOfRow(writer);
   while (FindRow(writer)) {
+    KeepEqualKeys(writer);
     if (UpdateFound(writer)) return;
+    TakeGivenKeys(writer);
     LookAgain(writer);
   }
   InsertCompleteRow(writer);

@@ -24,6 +24,8 @@ typedef struct RowWriter {
   MemoryContext before;
   Relation key_index;
   ScanKeyData scan_keys[INDEX_MAX_KEYS];
+  Bitmapset *unique_columns;
+  Datum *given;  // of `row`, where a key that stays has taken its place
   IndexScanDesc scan;
   bool has_triggers;
 } RowWriter;

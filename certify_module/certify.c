@@ -119,7 +119,7 @@ static int64 CollectedT(Batch *batch) {
   Table log_start;
   bool is_null;
   const Key key = {F_BOOLEQ, BoolGetDatum(true)};
-  OpenTable(&log_start, "log_start", kLogStart, lengthof(kLogStart));
+  OpenTable(&log_start, "log_start", ACL_SELECT, kLogStart, lengthof(kLogStart));
   TupleTableSlot *row = FindRow(&log_start, &key, 1);
   if (row == NULL) ereport(ERROR, errmsg("psp: psp.log_start is empty"));
   batch->collected_t = DatumGetInt64(ColumnOf(&log_start, row, 0, &is_null));
@@ -200,7 +200,7 @@ static void WriteRow(Batch *batch, int row) {
 static void Publish(Batch *batch) {
   const Parameters *in = &batch->in;
   Table log;
-  OpenTable(&log, "replication_log", kReplicationLog, lengthof(kReplicationLog));
+  OpenTable(&log, "replication_log", ACL_INSERT, kReplicationLog, lengthof(kReplicationLog));
   for (int i = 0; i < in->transactions; ++i) {
     if (batch->outcomes[i].fate != kCommits) continue;
     const Row row = {.values = {ValueAt(in, kGlobalT, i), ValueAt(in, kTxId, i), ValueAt(in, kSpId, i),
@@ -214,7 +214,7 @@ static void WriteNumbers(Batch *batch) {
   if (batch->in.last_t <= 0) return;
   Table decided;
   const Row row = {.values = {Int64GetDatum(batch->in.first_t), Int64GetDatum(batch->in.last_t)}};
-  OpenTable(&decided, "decided", kDecided, lengthof(kDecided));
+  OpenTable(&decided, "decided", ACL_INSERT, kDecided, lengthof(kDecided));
   InsertRow(&decided, &row, batch->estate);
   CloseTable(&decided);
 }
@@ -278,8 +278,8 @@ static void Begin(FunctionCallInfo call, Batch *batch) {
   batch->outcomes = palloc0(sizeof(Outcome) * (size_t)batch->in.transactions);
   batch->lasts = palloc0(sizeof(Last) * (size_t)batch->in.rows);
   batch->estate = CreateExecutorState();
-  OpenTable(&batch->tx_log, "tx_log", kTxLog, kLogColumns);
-  OpenTable(&batch->data, "data", kData, kDataColumns);
+  OpenTable(&batch->tx_log, "tx_log", ACL_SELECT | ACL_INSERT, kTxLog, kLogColumns);
+  OpenTable(&batch->data, "data", ACL_SELECT | ACL_INSERT | ACL_UPDATE, kData, kDataColumns);
 }
 
 PG_FUNCTION_INFO_V1(psp_certify_batch);

@@ -6,6 +6,7 @@
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "nodes/execnodes.h"
+#include "nodes/parsenodes.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
@@ -105,8 +106,8 @@ typedef struct Table {
   ResultRelInfo *indexes;
 } Table;
 
-// The table psp.NAME, locked for writing. Errors: 42P01, 42703.
-void OpenTable(Table *table, const char *name, const char *const columns[], int count);
+// The table psp.NAME, locked for writing. Errors: 42P01, 42703; 42501 if the caller lacks one of `rights`.
+void OpenTable(Table *table, const char *name, AclMode rights, const char *const columns[], int count);
 // Its lock stays until the transaction ends.
 void CloseTable(Table *table);
 

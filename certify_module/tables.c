@@ -6,6 +6,8 @@
 #include "catalog/namespace.h"
 #include "certify_module/module.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -29,10 +31,12 @@ static AttrNumber NumberOf(Relation relation, const char *column, int usual) {
   return number;
 }
 
-void OpenTable(Table *table, const char *name, const char *const columns[], int count) {
+void OpenTable(Table *table, const char *name, AclMode rights, const char *const columns[], int count) {
   const Oid oid = get_relname_relid(name, get_namespace_oid("psp", false));
   if (!OidIsValid(oid))
     ereport(ERROR, errcode(ERRCODE_UNDEFINED_TABLE), errmsg("psp: psp.%s is not there", name));
+  if (pg_class_aclmask(oid, GetUserId(), rights, ACLMASK_ALL) != rights)
+    aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, name);
   memset(table, 0, sizeof(*table));
   table->relation = table_open(oid, RowExclusiveLock);
   table->column_count = count;

@@ -21,8 +21,20 @@ def install(connection: psycopg.Connection[Any]) -> None:
     row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
     if row is None or not row[0]:
         return
+    if not _can_be_loaded(connection):
+        connection.execute(read_sql(REMOVAL_FILE))
+        return
     try:
         with connection.transaction():
             connection.execute(read_sql(FUNCTIONS_FILE))
-    except (psycopg.errors.UndefinedFile, psycopg.errors.UndefinedFunction):
+    except psycopg.errors.UndefinedFunction:  # the file is an older one
         connection.execute(read_sql(REMOVAL_FILE))
+
+
+def _can_be_loaded(connection: psycopg.Connection[Any]) -> bool:
+    try:
+        with connection.transaction():
+            connection.execute("LOAD 'psp_certify'")
+    except psycopg.Error:  # it is not there, or of another server: PostgreSQL has no code of its own for that
+        return False
+    return True

@@ -15,6 +15,5 @@ RETURNS TABLE (
     i bigint, global_t bigint, reason text, lost_table_id integer, lost_key bytea, winner_t bigint, winner_sp_id integer,
     lost_use integer)
 LANGUAGE c AS 'psp_certify', 'psp_certify_batch';
--- It writes psp's tables without asking for rights to them.
 REVOKE ALL ON FUNCTION psp.certify_batch FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION psp.certify_batch TO psp_primary;

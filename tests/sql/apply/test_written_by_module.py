@@ -52,6 +52,8 @@ VALUES: dict[str, Sequence[Sequence[str]]] = {
         ("1", "60", "NULL", "-1"),
     ),
     "late": (("1", "2", "3", "4"), ("1", "2", "3", "NULL")),
+    "soon": (("1", "2", "3", "4"), ("1", "2", "3", "NULL")),
+    "packed": (("1", "2"), ("repeat('abcd', 400)", "repeat('e', 300)", "'f'"), ("'a'", "NULL"), ("1", "2")),
     "computed": (("1", "2", "3"), ("1", "NULL")),
     "numbered": (("1", "2", "3"), ("1", "2"), ("1", "2", "NULL")),
     "apart": (("1", "2", "3"), ("'[1,3)'", "'[2,5)'", "'[5,9)'", "NULL")),
@@ -65,7 +67,7 @@ KEYS: dict[str, Sequence[Sequence[str]]] = {
 }
 KEY_PLACES = {"plain": (1, 0), "computed": (0,)}  # in the image; of all others the first one
 # What an update cannot set, or is no arbiter of ON CONFLICT: the daemon has such rows deleted and inserted.
-REPLACED = {"late", "numbered"}
+REPLACED = {"late", "soon", "numbered"}
 BY_SQL = {"parted", "watched"}
 SEEDS = 6
 WAIT_S = 20
@@ -83,10 +85,13 @@ def by_sql(server: PgServer) -> Pair:
 
 @contextmanager
 def worker(pair: Pair) -> Iterator[psycopg.Connection[Any]]:
+    warnings: list[str | None] = []
     with pair.rolled_back() as connection:
         become_worker(connection)
-        connection.execute("SET LOCAL timezone = 'UTC'")
+        connection.execute("SET LOCAL timezone = 'UTC'; SET LOCAL client_min_messages = warning")
+        connection.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
         yield connection
+    assert not warnings
 
 
 @dataclass(frozen=True)
@@ -196,6 +201,11 @@ class Sides:
         return bool(one(self.admin, "SELECT %s = ANY (pg_blocking_pids(%s))", *pids))
 
 
+EMPTY = "DELETE FROM plain; DELETE FROM uniques; DELETE FROM packed"
+PACKED = "repeat('abcd', 400)"
+LONG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 45) i)"  # so that the row is too long as it is
+
+
 @pytest.fixture
 def sides(by_module: Pair) -> Iterator[Sides]:
     """Both may write without capture, the local one first. At the end the tables are empty again."""
@@ -206,16 +216,18 @@ def sides(by_module: Pair) -> Iterator[Sides]:
     ):
         become_worker(local)
         local.commit()
-        local.execute("SET session_replication_role = replica; DELETE FROM plain; DELETE FROM uniques")
+        local.execute("SET session_replication_role = replica")
+        local.execute(EMPTY)
         local.execute(
-            "INSERT INTO plain (id, other, n) VALUES (1, 'a', 1); INSERT INTO uniques VALUES (1, 1)"
+            "INSERT INTO plain (id, other, n) VALUES (1, 'a', 1); INSERT INTO uniques VALUES (1, 1);"
+            f"INSERT INTO packed VALUES (1, {PACKED}, {LONG}, 1)".encode()
         )
         local.commit()
         yield Sides(local, worker, admin)
         for connection in (worker, local):
             connection.rollback()
         become_worker(local)
-        local.execute("DELETE FROM plain; DELETE FROM uniques")
+        local.execute(EMPTY)
         local.commit()
 
 
@@ -273,6 +285,15 @@ def test_who_refers_to_a_row_whose_keys_stay_is_not_in_the_way(sides: Sides) -> 
     sides.worker.execute("SET lock_timeout = '100ms'")
     Call("upsert", "uniques", [["1", "1", "'a'", "7"]]).run(sides.worker)
     assert outcome(sides.worker, Call("upsert", "uniques", [["1", "2", "'a'", "7"]])) == "55P03"
+
+
+def test_a_compressed_key_that_stays_is_no_other_one(sides: Sides) -> None:
+    assert one(sides.local, "SELECT pg_column_size(u) < 100 FROM packed")
+    sides.local.execute("SELECT FROM packed FOR KEY SHARE")
+    become_worker_after(sides)
+    sides.worker.execute("SET lock_timeout = '100ms'")
+    Call("upsert", "packed", [["1", PACKED, LONG, "2"]]).run(sides.worker)
+    assert outcome(sides.worker, Call("upsert", "packed", [["1", "'other'", LONG, "2"]])) == "55P03"
 
 
 # ---- who may, and when -------------------------------------------------------------------------
@@ -360,6 +381,53 @@ def test_an_owners_code_calls_the_function_inside_a_call(by_module: Pair) -> Non
         Call("upsert", "nested", [["1", "0"], ["10", "0"]]).run(connection)
         assert rows(connection, "nested") == ["(1,0)", "(10,0)", "(2,1)", "(3,2)"]
         assert outcome(connection, Call("upsert", "nested", [["20", "0"]])) == "23514"
+
+
+def test_a_domain_changes_inside_a_call(by_module: Pair) -> None:
+    with worker(by_module) as connection:
+        table_id = one(connection, "SELECT table_id FROM psp.tables WHERE table_name = 'fine_ones'")
+        nested = f"PERFORM psp.apply_upsert_{table_id}(ARRAY[ROW(20, 20)::psp.apply_rows_{table_id}])"
+        with unguarded(connection):
+            connection.execute(
+                f"""GRANT USAGE ON SCHEMA psp TO {APPLICATION};
+                GRANT EXECUTE ON FUNCTION psp.apply_upsert_{table_id} TO {APPLICATION};
+                CREATE OR REPLACE FUNCTION public.is_fine(n int) RETURNS boolean LANGUAGE plpgsql AS $$
+                BEGIN
+                    IF n = 1 THEN
+                        {nested};
+                        ALTER DOMAIN public.fine ADD CONSTRAINT third CHECK (VALUE <> 77) NOT VALID;
+                        {nested};
+                    END IF;
+                    RETURN true;
+                END$$""".encode()
+            )
+            with pytest.raises(psycopg.errors.CheckViolation) as refused:
+                Call("upsert", "fine_ones", [["1", "1"]]).run(connection)
+            assert refused.value.diag.constraint_name == "second_of_them"
+            connection.rollback()
+
+
+def test_values_of_another_type_are_not_taken(by_module: Pair) -> None:
+    with worker(by_module) as connection:
+        with unguarded(connection):
+            connection.execute("ALTER TABLE seen ALTER v TYPE text")
+        assert outcome(connection, Call("upsert", "seen", [["1", "1"]])) == "42804"
+        with unguarded(connection):
+            connection.execute("ALTER TABLE seen ALTER id TYPE text")
+        assert outcome(connection, Call("delete", "seen", [["1"]])) == "42804"
+
+
+def test_subscribers_need_the_keys(by_module: Pair, by_sql: Pair) -> None:
+    for pair in (by_module, by_sql):
+        with worker(pair) as connection:
+            Call("upsert", "plain", [ROW]).run(connection)
+            with unguarded(connection):
+                connection.execute("SET LOCAL client_min_messages = error")  # wal_level warns
+                connection.execute("CREATE PUBLICATION all_of_them FOR TABLE plain")
+                connection.execute("SET LOCAL client_min_messages = warning")
+                connection.execute("ALTER TABLE plain REPLICA IDENTITY NOTHING")
+            for call in (Call("upsert", "plain", [ROW]), Call("delete", "plain", [["'a'", "1"]])):
+                assert outcome(connection, call) == "55000"
 
 
 def test_a_table_that_changes_is_planned_again(by_module: Pair) -> None:

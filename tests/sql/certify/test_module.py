@@ -244,6 +244,13 @@ def test_only_the_daemon_may_call_it(by_module: Primary) -> None:
     assert by_module.connection.execute(call, values).fetchall() == []
 
 
+def test_who_may_call_it_needs_the_rights_to_the_tables(by_module: Primary) -> None:
+    by_module.connection.execute("GRANT USAGE ON SCHEMA psp TO application")
+    by_module.connection.execute("GRANT EXECUTE ON FUNCTION psp.certify_batch TO application")
+    by_module.connection.execute("SET ROLE application")
+    assert by_module.certify(Batch([commit(2)])) == "42501"
+
+
 def functions(dsn: str) -> list[str]:
     with psycopg.connect(dsn) as connection:
         found = connection.execute(
@@ -262,6 +269,9 @@ def test_upgrade_looks_again_whether_the_server_has_the_module() -> None:
         assert functions(dsn) == both
         file = server.folder / "lib" / "psp_certify.so"
         file.rename(file.with_suffix(".away"))
+        upgrade_primary(dsn)
+        assert functions(dsn) == []
+        file.write_text("no library")
         upgrade_primary(dsn)
         assert functions(dsn) == []
         file.with_suffix(".away").rename(file)
