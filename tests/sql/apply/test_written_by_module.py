@@ -203,7 +203,8 @@ class Sides:
 
 EMPTY = "DELETE FROM plain; DELETE FROM uniques; DELETE FROM packed"
 PACKED = "repeat('abcd', 400)"
-LONG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 45) i)"  # so that the row is too long as it is
+# So that the row is too long as it is.
+LONG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 45) i)"
 
 
 @pytest.fixture
