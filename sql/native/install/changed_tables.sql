@@ -68,7 +68,7 @@ BEGIN
            AND NOT (kind = 'owner' AND psp.is_reassigned(schema_name, relation_name))
         UNION ALL
         SELECT c.table_id, CASE t.how WHEN 'replaced' THEN CASE WHEN psp.is_key_generated(c.relation) THEN 2 ELSE 0 END
-                                      WHEN 'renamed' THEN 1 ELSE 2 END
+                                      WHEN 'stricter' THEN 0 WHEN 'renamed' THEN 1 ELSE 2 END
           FROM psp.touched_relations t JOIN captured c ON c.relation = t.relation WHERE t.xid = pg_current_xact_id()
     )
     SELECT d.table_id, (SELECT c.relation FROM captured c WHERE c.table_id = d.table_id AND NOT c.relispartition), max(d.effort)

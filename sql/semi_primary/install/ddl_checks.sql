@@ -211,6 +211,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conformin
                          'jsonb_exists', 'jsonb_contains')) END
 $$;
 
+-- Whether there may be a row that the table takes without this index, and not beside it: of its entry PostgreSQL takes no more than a third of a page.
+CREATE FUNCTION psp.may_refuse_rows(index oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN psp.risk_of_index(index) IS NOT NULL
+           OR (SELECT bool_or(class >= 16384) FROM pg_index i, unnest(i.indclass) class WHERE i.indexrelid = index)
+           OR (SELECT sum(CASE WHEN a.attlen > 0 THEN a.attlen
+                               WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 0
+                               THEN 4 * a.atttypmod ELSE 8192 END) > 2048
+                 FROM pg_attribute a WHERE a.attrelid = index AND a.attnum > 0);
+END $$;
+
 CREATE FUNCTION psp.check_index(index oid, object text, command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -293,6 +305,34 @@ BEGIN
     INSERT INTO psp.touched_relations
     SELECT pg_current_xact_id(), r.relation, CASE WHEN command ~ '^(ALTER DOMAIN$|CREATE|DROP)' THEN 'replaced' ELSE 'renamed' END
       FROM psp.reliant_relations(class, object) r(relation);
+END $$;
+
+-- Captured tables whose updates and deletions PostgreSQL may refuse because of this publication: what it is to publish of a row that is gone
+-- is not in the row's replica identity.
+CREATE FUNCTION psp.strictly_published(class oid, object oid) RETURNS SETOF oid
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    RETURN QUERY
+    WITH publication AS (
+        SELECT object AS id WHERE class = 'pg_publication'::regclass
+        UNION ALL SELECT r.prpubid FROM pg_publication_rel r WHERE class = 'pg_publication_rel'::regclass AND r.oid = object
+        UNION ALL SELECT n.pnpubid FROM pg_publication_namespace n WHERE class = 'pg_publication_namespace'::regclass AND n.oid = object
+    )
+    SELECT c.oid FROM publication p CROSS JOIN psp.captured_relations t JOIN pg_class c ON c.oid = t.relation
+     WHERE c.relreplident IN ('n', 'i')
+        OR EXISTS (SELECT FROM pg_publication_rel r
+                    WHERE r.prpubid = p.id AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL)
+                      AND (r.prrelid = c.oid OR r.prrelid IN (SELECT a.relid FROM pg_partition_ancestors(c.oid) a)));
+END $$;
+
+-- In a schema change: other rows of these tables are refused than before, so those who have written some without this must try again.
+CREATE FUNCTION psp.note_stricter(class oid, object oid, relation oid, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO psp.touched_relations
+    SELECT pg_current_xact_id(), relation, 'stricter' WHERE command = 'CREATE INDEX' AND psp.may_refuse_rows(object)
+    UNION ALL
+    SELECT pg_current_xact_id(), p.relation, 'stricter' FROM psp.strictly_published(class, object) p(relation);
 END $$;
 
 CREATE FUNCTION psp.check_owners(command text) RETURNS void

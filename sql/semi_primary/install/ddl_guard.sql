@@ -67,7 +67,7 @@ BEGIN
         PERFORM psp.follow_local_indexes();
     END IF;
     IF psp.is_schema_change() THEN
-        PERFORM psp.touch_reliant(class, object, command);
+        PERFORM psp.touch_reliant(class, object, command), psp.note_stricter(class, object, relation, command);
     ELSIF NOT in_extension  -- an extension that is upgraded makes its functions again
        AND class NOT IN ('pg_namespace'::regclass, 'pg_extension'::regclass, 'pg_collation'::regclass)
        AND NOT psp.is_captured(relation) THEN

@@ -41,6 +41,7 @@ $$;
 CREATE FUNCTION psp.relation_definition(c pg_catalog.pg_class) RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT pg_catalog.concat_ws(' ', c.relkind, c.relpersistence, c.reloftype, c.relforcerowsecurity,
+                                CASE WHEN c.relreplident OPERATOR(pg_catalog.=) 'n' THEN c.relreplident END,
                                 CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'v' THEN c.reloptions END)
 $$;
 
@@ -103,7 +104,8 @@ SET bytea_output = 'hex' SET lc_monetary = 'C' SET standard_conforming_strings =
     SELECT r.nspname, r.relname, 'column', a.attname,
            concat_ws(' ', a.attnum, format_type(a.atttypid, a.atttypmod),
                      CASE WHEN a.attcollation NOT IN (0, 100) THEN a.attcollation::regcollation END,
-                     a.attnotnull, a.attidentity, a.attgenerated, pg_get_expr(d.adbin, d.adrelid))
+                     a.attnotnull, a.attidentity, a.attgenerated, pg_get_expr(d.adbin, d.adrelid),
+                     CASE WHEN a.attstorage = 'p' AND a.attlen = -1 THEN 'PLAIN' END)
       FROM pg_attribute a JOIN r ON r.oid = a.attrelid
       LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.atthasdef
      WHERE a.attnum > 0 AND NOT a.attisdropped
