@@ -29,7 +29,8 @@ struct Token {
   std::size_t end;
 };
 
-// The tokens of a statement but its comments. `text` ends with a zero.
+// The tokens of a statement but its comments. `text` ends with a zero. A token ends before the white space that precedes the next one:
+// the scanner's own end of a name such as U&"a" is in the middle of it.
 Result<std::vector<Token>, UserError> Scan(const std::string& text) {
   const std::unique_ptr<PgQueryScanResult, void (*)(PgQueryScanResult*)> scanned(
       new PgQueryScanResult(pg_query_scan(text.c_str())), [](PgQueryScanResult* result) {
@@ -42,11 +43,15 @@ Result<std::vector<Token>, UserError> Scan(const std::string& text) {
                                     reinterpret_cast<const std::uint8_t*>(scanned->pbuf.data)),
       [](PgQuery__ScanResult* result) { pg_query__scan_result__free_unpacked(result, nullptr); });
   std::vector<Token> tokens;
-  for (const PgQuery__ScanToken* token : std::span(unpacked->tokens, unpacked->n_tokens)) {
-    if (token->token == PG_QUERY__TOKEN__SQL_COMMENT || token->token == PG_QUERY__TOKEN__C_COMMENT) continue;
-    tokens.push_back(
-        {token->token, static_cast<std::size_t>(token->start), static_cast<std::size_t>(token->end)});
+  std::size_t next = text.size();
+  for (std::size_t i = unpacked->n_tokens; i-- > 0;) {
+    const PgQuery__ScanToken& token = *unpacked->tokens[i];
+    const auto begin = static_cast<std::size_t>(token.start);
+    if (token.token != PG_QUERY__TOKEN__SQL_COMMENT && token.token != PG_QUERY__TOKEN__C_COMMENT)
+      tokens.push_back({token.token, begin, text.find_last_not_of(" \t\n\r\f\v", next - 1) + 1});
+    next = begin;
   }
+  std::ranges::reverse(tokens);
   return tokens;
 }
 

@@ -44,6 +44,19 @@ TEST(MessageStatementsTest, EachWithoutWhatIsAroundIt) {
   EXPECT_EQ(TextsOf(" ; -- nothing\n;"), Texts{});
 }
 
+TEST(MessageStatementsTest, EachToTheEndOfItsLastWord) {
+  std::vector<std::string> statements;
+  for (const char* name : {R"(U&"d\0061ta")", R"(a.U&"d!0061ta" UESCAPE '!')", R"("a""b")", "ü", "a"})
+    statements.push_back(std::string("DROP TABLE IF EXISTS ") + name);
+  for (const char* value :
+       {R"(U&'d\0061ta')", R"(E'a\'b')", "B'1'", "X'1f'", "N'a'", "'a'\n  'b'", "$q$ $$; $q$", "1.5e3"})
+    statements.push_back(std::string("SELECT ") + value);
+  for (const std::string& statement : statements) {
+    for (const char* end : {"", " ", ";", "\n\f;", "/* end */", " -- end", ";SELECT 1"})
+      EXPECT_EQ(TextsOf(statement + end).front(), statement) << end;
+  }
+}
+
 TEST(MessageStatementsTest, KindsAreThoseOfPostgres) {
   // tests/sql/guard/test_statement_kinds.py compares them with a server.
   const YAML::Node kinds = YAML::LoadFile(PSP_STATEMENT_KINDS_FILE);  // JSON is YAML
@@ -80,6 +93,8 @@ TEST(MessageStatementsTest, WhereSelectMakesATable) {
   EXPECT_EQ(IntoOf("INSERT INTO t SELECT 1"), Texts{});
   EXPECT_EQ(IntoOf("SELECT xmlelement(name into, 'a') INTO t"), (Texts{"INTO ", "t"}));
   EXPECT_EQ(IntoOf("SELECT u.name INTO t FROM u"), (Texts{"INTO ", "t"}));
+  EXPECT_EQ(IntoOf(R"(SELECT 1 INTO U&"d\0061ta" . t FROM u)"), (Texts{"INTO ", R"(U&"d\0061ta" . t)"}));
+  EXPECT_EQ(IntoOf(R"(SELECT 1 INTO U&"d\0061ta"/* */FROM u)"), (Texts{"INTO ", R"(U&"d\0061ta")"}));
   const auto one = StatementsOf("SELECT 1 INTO t");
   ASSERT_TRUE(one.ok());
   EXPECT_EQ(DescribeStatements(*one), "ddl 0 15 9 14 15");
