@@ -83,6 +83,12 @@ test-sql-capture: build venv  ## SQL, cluster and benchmark tests without the se
 fuzz: daemons venv  ## random statements on two semi-primaries and a plain PostgreSQL (SECONDS=600; SEEDS=1-100)
 	@$(PYTHON) -m tests.fuzz --seconds $(SECONDS) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
+fuzz-changes: daemons venv  ## random schema changes by several roles at two semi-primaries (SECONDS, SEEDS as above)
+	@$(PYTHON) -m tests.fuzz.changes --seconds $(SECONDS) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
+fuzz-wire: daemons venv  ## a semi-primary that was taken over and sends what it should not (SECONDS, SEEDS as above)
+	@$(PYTHON) -m tests.fuzz.wire --seconds $(SECONDS) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
 fuzz-mutations: daemons venv  ## the defects of tests/fuzz/mutations.py put back one by one: the fuzzer finds each
 	@$(PYTHON) -m tests.fuzz.mutations $(ARGS)
 

@@ -84,6 +84,8 @@ def run_case(world: World, case: Case, tally: Tally) -> None:
     """Raises Difference."""
     run_turns(world, case.turns, tally)
     run_side_by_side(world, case, tally)
+    if differing := world.differing_schemas():
+        raise Difference(differing)
 
 
 # ---- in turns -----------------------------------------------------------------------------------------

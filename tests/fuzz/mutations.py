@@ -19,23 +19,28 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_COPIED = shutil.ignore_patterns("build", "build-*", ".venv", ".git", "results", "__pycache__", ".*_cache")
 CAPTURE = "sql/native/install/capture.sql"
 GUARD = "sql/semi_primary/install/ddl_checks.sql"
+STATE = "sql/semi_primary/install/guarded_state.sql"
 HOOK = "sql/native/install/hook.sql.j2"
 REFUSALS = "sql/native/install/hook_refusals.sql"
 ASSEMBLE = "writeset/assemble.cc"
+MESSAGES = "semi_primary/hook_server/message_statements.cc"
+SCHEMA_CHANGES, WIRE = "tests.fuzz.changes", "tests.fuzz.wire"
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """`changes`: in that file, this text becomes that one."""
+    """`changes`: in that file, this text becomes that one. `fuzzer`: which one finds it."""
 
     name: str
     changes: tuple[tuple[str, str, str], ...]
+    fuzzer: str = "tests.fuzz"
 
     @property
     def compiled(self) -> bool:
         return any(file.endswith(".cc") for file, _, _ in self.changes)
 
 
+TOKEN_END = 'text.find_last_not_of(" \\t\\n\\r\\f\\v", next - 1) + 1'
 DOUBT = "rows_[known->second].kind = Kind::kDoubt;"
 
 MUTATIONS = (
@@ -85,6 +90,32 @@ MUTATIONS = (
         "values as text depend on the session's settings",
         ((CAPTURE, "CASE WHEN has_text THEN ' SET xmloption", "CASE WHEN false THEN ' SET xmloption"),),
     ),
+    Mutation(
+        "a name with escapes is cut off",
+        ((MESSAGES, TOKEN_END, "static_cast<std::size_t>(token.end)"),),
+        SCHEMA_CHANGES,
+    ),
+    Mutation(
+        "writers do not know of an index that refuses their rows",
+        ((GUARD, "WHERE command = 'CREATE INDEX' AND psp.may_refuse_rows(object)", "WHERE false"),),
+        SCHEMA_CHANGES,
+    ),
+    Mutation(
+        "writers do not know of a publication that refuses their rows",
+        (
+            (
+                GUARD,
+                "'stricter' FROM psp.strictly_published(class, object)",
+                "'stricter' FROM psp.strictly_published(NULL, NULL)",
+            ),
+        ),
+        SCHEMA_CHANGES,
+    ),
+    Mutation(
+        "writers do not know of a storage that refuses their rows",
+        ((STATE, "CASE WHEN a.attstorage = 'p' AND a.attlen = -1 THEN 'PLAIN' END", "NULL"),),
+        SCHEMA_CHANGES,
+    ),
 )
 
 
@@ -114,7 +145,8 @@ def find(mutation: Mutation | None, seeds: str) -> tuple[bool, float, str]:
             if mutation.compiled:
                 environment["PSP_BIN"] = str(_compiled(tree))
         began = time.monotonic()
-        command = [sys.executable, "-m", "tests.fuzz", "--seeds", seeds, "--no-shrink"]
+        fuzzer = "tests.fuzz" if mutation is None else mutation.fuzzer
+        command = [sys.executable, "-m", fuzzer, "--seeds", seeds, "--no-shrink", "--short"]
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
         return done.returncode == 1, time.monotonic() - began, done.stdout + done.stderr
 

@@ -1,6 +1,5 @@
 """The servers: two semi-primaries, the primary, and a plain PostgreSQL database that knows nothing of psp."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,8 +9,9 @@ from psp.cluster.configs import APP_ROLE
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.output import PspError
 from psp.schema.native.capture import use
-from psp.waiting import wait_until
 
+from tests.fuzz.dumps import differing_dumps
+from tests.fuzz.health import Watch, row_of
 from tests.fuzz.sessions import Session
 from tests.fuzz.tables import BASE
 
@@ -24,10 +24,6 @@ OPTIONS = Options(
     sp_options={"commit_timeout_ms": 5000, "conflict_grace_ms": 300},
 )
 
-PUBLISHED = """
-    SELECT greatest((SELECT truncated_t FROM psp.log_start), (SELECT max(global_t) FROM psp.replication_log))
-"""
-
 Contents = dict[str, set[str]]
 
 
@@ -38,7 +34,7 @@ class World:
     """
 
     def __init__(self) -> None:
-        self._watching: list[psycopg.Connection[Any]] = []
+        self._watch: Watch | None = None
         self._start()
 
     def _start(self) -> None:
@@ -60,29 +56,28 @@ class World:
             use(connection, "sql")
         self.plain = Session("plain PostgreSQL", server.dsn(PLAIN, APP_ROLE))
         self.clients = [[Session(sp.name, sp.dsn) for _ in range(CLIENTS_PER_SP)] for sp in cluster.sps]
-        self._primary = self._watch(cluster.primary_dsn)
-        self._sps = {sp.name: self._watch(sp.admin_dsn) for sp in cluster.sps}
+        self._watch = Watch(cluster)
 
-    def _watch(self, dsn: str) -> psycopg.Connection[Any]:
-        connection: psycopg.Connection[Any] = psycopg.connect(dsn, autocommit=True)
-        self._watching.append(connection)
-        return connection
+    @property
+    def watch(self) -> Watch:
+        """A superuser's sessions."""
+        assert self._watch is not None
+        return self._watch
 
     def close(self) -> None:
         """Removes everything."""
-        for connection in self._watching:
-            connection.close()
-        self._watching.clear()
+        if self._watch is not None:
+            self._watch.close()
         self.cluster.down()
 
     def renew(self) -> None:
         """After a difference: empty servers that are equal, by force if it can be done, else new ones."""
         try:
             self.drain()
-            for connection in self._sps.values():
+            for connection in self.watch.sps.values():
                 connection.execute("SET session_replication_role = replica")
                 connection.execute(f"TRUNCATE {', '.join((*BASE, 'journal'))}".encode())
-            self._primary.execute("DELETE FROM psp.data")
+            self.watch.primary.execute("DELETE FROM psp.data")
             self.plain.connection.execute(f"TRUNCATE {', '.join(BASE)}".encode())
         except (psycopg.Error, PspError):
             self.close()
@@ -97,18 +92,17 @@ class World:
     # ---- what is where --------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Waits until both semi-primaries have everything."""
-        published = _value(self._primary, PUBLISHED)
-        for name, connection in self._sps.items():
+        """Waits until both semi-primaries have everything. PspError: one has stopped."""
+        self.watch.wait_applied()
 
-            def look(connection: psycopg.Connection[Any] = connection) -> bool:
-                return _value(connection, "SELECT watermark FROM psp.watermark") >= published
-
-            wait_until(f"{name} to apply everything", look, DRAIN_S, 0.002)
+    def differing_schemas(self) -> str:
+        """What pg_dump says otherwise at one of the three servers."""
+        dsns = {sp.name: sp.admin_dsn for sp in self.cluster.sps}
+        return differing_dumps(dsns | {PLAIN: self.cluster.server("sp1").dsn(PLAIN)})
 
     def contents(self, of_plain: bool) -> dict[str, Contents]:
         """All rows, of each server by name."""
-        found = {name: _contents(connection) for name, connection in self._sps.items()}
+        found = {name: _contents(connection) for name, connection in self.watch.sps.items()}
         if of_plain:
             found[self.plain.name] = _contents(self.plain.connection)
         return found
@@ -120,11 +114,11 @@ class World:
     def journal(self) -> list[set[str]]:
         """The attempts that each semi-primary has."""
         query = "SELECT attempt::text FROM journal"
-        return [{row[0] for row in connection.execute(query)} for connection in self._sps.values()]
+        return [{row[0] for row in connection.execute(query)} for connection in self.watch.sps.values()]
 
     def outcome(self, tx_id: str) -> str:
         """What psp says about a transaction."""
-        return str(_row(self.clients[0][0].connection, "SELECT psp.outcome(%s)", (tx_id,))[0])
+        return str(row_of(self.clients[0][0].connection, "SELECT psp.outcome(%s)", (tx_id,))[0])
 
 
 def _contents(connection: psycopg.Connection[Any]) -> Contents:
@@ -135,13 +129,3 @@ def _contents(connection: psycopg.Connection[Any]) -> Contents:
     for name, row in connection.execute(query.encode()):
         found[name].add(row)
     return found
-
-
-def _row(connection: psycopg.Connection[Any], query: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = connection.execute(query.encode(), parameters).fetchone()
-    assert row is not None
-    return row
-
-
-def _value(connection: psycopg.Connection[Any], query: str) -> int:
-    return int(_row(connection, query)[0])
