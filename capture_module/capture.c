@@ -98,12 +98,17 @@ static void ReadWords(Capturing *plan, Words *words) {
   }
 }
 
-// The words could name another table: who may call one table's function for a moment (psp.prepare_tables) must not write into another's.
-static void CheckFunction(const Capturing *plan, Oid function) {
-  const char *name = get_func_name(function);
-  if (name == NULL || strcmp(name, psprintf("capture_%u_row", plan->table_id)) != 0)
-    ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-            errmsg("psp: a trigger captures rows of its own table only"));
+// Who owns a table could make a trigger with words of his own, as long as he may call the function (psp.prepare_tables). Only psp makes one
+// of this name (psp.check_trigger), and each table's has the function of its number.
+static void CheckTrigger(const Capturing *plan, const Trigger *trigger, Relation relation) {
+  const char *function = get_func_name(trigger->tgfoid);
+  if (strcmp(trigger->tgname, "psp_capture") == 0 && function != NULL &&
+      strcmp(function, psprintf("capture_%u_row", plan->table_id)) == 0)
+    return;
+  ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+          errmsg("psp: trigger \"%s\" of table \"%s\" is not psp's own", trigger->tgname,
+                 RelationGetRelationName(relation)),
+          errdetail("It calls a function that captures rows for psp."), errhint("Drop the trigger."));
 }
 
 static Capturing *PlanOf(const Trigger *trigger, Relation relation) {
@@ -123,7 +128,7 @@ static Capturing *PlanOf(const Trigger *trigger, Relation relation) {
   PG_TRY();
   {
     ReadWords(plan, &words);
-    CheckFunction(plan, trigger->tgfoid);
+    CheckTrigger(plan, trigger, relation);
   }
   PG_CATCH();
   {

@@ -124,7 +124,21 @@ BEGIN
               FROM jsonb_array_elements(facts -> 'guards') WITH ORDINALITY g);
 END $$;
 
--- One capture function. The label and use_column: a column may have any name, also that of a variable. Binary text is in the
+CREATE FUNCTION psp.refuse_trigger(name name, relation oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('psp: trigger %I of table %s is not psp''s own', name, relation::regclass),
+        DETAIL = 'It calls a function that captures rows for psp.', HINT = 'Drop the trigger.';
+END $$;
+
+-- The name of the trigger that calls a capture function.
+CREATE FUNCTION psp.capture_trigger_name(suffix text) RETURNS name
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE suffix WHEN 'ended' THEN 'PSP_ended' ELSE 'psp_capture_' || suffix END
+$$;
+
+-- One capture function. Only psp's own trigger may call it (psp.check_trigger lets nobody make one of that name): an owner's could tell it of
+-- rows that the table does not have. The label and use_column: a column may have any name, also that of a variable. Binary text is in the
 -- client's encoding: psp's is UTF8, the application's may be another.
 CREATE FUNCTION psp.create_capture_function(facts jsonb, suffix text, statements text) RETURNS regproc
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -137,6 +151,9 @@ DECLARE
     decided pg_catalog.bool;
     client_encoding CONSTANT pg_catalog.name := pg_catalog.pg_client_encoding();
 BEGIN
+    IF TG_NAME OPERATOR(pg_catalog.<>) '{trigger}' THEN
+        PERFORM psp.refuse_trigger(TG_NAME, TG_RELID);
+    END IF;
     IF psp_scope.client_encoding OPERATOR(pg_catalog.<>) 'UTF8' THEN
         PERFORM pg_catalog.set_config('client_encoding', 'UTF8', true);
     END IF;
@@ -152,7 +169,7 @@ END $template$;
     name CONSTANT text := format('psp.capture_%s_%s', facts ->> 'table_id', suffix);
 BEGIN
     EXECUTE format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L', name,
-                   psp.capture_settings(facts), psp.fill(template, jsonb_build_object('statements', statements)));
+                   psp.capture_settings(facts), psp.fill(template, jsonb_build_object('statements', statements, 'trigger', psp.capture_trigger_name(suffix))));
     PERFORM psp.give(ARRAY[format('FUNCTION %s()', name)], 'psp_functions');  -- function_owner.sql
     RETURN name;
 END $$;

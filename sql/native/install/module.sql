@@ -60,8 +60,8 @@ BEGIN
     RETURN words;
 END $$;
 
--- The module's function and trigger of a table. Each table has a function of its own, so that who owns one table cannot make a trigger that
--- captures keys of another one: for a moment he may call that of his own (psp.prepare_tables).
+-- The module's function and trigger of a table. Each table has a function of its own: for a moment an owner may call that of his own table
+-- (psp.prepare_tables), and none of another's.
 CREATE FUNCTION psp.create_module_trigger(facts jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -119,6 +119,18 @@ BEGIN
     END IF;
 END $$;
 
+-- A trigger of somebody's own that calls a function of psp would capture what its owner likes, and one that has a psp trigger's name would
+-- stand in its place. (A partition gets psp's triggers by itself, which is no command; for this its creator may call the functions.)
+CREATE FUNCTION psp.check_trigger(trigger oid, object text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
+                WHERE t.oid = trigger AND (t.tgname ~ '^(psp_|PSP_ended$)' OR f.pronamespace = 'psp'::regnamespace)) THEN
+        PERFORM psp.refuse_ddl(object, command, 'Only psp makes triggers that have its names or call its functions.',
+                               'Use a name that does not begin with psp_, and a function of your own.');
+    END IF;
+END $$;
+
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
@@ -129,7 +141,9 @@ BEGIN
         RETURN;
     END IF;
     FOR c IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
-        IF c.command_tag = 'ALTER TABLE' THEN
+        IF c.classid = 'pg_trigger'::regclass THEN
+            PERFORM psp.check_trigger(c.objid, c.object_identity, c.command_tag);
+        ELSIF c.command_tag = 'ALTER TABLE' THEN
             PERFORM psp.check_late_triggers(c.objid, c.object_identity, c.command_tag);
         ELSIF c.command_tag = 'REFRESH MATERIALIZED VIEW' THEN
             DELETE FROM psp.unfilled_views u WHERE u.relation = c.objid;

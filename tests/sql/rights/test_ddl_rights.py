@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
+from psp.schema.native.capture import CaptureChoice
 from psp.servers.pgserver import PgServer
+from psycopg import errors
 from psycopg.types.json import Jsonb
 
-from tests.sql.databases import APPLICATION, Pair, changing_pair, one
+from tests.sql.databases import APPLICATION, Pair, adopted_pair, changing_pair, one, unguarded
+from tests.sql.refusals import not_allowed
 from tests.sql.rights.test_security import is_superuser
 
 SCHEMA = f"""
@@ -107,4 +112,83 @@ def test_an_index_in_a_schema_of_its_owner(server: PgServer) -> None:
     with pair.connect_as_application() as connection:
         connection.execute("SELECT psp.ddl('DROP INDEX own.ix')")
         assert one(connection, "SELECT to_regclass('own.ix')") is None
+        connection.rollback()
+
+
+# ---- triggers with psp's functions -----------------------------------------------------------------------
+
+PARTED = f"""
+CREATE TABLE parted (id int PRIMARY KEY, v int) PARTITION BY RANGE (id);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (100);
+ALTER TABLE parted OWNER TO {APPLICATION};
+ALTER TABLE parted_1 OWNER TO {APPLICATION};
+CREATE UNLOGGED TABLE fresh (id int PRIMARY KEY);
+ALTER TABLE fresh OWNER TO {APPLICATION};
+CREATE TABLE treasure (id int PRIMARY KEY);
+INSERT INTO treasure VALUES (1);
+"""
+EVENTS = {"row": "INSERT", "insert": "DELETE", "delete": "INSERT"}
+"""With the capture of rows as deletes, and of deletes as rows."""
+CAPTURES = [("sql", "insert"), ("sql", "delete"), ("module", "row")]
+
+
+def capture_call(connection: psycopg.Connection[Any], suffix: str) -> str:
+    """What the trigger calls: with the module, as if the row deleted that of `treasure` with its id."""
+    numbers = dict(connection.execute("SELECT table_name, table_id FROM psp.tables").fetchall())
+    own, other = numbers["parted"], numbers["treasure"]
+    words = f"'{own}', '1', 'id', 'binary', '1', 'id', 'base', 'd', '{other}', '0', '1', 'id', 'base'"
+    return f"psp.capture_{own}_{suffix}({words if suffix == 'row' else ''})"
+
+
+@pytest.mark.parametrize(("capture", "suffix"), CAPTURES)
+@pytest.mark.parametrize("name", ["evil", "psp_evil", "psp_capture"])
+def test_an_owners_trigger_with_a_function_of_capture(
+    server: PgServer, capture: CaptureChoice, suffix: str, name: str
+) -> None:
+    """For the text that changes a partitioned table its owner may call the functions."""
+    pair = adopted_pair(server, PARTED, capture=capture)
+    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
+    with pair.connect() as connection:
+        call = capture_call(connection, suffix)
+    text = (
+        "ALTER TABLE parted ADD CHECK (id >= 0); "
+        f"CREATE OR REPLACE TRIGGER {name} AFTER {EVENTS[suffix]} ON {{}} FOR EACH ROW "
+        f"EXECUTE FUNCTION {call}; "
+        "INSERT INTO parted VALUES (1, 1); DELETE FROM parted"
+    )
+    for table in ("parted", "fresh") if name == "psp_capture" else ("parted", "parted_1", "fresh"):
+        with pair.connect_as_application() as connection:
+            with not_allowed():
+                connection.execute("SELECT psp.ddl(%s)", [text.format(table)])
+            connection.rollback()
+
+
+@pytest.mark.parametrize("capture", ["sql", "module"])
+def test_an_owner_gives_no_trigger_of_psp_another_name(server: PgServer, capture: CaptureChoice) -> None:
+    pair = adopted_pair(server, PARTED, capture=capture)
+    pair.run(f"GRANT EXECUTE ON FUNCTION psp.ddl(text) TO {APPLICATION}")
+    trigger = "psp_capture" if capture == "module" else "psp_capture_insert"
+    with pair.connect_as_application() as connection:
+        text = f"ALTER TRIGGER {trigger} ON parted RENAME TO mine; DROP TRIGGER mine ON parted"
+        with pytest.raises(errors.FeatureNotSupported):
+            connection.execute("SELECT psp.ddl(%s)", [text])
+        connection.rollback()
+
+
+@pytest.mark.parametrize(("capture", "suffix"), CAPTURES)
+def test_a_function_of_capture_that_another_trigger_calls(
+    server: PgServer, capture: CaptureChoice, suffix: str
+) -> None:
+    """It may have been made before psp refused it."""
+    pair = adopted_pair(server, PARTED, capture=capture)
+    with pair.connect() as connection:
+        connection.execute("INSERT INTO parted VALUES (2, 2)")
+        call = capture_call(connection, suffix)
+        with unguarded(connection):
+            event = EVENTS[suffix]
+            connection.execute(
+                f"CREATE TRIGGER evil AFTER {event} ON parted_1 FOR EACH ROW EXECUTE FUNCTION {call}".encode()
+            )
+        with pytest.raises(errors.InsufficientPrivilege, match="is not psp's own"):
+            connection.execute("INSERT INTO parted VALUES (1, 1); DELETE FROM parted")
         connection.rollback()
