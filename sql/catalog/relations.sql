@@ -36,7 +36,8 @@ SELECT c.oid::int8 AS oid, o.schema, o.name, o.kind::text AS kind, o.persistence
        ARRAY(SELECT k.conname FROM pg_catalog.pg_constraint k
              WHERE k.conrelid = c.oid AND k.contype = 'c' AND NOT k.convalidated
                AND coalesce((pg_catalog.to_jsonb(k) ->> 'conenforced')::boolean, true)
-             ORDER BY k.conname) AS invalid_checks
+             ORDER BY k.conname) AS invalid_checks,
+       ARRAY(SELECT w.rulename FROM pg_catalog.pg_rewrite w WHERE w.ev_class = c.oid AND w.ev_enabled IN ('A', 'R')) AS loud_rules
 FROM own_relations o JOIN pg_catalog.pg_class c ON c.oid = o.relation
 WHERE o.kind IN ('r', 'p', 'f')
 ORDER BY o.schema, o.name

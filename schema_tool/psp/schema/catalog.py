@@ -89,6 +89,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
             add_key=row["add_key"],
             unsteady_checks=tuple(row["unsteady_checks"]),
             invalid_checks=tuple(row["invalid_checks"]),
+            loud_rules=tuple(sorted({name for oid in tree for name in relations[oid]["loud_rules"]})),
         )
 
 

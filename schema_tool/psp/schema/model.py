@@ -84,6 +84,8 @@ class Trigger:
     name: str
     enabled: str  # O origin, D disabled, R replica, A always
     deferrable: bool
+    before_row: bool  # BEFORE … FOR EACH ROW
+    on_truncate: bool
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ class Table:
     add_key: str | None  # the statement that gives it a psp_key, if it can have one
     unsteady_checks: tuple[str, ...]  # CHECKs that look at the clock, the user or anything but the row
     invalid_checks: tuple[str, ...]  # CHECKs that are NOT VALID
+    loud_rules: tuple[str, ...]  # those that are ENABLE ALWAYS or REPLICA
 
     @cached_property
     def label(self) -> str:

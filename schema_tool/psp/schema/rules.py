@@ -234,12 +234,34 @@ def _behaviour(table: Table) -> Iterator[Problem]:
                       "FORCE ROW LEVEL SECURITY hides rows from its owner, and rows are applied as the owner",
                       "ALTER TABLE … NO FORCE ROW LEVEL SECURITY, or at each server: ALTER ROLE … BYPASSRLS",
                       )  # fmt: skip
+    yield from _loud(table)
+
+
+def _loud(table: Table) -> Iterator[Problem]:
+    """What fires where rows of other servers are written."""
     for trigger in table.triggers:
-        if trigger.enabled in "AR":
-            kind = "ALWAYS" if trigger.enabled == "A" else "REPLICA"
-            yield Problem("warning", f"trigger {trigger.name} on {table.label}",
-                          f"ENABLE {kind}: it fires for rows that arrive from other servers, too",
+        if trigger.enabled not in "AR":
+            continue
+        kind = "ALWAYS" if trigger.enabled == "A" else "REPLICA"
+        where = f"trigger {trigger.name} on {table.label}"
+        if trigger.before_row or trigger.on_truncate:
+            when = (
+                "before each row: it could change rows of other servers"
+                if trigger.before_row
+                else "on TRUNCATE"
+            )
+            yield Problem("error", where, f"ENABLE {kind}, and it runs {when}",
+                          f"ALTER TABLE … ENABLE TRIGGER {trigger.name}, or make it an AFTER trigger of rows",
+                          )  # fmt: skip
+        else:
+            yield Problem("warning", where,
+                          f"ENABLE {kind}: it fires for rows that arrive from other servers, too, and must not "
+                          "write captured tables",
                           f"ALTER TABLE … ENABLE TRIGGER {trigger.name}, unless that is wanted")  # fmt: skip
+    for name in table.loud_rules:
+        yield Problem("error", f"rule {name} on {table.label}",
+                      "ENABLE ALWAYS or REPLICA: it would change how rows of other servers are written",
+                      f"ALTER TABLE … ENABLE RULE {name}")  # fmt: skip
 
 
 def _foreign_keys(database: Database, table: Table) -> Iterator[Problem]:

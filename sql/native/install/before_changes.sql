@@ -193,8 +193,9 @@ END $$;
 CREATE FUNCTION psp.prepare_tables(statement text, role name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    named oid[];
-    found record;
+    attaches CONSTANT boolean := psp.words_of(statement) @> '{attach,partition}';
+    named    oid[];
+    found    record;
 BEGIN
     IF statement !~* 'alter|partition' THEN
         RETURN;
@@ -217,7 +218,7 @@ BEGIN
           FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
          WHERE c.oid = ANY (named) AND t.tgparentid = 0
            AND CASE WHEN t.tgname IN ('psp_capture_rekey', 'psp_capture_share', 'PSP_ended') AND t.tgattr <> '' AND statement ~* '\m(type|drop)\M' THEN true
-                    WHEN c.relkind <> 'p' THEN t.tgname ~ '^(psp_capture(_|$)|PSP_ended$)' AND statement ~* 'attach' END
+                    WHEN c.relkind <> 'p' THEN t.tgname ~ '^(psp_capture(_|$)|PSP_ended$)' AND attaches END
     LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.target);
     END LOOP;

@@ -157,6 +157,15 @@ BEGIN
           FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
          WHERE c.oid = ANY (tree) AND c.relforcerowsecurity AND NOT r.rolbypassrls
         UNION ALL
+        SELECT format('has a trigger (%I) that is ENABLE ALWAYS or REPLICA and runs %s', t.name,
+                      CASE WHEN t.is_before_row THEN 'before each row: it could change rows of other servers' ELSE 'on TRUNCATE' END),
+               format('ALTER TABLE … ENABLE TRIGGER %I. For rows of other servers only triggers AFTER a row, or of a statement, may fire.', t.name)
+          FROM psp.loud_triggers t WHERE t.relation = ANY (tree) AND (t.is_before_row OR t.is_on_truncate)
+        UNION ALL
+        SELECT format('has a rule (%I) that is ENABLE ALWAYS or REPLICA: it would change how rows of other servers are written', w.rulename),
+               format('ALTER TABLE … ENABLE RULE %I.', w.rulename)
+          FROM pg_rewrite w WHERE w.ev_class = ANY (tree) AND w.ev_enabled IN ('A', 'R')
+        UNION ALL
         SELECT format('has a column (%I) of type %s, which holds OIDs: they differ between servers', a.attname, l.type::regtype),
                'Store the name as text.'
           FROM pg_attribute a JOIN psp.type_facts f ON f.type = a.atttypid CROSS JOIN LATERAL unnest(f.leaves) l(type)

@@ -89,7 +89,7 @@ BEGIN
     END IF;
     PERFORM psp.create_capture(target, table_id, psp.keep_guard_numbers(target, '{}'));
     IF NOT here THEN
-        EXECUTE format('SELECT psp.apply_clear_%s()', table_id);  -- its rows come from where the statement ran first
+        PERFORM psp.write_in_worker(format('SELECT psp.apply_clear_%s()', table_id));  -- its rows come from where the statement ran first
     END IF;
     RETURN table_id;
 END $$;
@@ -158,7 +158,9 @@ CREATE FUNCTION psp.wait_for_key(target regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO psp.tables_without_key VALUES (pg_current_xact_id(), target) ON CONFLICT DO NOTHING;
-    IF current_setting('session_replication_role') = 'replica' THEN
+    IF psp.has_loud_triggers(target) THEN
+        PERFORM psp.refuse_change(target, 'has no primary key, and a trigger that is ENABLE ALWAYS or REPLICA', 'Enable the trigger so when the key is there.');
+    ELSIF current_setting('session_replication_role') = 'replica' THEN
         PERFORM psp.read_as_owner(target, format('DELETE FROM %s RETURNING NULL::pg_catalog.bytea', target));
     ELSIF psp.whole_of_former_partition(target) IS NOT NULL THEN  -- nobody would tell that its rows have left the whole
         PERFORM psp.refuse_change(target, 'is a partition no more, and has no primary key', 'Detach it by a statement of its own.');

@@ -22,7 +22,8 @@ CREATE TYPE psp.running_ddl AS (
     in_code      text,     -- its text, if it stands in a DO block or a function
     indexes      text[],   -- the name of the one that CREATE INDEX has made; those that DROP INDEX has dropped; both names of the one of a
                            -- job to which ALTER INDEX has given another; what CREATE TABLE or SCHEMA has copied (psp.copied_indexes)
-    schemas      text[]    -- of the search_path, before the statement (statement_settings.sql)
+    schemas      text[],   -- of the search_path, before the statement (statement_settings.sql)
+    written      jsonb     -- psp.written_rows() before the statement, if psp.prepare_tables has been called
 );
 
 -- That of this message.
@@ -203,7 +204,7 @@ BEGIN
     -- What stands in a block or a function is none of the statements of the message.
     running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + (code IS NULL)::integer, 0, tg_tag, running.goes,
                 running.is_job, false, false, 0, false, running.statements, code, NULL,
-                nullif(current_setting('psp.schemas', true), '')::text[]);
+                nullif(current_setting('psp.schemas', true), '')::text[], NULL);
     IF running.goes AND psp.may_hold(tg_tag) THEN
         text := psp.text_if_known(running);
         running.statements := (psp.running_ddl()).statements;
@@ -221,6 +222,7 @@ BEGIN
         running.statements := (psp.running_ddl()).statements;
         -- What names a temporary object changes nothing permanent, or is refused.
         IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
+            running.written := psp.written_rows();
             PERFORM psp.capture_old_keys(text, psp.role_of_statement()), psp.end_segment(), psp.prepare_tables(text, psp.role_of_statement());
             running.captured := psp.captured_rows();
         END IF;

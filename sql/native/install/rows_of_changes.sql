@@ -82,3 +82,26 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_current_xact_id(), (facts ->> 'table_id')::integer, op, e
       FROM psp.read_as_owner(relation, format('SELECT pg_catalog.record_send(ROW(%s)) FROM %s r', psp.key_of(facts, 'r'), relation)) e
 $$;
+
+-- ---- rows that a statement writes itself ------------------------------------------------------------------------------------------
+
+-- How many rows of each captured relation this transaction has written until now, by PostgreSQL's own counters: psp's triggers may be off while a
+-- statement of a schema change runs (psp.prepare_tables). psp_refuse_replica stays on a relation until psp.follow_changes comes.
+CREATE FUNCTION psp.written_rows() RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    RETURN (SELECT coalesce(jsonb_object_agg(w.relation::text, w.n) FILTER (WHERE w.n > 0), '{}')
+              FROM (SELECT t.tgrelid AS relation, pg_stat_get_xact_tuples_inserted(t.tgrelid) + pg_stat_get_xact_tuples_updated(t.tgrelid)
+                                                  + pg_stat_get_xact_tuples_deleted(t.tgrelid) AS n
+                      FROM pg_trigger t
+                     WHERE t.tgfoid = 'psp.refuse_replica'::regproc AND t.tgrelid <> 'psp.schema_history'::regclass) w);
+END $$;
+
+-- before: psp.written_rows() before the statement; null: nobody has asked. (TRUNCATE lets the numbers begin again.)
+CREATE FUNCTION psp.check_written_rows(before jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM jsonb_each(psp.written_rows()) w WHERE w.value > coalesce(before -> w.key, '0')) AND before IS NOT NULL THEN
+        PERFORM psp.refuse_statement('cannot write rows of captured tables', 'Write them by statements of their own, in the same transaction.');
+    END IF;
+END $$;

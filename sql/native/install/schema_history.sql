@@ -294,7 +294,7 @@ SET timezone FROM CURRENT SET standard_conforming_strings = on SET check_functio
 SET array_nulls = on SET default_toast_compression FROM CURRENT SET row_security FROM CURRENT SET transform_null_equals = off
 SET lc_monetary FROM CURRENT SET lc_numeric FROM CURRENT SET lc_time FROM CURRENT SET bytea_output FROM CURRENT
 SET extra_float_digits FROM CURRENT SET default_text_search_config FROM CURRENT SET timezone_abbreviations FROM CURRENT SET xmlbinary FROM CURRENT
-SET quote_all_identifiers = off AS $$
+SET backslash_quote FROM CURRENT SET quote_all_identifiers = off AS $$
 DECLARE
     older   psp.statements_of_older_copy;
     runner  CONSTANT text := format('pg_temp.%I', 'psp_' || gen_random_uuid());
@@ -307,6 +307,7 @@ DECLARE
     dropped CONSTANT jsonb := NEW.settings -> 'dropped';
     renamed CONSTANT jsonb := NEW.settings -> 'renamed';
     copied  CONSTANT jsonb := NEW.settings -> 'copied';
+    written CONSTANT jsonb := CASE WHEN here THEN psp.written_rows() END;
     emptied boolean;
     has_run boolean;
 BEGIN
@@ -339,6 +340,7 @@ BEGIN
         PERFORM psp.note_job(NEW, has_run), psp.follow_changes(NEW.change + 1, here);
         RETURN NULL;
     ELSIF has_run THEN
+        PERFORM psp.check_written_rows((psp.running_ddl()).written) WHERE NOT emptied;
         PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role), psp.rename_index_of_job(renamed), psp.check_names_of_jobs(),
                 psp.keep_local_indexes_apart(NEW.statement), psp.end_own_commands(), psp.forget_dropped_indexes(dropped), psp.follow_changes(NEW.change + 1, true);
         RETURN NULL;
@@ -368,7 +370,7 @@ BEGIN
     END IF;
     IF here THEN
         EXECUTE call USING NEW.statement;
-        PERFORM psp.check_no_copies(NEW.statement), psp.check_names_of_jobs(), psp.keep_local_indexes_apart(NEW.statement);
+        PERFORM psp.check_written_rows(written), psp.check_no_copies(NEW.statement), psp.check_names_of_jobs(), psp.keep_local_indexes_apart(NEW.statement);
     ELSE
         PERFORM psp.take_custom_settings(call, NEW.settings),
                 psp.run_beside_local_indexes(call, NEW.statement, NEW.role, NEW.settings),

@@ -6,7 +6,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT pg_catalog.unnest(ARRAY['search_path', 'datestyle', 'intervalstyle', 'timezone', 'standard_conforming_strings',
                                    'check_function_bodies', 'xmloption', 'array_nulls', 'default_toast_compression',
                                    'row_security', 'transform_null_equals', 'lc_monetary', 'lc_numeric', 'lc_time',
-                                   'bytea_output', 'extra_float_digits', 'default_text_search_config', 'timezone_abbreviations', 'xmlbinary'])
+                                   'bytea_output', 'extra_float_digits', 'default_text_search_config', 'timezone_abbreviations', 'xmlbinary', 'backslash_quote'])
 $$;
 
 -- Their values in this session. schemas: those of search_path that are there, and that the role may use.

@@ -111,6 +111,61 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_confor
            || psp.part_of_message(message, place[6], (place[2]::integer + place[3]::integer)::text)
 $$;
 
+-- Whether a literal without E has a backslash, which is a letter under standard_conforming_strings and begins an escape without it. Without one, a
+-- message has the same parts under both.
+CREATE FUNCTION psp.has_plain_backslash(message text) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $function$
+DECLARE
+    opening CONSTANT text := '''|"|--|/\*|\$(?:[[:alpha:]_][[:alnum:]_]*)?\$';
+    rest   text := message;
+    before text;
+    token  text;
+    body   text;
+    at     integer;
+BEGIN
+    WHILE position('\' IN rest) > 0 LOOP
+        at := regexp_instr(rest, opening);
+        EXIT WHEN at = 0;
+        before := right(left(rest, at - 1), 2);
+        rest := substr(rest, at);
+        token := (regexp_match(rest, '^(?:' || opening || ')'))[1];
+        rest := substr(rest, length(token) + 1);
+        IF token LIKE '$%' AND before ~ '[[:alnum:]_$]$' THEN  -- of a name
+            CONTINUE;
+        ELSIF token LIKE '$%' THEN
+            body := left(rest, position(token IN rest) + length(token) - 1);
+        ELSE
+            body := substring(rest FROM CASE token WHEN '"' THEN '^(?:[^"]|"")*"?'
+                                                   WHEN '--' THEN '^[^\n\r]*'
+                                                   WHEN '/*' THEN '^(?:[^*]|\*(?!/))*(?:\*/)?'
+                                                   ELSE CASE WHEN before ~ '(?:^|[^[:alnum:]_$])[eE]$' THEN '^(?:[^''\\]|\\.|'''')*''?' ELSE '^(?:[^'']|'''')*''?' END END);
+        END IF;
+        IF token = '''' AND before !~ '(?:^|[^[:alnum:]_$])[eE]$' AND position('\' IN body) > 0
+           OR token = '/*' AND position('/*' IN body) > 0 THEN  -- a comment in a comment is not understood
+            RETURN true;
+        END IF;
+        rest := substr(rest, length(body) + 1);
+    END LOOP;
+    RETURN false;
+END $function$;
+
+-- PostgreSQL takes a whole message apart before it runs any part of it, and nothing tells under which setting: one of its statements may have changed it.
+CREATE FUNCTION psp.check_strings_of_message(message text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('standard_conforming_strings') = 'off' THEN
+        PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
+                                     'It is in a message with other statements, and standard_conforming_strings is off.');
+    ELSIF position(E'\\' IN message) > 0
+          AND (message ~* 'standard_conforming_strings'
+               OR message ~* E'\\m(select|call|do|execute)\\M' AND (SELECT s.reset_val FROM pg_settings s WHERE s.name = 'standard_conforming_strings') = 'off')
+          AND psp.has_plain_backslash(message) THEN
+        PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
+                                     'It is in a message that sets standard_conforming_strings, and has a backslash in a literal: what that means depends on the setting before.',
+                                     'Send SET standard_conforming_strings in a message of its own, or write such a literal as E''…'', with two backslashes for one.');
+    END IF;
+END $$;
+
 CREATE FUNCTION psp.text_of_ddl(running psp.running_ddl) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -123,10 +178,7 @@ BEGIN
        AND psp.ask_about('statements', convert_to(running.in_code, 'UTF8')) !~ '^ddl [^\n]*$' THEN
         PERFORM psp.refuse_plain_ddl(format('the text of this %s is not known', running.tag), 'EXECUTE runs it with other statements.');
     ELSIF running.in_code IS NULL AND (psp.may_have_several(message) OR running.tag = 'SELECT INTO') THEN
-        IF current_setting('standard_conforming_strings') = 'off' THEN
-            PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
-                                         'It is in a message with other statements, and standard_conforming_strings is off.');
-        END IF;
+        PERFORM psp.check_strings_of_message(message);
         lines := psp.statements_of_message(running, message);
         IF lines ~ '(^|\n)rollback ' THEN  -- it undoes the count
             PERFORM psp.refuse_plain_ddl('the text of a statement is not known',

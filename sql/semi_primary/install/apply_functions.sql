@@ -14,6 +14,21 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN col ->> 'encoding' = 'text' THEN '(psp_u.psp_values).c' ELSE 'psp_u.c' END || n
 $$;
 
+-- The application's triggers that fire where rows of other servers are written, and those of partitions.
+CREATE VIEW psp.loud_triggers AS
+SELECT t.tgrelid AS relation, t.tgname AS name, t.tgtype & 3 = 3 AS is_before_row, t.tgtype & 32 <> 0 AS is_on_truncate
+  FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
+ WHERE t.tgenabled IN ('A', 'R') AND NOT t.tgisinternal AND f.pronamespace <> 'psp'::regnamespace;
+
+-- Whether a table has one. (In views mode none is on the tables that have the rows.)
+CREATE FUNCTION psp.has_loud_triggers(relation oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM psp.loud_triggers t
+                    WHERE t.relation IN (SELECT has_loud_triggers.relation UNION ALL SELECT p.relid FROM pg_partition_tree(has_loud_triggers.relation) p))
+           AND EXISTS (SELECT FROM psp.identity i WHERE i.mode = 'native');
+END $$;
+
 -- Whether the server module writes the table's rows (capture_module/apply.c), not statements. Of triggers and rules that fire where rows of others are
 -- written it knows none: only PostgreSQL's own triggers of constraints.
 CREATE FUNCTION psp.is_written_by_module(table_id integer, relation oid) RETURNS boolean
@@ -22,7 +37,7 @@ BEGIN
     RETURN (SELECT i.capture = 'module' FROM psp.identity i)
        AND table_id <> @SCHEMA_HISTORY_ID@
        AND EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind = 'r')
-       AND NOT EXISTS (SELECT FROM psp.trigger_facts t WHERE t.relation = is_written_by_module.relation AND t.enabled IN ('A', 'R'))
+       AND NOT psp.has_loud_triggers(relation)
        AND NOT EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = relation AND r.ev_enabled IN ('A', 'R'));
 END $$;
 
@@ -127,7 +142,7 @@ WITH tables AS NOT MATERIALIZED (
                    ELSE coalesce('UPDATE SET ' || assignments, 'NOTHING') END AS on_conflict
       FROM given
 )
-SELECT table_id, relation, psp.is_written_by_module(table_id, relation) AS by_module,
+SELECT table_id, relation, psp.is_written_by_module(table_id, relation) AS by_module, psp.has_loud_triggers(relation) AS has_loud_triggers,
        row_fields || CASE WHEN versioned THEN ', t bigint' ELSE '' END AS row_fields,
        key_fields || CASE WHEN versioned THEN ', t bigint' ELSE '' END AS key_fields,
        row_values,
@@ -147,11 +162,43 @@ SELECT table_id, relation, psp.is_written_by_module(table_id, relation) AS by_mo
             THEN format('UPDATE %s AS psp_t SET deleted = true, global_t = psp_u.t FROM %s '
                         'WHERE %s AND psp_t.global_t OPERATOR(pg_catalog.<) psp_u.t', qualified, keys, matches)
             ELSE format('DELETE FROM %s AS psp_t USING %s WHERE %s', qualified, keys, matches) END AS delete_rows,
-       format('DELETE FROM %s', qualified) AS delete_all_rows,
+       format('DELETE FROM %s AS psp_t', qualified) AS delete_all_rows,
        format('EXECUTE pg_catalog.format(%L, psp_aggregate, psp_column, psp_operator, psp_until) INTO psp_furthest',
               format('SELECT pg_catalog.%%s(%%I) FROM %s WHERE %%2$I OPERATOR(pg_catalog.%%s) %%L::pg_catalog.int8',
                      replace(qualified, '%', '%%'))) AS read_furthest
   FROM inserts;
+
+-- What a function does. Code of triggers may fail where others' rows are written, and keeps no row away by that: the statements run again without it
+-- (sql/native/install/triggers_aside.sql). What fails then, too, is the rows' error, and all is as before.
+CREATE FUNCTION psp.apply_body(statements text, has_loud_triggers boolean) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT replace(CASE WHEN has_loud_triggers THEN $body$
+#variable_conflict use_column
+DECLARE
+    psp_written bigint;
+    psp_context pg_catalog.text;
+    psp_problem pg_catalog.text;
+    psp_aside   pg_catalog.text;
+BEGIN
+    BEGIN
+    {statements};
+    EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
+        GET STACKED DIAGNOSTICS psp_context = PG_EXCEPTION_CONTEXT, psp_problem = MESSAGE_TEXT;
+        IF NOT psp.may_be_of_trigger(SQLSTATE, psp_context) THEN
+            RAISE;
+        END IF;
+        psp_aside := psp.set_triggers_aside(psp_problem);
+    {statements};
+        RAISE WARNING 'psp: no longer for rows of other servers: trigger %: %', psp_aside, psp_problem;
+    END;
+END$body$ ELSE $body$
+#variable_conflict use_column
+DECLARE
+    psp_written bigint;
+BEGIN
+    {statements};
+END$body$ END, '{statements}', statements)
+$$;
 
 -- The functions of a table, in place of what there is, and the types of their parameters, which stay if they are there. Needs a
 -- superuser: functions get other owners. Values are read as the capture has written them, and `path` is the owner's search_path. Deletions are planned
@@ -195,7 +242,7 @@ BEGIN
         EXECUTE format('CREATE OR REPLACE FUNCTION %s(%s) RETURNS %s SECURITY DEFINER SET search_path = %s %s', f.name, f.parameters, f.returns, path, f.reads)
                 || CASE WHEN f.by_module THEN format('LANGUAGE c AS %L, %L', 'psp_capture', 'psp_apply_' || f.kind)
                         ELSE format('%s LANGUAGE plpgsql AS %L', f.plans,
-                                    format(E'#variable_conflict use_column\nDECLARE\n    psp_written bigint;\nBEGIN\n    %s;\nEND', f.statements)) END;
+                                    psp.apply_body(f.statements, t.has_loud_triggers AND f.kind <> 'furthest')) END;
         functions := functions || f.name::regproc;
     END LOOP;
     PERFORM psp.give_to_owner(functions, t.relation);

@@ -73,6 +73,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format('index %I of %s, which this semi-primary had alone, is dropped for a schema change: %s', l.name, t.oid::regclass, l.problem)
       FROM psp.lost_indexes l JOIN pg_class t ON t.oid = l.relation
     UNION ALL
+    SELECT format('trigger %I of %s is set aside, it fires for rows that are written here only: %s', a.name, a.relation::regclass, a.problem)
+      FROM psp.triggers_aside a JOIN pg_trigger t ON (t.tgrelid, t.tgname, t.tgenabled) = (a.relation, a.name, 'O')
+    UNION ALL
     SELECT format('sequence %I.%I: %s numbers are left for this semi-primary',
                   schema_name, sequence_name, left_over)
       FROM psp.sequences_near_their_end

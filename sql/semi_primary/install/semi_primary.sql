@@ -119,6 +119,14 @@ CREATE TABLE psp.lost_indexes (
     problem    text NOT NULL
 );
 
+-- Triggers that fire no longer for rows of other servers, where they have failed (sql/native/install/triggers_aside.sql), until they are enabled again.
+CREATE TABLE psp.triggers_aside (
+    relation oid NOT NULL,
+    name     name NOT NULL,
+    problem  text NOT NULL,
+    PRIMARY KEY (relation, name)
+);
+
 -- Rows up to W are removed by psp.end_batch (apply_functions.sql), and when the apply worker connects
 -- (sql/semi_primary/daemon/apply_forget_proofs.sql).
 CREATE TABLE psp.applied (

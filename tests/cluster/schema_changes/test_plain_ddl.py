@@ -199,6 +199,7 @@ REFUSED_MESSAGES: list[LiteralString] = [
     "DO $$ BEGIN EXECUTE 'CREATE VIEW refused AS SELECT 1; CREATE VIEW refused_too AS SELECT 2'; END $$",
     "CREATE VIEW refused AS SELECT 1; SELECT nothing.here",
     "SET standard_conforming_strings = off; CREATE VIEW refused AS SELECT 1",
+    "SET standard_conforming_strings = on; CREATE VIEW refused AS SELECT 'C:\\\\dir'",
 ]
 
 

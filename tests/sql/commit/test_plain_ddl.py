@@ -427,9 +427,9 @@ def test_refused(connection: psycopg.Connection[Any], statements: list[str]) -> 
 
 
 FORGED = [
-    "{at},1,1,ALTER TABLE,t,f,t,f,0,f,,,,",  # as if it ran inside another statement
-    "{at},1,0,ALTER TABLE,t,f,t,f,0,t,,,,",  # as if one had ended
-    "{at},1,0,ALTER TABLE,f,t,t,f,0,t,,,,",  # as if it were a job
+    "{at},1,1,ALTER TABLE,t,f,t,f,0,f,,,,,",  # as if it ran inside another statement
+    "{at},1,0,ALTER TABLE,t,f,t,f,0,t,,,,,",  # as if one had ended
+    "{at},1,0,ALTER TABLE,f,t,t,f,0,t,,,,,",  # as if it were a job
 ]
 
 
@@ -540,4 +540,44 @@ def test_the_context_is_read_in_one_language(app: Pair) -> None:
         "on_statement_start": True,
         "on_statement_drop": True,
         "on_statement_end": True,
+        "set_triggers_aside": True,
     }
+
+
+@pytest.mark.parametrize("default", ["off", "on"])
+def test_a_message_that_sets_how_literals_are_read(app: Pair, default: str) -> None:
+    """PostgreSQL has taken it apart under the setting before."""
+    message = r"SET standard_conforming_strings = on; CREATE VIEW v AS SELECT 'C:\\dir'"
+    with app.connect_as_application(options=f"-c standard_conforming_strings={default}") as connection:
+        with refused("backslash"):
+            connection.execute(message.encode())
+        connection.rollback()
+        connection.execute("SET standard_conforming_strings = on")
+        connection.execute(r"CREATE VIEW v AS SELECT 'C:\\dir'")
+        connection.rollback()
+        if default == "off":
+            with refused("backslash"):
+                connection.execute(
+                    r"SELECT set_config('standard_' || 'conforming_strings', 'on', false); CREATE VIEW v AS SELECT 'C:\\dir'"
+                )
+
+
+@pytest.mark.parametrize(
+    ("message", "answer"),
+    [
+        (r"SELECT 'a'; SELECT 'C:\dir'", True),
+        (r"SELECT E'C:\\dir', e'it\'s', 'it''s'", False),
+        (r"SELECT typE'\d'", True),
+        (r"CREATE FUNCTION f() AS $x$ SELECT '\d' $$ $x$; SELECT $$\d$$", False),
+        (r"CREATE FUNCTION f() AS $x$ SELECT '\d' $x$; SELECT '\d'", True),
+        (r"SELECT a$x$, '\d' AS b$x$", True),
+        (r"-- it's '\d'" + "\n" + r'SELECT 1 AS "\d' '", 2', False),
+        (r"/* it's '\d' */ SELECT 1", False),
+        (r"/* it's /* '\d' */ */ SELECT 1", True),
+        (r"SELECT U&'\0061'", True),
+        ("SELECT 'a'", False),
+    ],
+)
+def test_backslashes_that_mean_something_else(app: Pair, message: str, answer: bool) -> None:
+    with app.connect() as connection:
+        assert one(connection, "SELECT psp.has_plain_backslash(%s)", message) is answer

@@ -219,6 +219,7 @@ SUPERUSERS_FUNCTIONS = {
     "run_statement",  # a trigger; it makes a function for the role of a schema change
     "tables_to_hold",  # asks the guard's functions
     "wait_for_arriving_change",  # locks a table
+    "set_triggers_aside",  # of the table whose function calls it
     "capture_old_keys", "capture_tables", "note_empty_partitions", "on_truncate",  # functions for owners
     "truncation_waits",  # of TRUNCATE
     "capture_referrers",  # makes a function for the owner of a table

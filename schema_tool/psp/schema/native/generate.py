@@ -11,6 +11,7 @@ FIRST_FILES = (
     "schema.sql",
     "module.sql",
     "replica_role.sql",
+    "triggers_aside.sql",
     "foreign_servers.sql",
     "hook_daemon.sql.j2",
     "hook_refusals.sql",
