@@ -149,9 +149,22 @@ std::optional<IntoClause> IntoClauseOf(std::span<const Token> tokens, std::size_
                     is_unlogged};
 }
 
-// `on`: the place of ON, behind which the kind of an object stands.
+// What stands behind the name of a table in GRANT and REVOKE: a name before it is a table's, also one that is the word of a kind.
+bool StandsBehindName(PgQuery__Token word) {
+  switch (word) {
+    case PG_QUERY__TOKEN__TO:
+    case PG_QUERY__TOKEN__FROM:
+    case PG_QUERY__TOKEN__ASCII_44:  // ,
+    case PG_QUERY__TOKEN__ASCII_46:  // .
+      return true;
+    default:
+      return false;
+  }
+}
+
+// `on`: the place of ON, behind which the kind of an object stands, or the name of a table.
 bool NamesObjectOfDatabase(const Words& words, std::size_t on) {
-  return on < words.size() && !IsOfTheServer(words, on + 1);
+  return on < words.size() && (!IsOfTheServer(words, on + 1) || StandsBehindName(words[on + 2]));
 }
 
 bool IsDdl(const Words& words) {

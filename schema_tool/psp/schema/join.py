@@ -15,6 +15,7 @@ from psp.schema.generate import CapturedTable, define_numbered
 from psp.schema.install import Identity, run_script
 from psp.schema.model import Database, Mode
 from psp.schema.modes import begin, check_empty, choose_capture, install
+from psp.schema.named_roles import roles_named
 from psp.schema.native.capture import CaptureChoice
 from psp.schema.server import read_facts, refuse_unfit
 from psp.sql_files import read_sql
@@ -93,7 +94,7 @@ def _check_empty(connection: psycopg.Connection[Any], mode: Mode) -> None:
 
 
 def _check_history(connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any]) -> None:
-    """The joiner runs all schema changes, and stops at one whose role or schema is missing. A job fails."""
+    """The joiner runs all schema changes, and stops where a role or schema is missing. A job fails."""
     history = primary_connection.execute(read_sql("primary/command/needs_of_history.sql")).fetchall()
     if history and not read_facts(connection).superuser:
         raise PspError(
@@ -101,14 +102,20 @@ def _check_history(connection: psycopg.Connection[Any], primary_connection: psyc
             "join as a superuser; or release all semi-primaries, and adopt again",
         )
     here = {role for (role,) in connection.execute("SELECT rolname FROM pg_roles")}
-    missing = [role for role, only_jobs, _ in history if not only_jobs and role not in here]
+    missing = [role for role, only_jobs, *_ in history if not only_jobs and role not in here]
     if missing:
         raise PspError(
             f"roles as which schema changes run do not exist here: {', '.join(missing)}",
             "CREATE ROLE, with their memberships and rights; what the cluster has dropped may go afterwards",
         )
+    named = {role for *_, statements in history for text in statements for role in roles_named(text)}
+    if named - here:
+        raise PspError(
+            f"roles that schema changes name do not exist here: {', '.join(sorted(named - here))}",
+            "CREATE ROLE; what the cluster has dropped may go afterwards",
+        )
     schemas = {name for (name,) in connection.execute("SELECT nspname FROM pg_namespace")}
-    unknown = sorted({name for *_, names in history for name in names} - schemas)
+    unknown = sorted({name for *_, names, _ in history for name in names} - schemas)
     if unknown:
         raise PspError(
             f"schemas in the search_path of schema changes do not exist here: {', '.join(unknown)}",

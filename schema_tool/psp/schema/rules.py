@@ -255,8 +255,8 @@ def _loud(table: Table) -> Iterator[Problem]:
                           )  # fmt: skip
         else:
             yield Problem("warning", where,
-                          f"ENABLE {kind}: it fires for rows that arrive from other servers, too, and must not "
-                          "write captured tables",
+                          f"ENABLE {kind}: it fires for rows that arrive from other servers, too, and must "
+                          "not write captured tables",
                           f"ALTER TABLE … ENABLE TRIGGER {trigger.name}, unless that is wanted")  # fmt: skip
     for name in table.loud_rules:
         yield Problem("error", f"rule {name} on {table.label}",

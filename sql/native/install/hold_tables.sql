@@ -1,6 +1,6 @@
--- Before a statement that changes captured tables: writers of these tables at other semi-primaries wait until this transaction has
--- ended, and what they have committed arrives here first. Else a change of a table that is written without a pause would lose
--- (40001) again and again. docs/decisions/34.
+-- Before a statement of a schema change: schema changes of other semi-primaries, and writers of the tables that it changes, wait until this transaction
+-- has ended, and what they have committed arrives here first. Else a change of a table that is written without a pause would lose
+-- (40001) again and again, and so would one of two semi-primaries that change their schemas at the same time. docs/decisions/34.
 --
 -- Nothing relies on it: a table that a statement changes without telling it by its words is certified without a hold. So it is when the
 -- daemon or the primary cannot be reached; COMMIT tells that.
@@ -21,7 +21,7 @@ END $$;
 -- The captured tables that a text of `role` may change or lock: tables that it names, those of indexes that it drops, and those that
 -- rely on types or functions that it names; where something is dropped or gets another type, also the other tables of their foreign keys. Only what belongs to
 -- the role counts, and tables to which it may refer or give triggers: PostgreSQL has not looked at its rights yet. None for VALIDATE
--- CONSTRAINT (psp.effort_of_change), and under REPEATABLE READ: its snapshot lacks what arrives meanwhile.
+-- CONSTRAINT (psp.effort_of_change).
 CREATE FUNCTION psp.tables_to_hold(statement text, role name) RETURNS integer[]
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET standard_conforming_strings = on AS $$
 DECLARE
@@ -29,8 +29,7 @@ DECLARE
     named  oid[] := '{}';
     locked oid[] := '{}';  -- of indexes
 BEGIN
-    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
-       OR psp.without_comments(statement) ~* '^alter\s+table\s[^,;]*\svalidate\s+constraint\s[^,;]*$' THEN  -- its writers need not know
+    IF psp.without_comments(statement) ~* '^alter\s+table\s[^,;]*\svalidate\s+constraint\s[^,;]*$' THEN  -- its writers need not know
         RETURN '{}';
     END IF;
     IF psp.has_statement(statement, 'alter\s+table|drop\s+table|truncate|((create(\s+or\s+replace)?|alter|drop)\s+(constraint\s+)?(trigger|rule|policy))'
@@ -108,15 +107,20 @@ BEGIN
                     WHERE l.granted AND (l.relation, l.mode) = ('psp.apply_session'::regclass, 'ExclusiveLock')) THEN
         PERFORM psp.refuse_behind_another_change();
     END IF;
-    BEGIN
-        LOCK TABLE psp.apply_session IN ROW SHARE MODE;
-        RAISE SQLSTATE 'PSP00';
-    EXCEPTION WHEN SQLSTATE 'PSP00' THEN
-        NULL;
-    END;
+    -- (Where exit_on_error is on, an error ends the session, also one in a block. So none is raised without need.)
+    IF EXISTS (SELECT FROM pg_locks l WHERE (l.locktype, l.database, l.relation, l.mode) =
+                  ('relation', (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()), 'psp.apply_session'::regclass, 'ExclusiveLock')) THEN
+        BEGIN
+            LOCK TABLE psp.apply_session IN ROW SHARE MODE;
+            RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'psp: a schema change has arrived meanwhile', HINT = 'Retry the transaction.';
+        EXCEPTION WHEN serialization_failure THEN
+            NULL;
+        END;
+    END IF;
 END $$;
 
--- Returns when the tables are held, or when that makes no sense any more. The lock of psp.schema_history lets one schema change after the
+-- Returns when the tables are held, and psp.schema_history, of which each schema change takes the next number; or when that makes no sense any more: under
+-- REPEATABLE READ, the snapshot lacks what arrives meanwhile. The lock of psp.schema_history lets one schema change after the
 -- other run here, so the daemon has one hold. (An error in the block gives the lock back; psp.write_statement takes it again.)
 CREATE FUNCTION psp.hold_tables(statement text, role name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -125,22 +129,23 @@ DECLARE
     lock_timeout CONSTANT interval := (SELECT nullif(s.setting, '0')::integer * interval '1 ms'  -- null: none
                                          FROM pg_settings s WHERE s.name = 'lock_timeout');
     timeout      CONSTANT integer := psp.hold_timeout();
-    tables       CONSTANT integer[] := psp.tables_to_hold(statement, role);
     request      text;
     wanted       text;
 BEGIN
-    IF tables = '{}' OR timeout = 0 THEN
+    IF timeout = 0 OR current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RETURN;
     END IF;
     LOCK TABLE psp.schema_history IN SHARE UPDATE EXCLUSIVE MODE;
-    request := format('%s %s %s', pg_current_xact_id(), timeout, array_to_string(tables, ','));
-    WHILE psp.ask_about('hold', convert_to(request, 'UTF8')) = 'waiting' LOOP
+    request := format('%s %s %s', pg_current_xact_id(), timeout, array_to_string(@SCHEMA_HISTORY_ID@ || psp.tables_to_hold(statement, role), ','));
+    LOOP
         wanted := psp.lock_that_apply_wants();
         IF wanted = 'relation' THEN  -- a table that this transaction has locked by an earlier statement; it may yet commit
             RETURN;
         ELSIF wanted IS NOT NULL THEN  -- a row, such as that of another schema change, which has come first
             PERFORM psp.refuse_behind_another_change();
-        ELSIF clock_timestamp() - began > lock_timeout THEN
+        END IF;
+        EXIT WHEN psp.ask_about('hold', convert_to(request, 'UTF8')) <> 'waiting';
+        IF clock_timestamp() - began > lock_timeout THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'lock_not_available',
                 MESSAGE = 'psp: canceling statement due to lock timeout',

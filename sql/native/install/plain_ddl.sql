@@ -205,10 +205,14 @@ BEGIN
     running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + (code IS NULL)::integer, 0, tg_tag, running.goes,
                 running.is_job, false, false, 0, false, running.statements, code, NULL,
                 nullif(current_setting('psp.schemas', true), '')::text[], NULL);
-    IF running.goes AND psp.may_hold(tg_tag) THEN
+    IF running.goes THEN
         text := psp.text_if_known(running);
         running.statements := (psp.running_ddl()).statements;
-        IF text IS NOT NULL AND psp.temporary_name_in(text) IS NULL THEN
+        IF text IS NULL OR psp.temporary_name_in(text) IS NOT NULL OR psp.makes_temporary(text) THEN
+            NULL;  -- it changes nothing permanent, or is refused
+        ELSIF NOT psp.may_hold(tg_tag) THEN
+            PERFORM psp.hold_tables('', psp.role_of_statement());
+        ELSE
             IF tg_tag IN ('ALTER INDEX', 'DROP INDEX') THEN
                 PERFORM psp.check_jobs_have_run(text, psp.role_of_statement(), path);
             END IF;

@@ -94,7 +94,7 @@ BEGIN
         SELECT e.text, e.captured, e.is_job, e.of_jobs, NEW.settings || jsonb_build_object('schemas', e.schemas)
           INTO NEW.statement, captured, is_job, of_jobs, NEW.settings FROM psp.statement_that_ended() e;
     ELSIF is_job THEN
-        PERFORM psp.check_job(NEW.statement);
+        PERFORM psp.check_job(NEW.statement), psp.hold_tables('', NEW.role);
         captured := psp.captured_rows();
     ELSE
         NEW.statement := psp.without_concurrently(NEW.statement);

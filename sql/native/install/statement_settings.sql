@@ -9,11 +9,19 @@ LANGUAGE sql IMMUTABLE AS $$
                                    'bytea_output', 'extra_float_digits', 'default_text_search_config', 'timezone_abbreviations', 'xmlbinary', 'backslash_quote'])
 $$;
 
--- Their values in this session. schemas: those of search_path that are there, and that the role may use.
+-- The schemas of the search_path that are there, and that the role may use. The session's own one for temporary objects is nowhere else. (Without a SET
+-- clause: it is the caller's path.)
+CREATE FUNCTION psp.schemas_in_path() RETURNS name[]
+LANGUAGE sql STABLE AS $$
+    SELECT pg_catalog.array_remove(pg_catalog.current_schemas(false),
+                                   (SELECT n.nspname FROM pg_catalog.pg_namespace n WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()))
+$$;
+
+-- Their values in this session.
 CREATE FUNCTION psp.statement_settings() RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT pg_catalog.jsonb_object_agg(s.name, pg_catalog.current_setting(s.name))
-           OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('schemas', pg_catalog.current_schemas(false))
+           OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('schemas', psp.schemas_in_path())
       FROM psp.names_of_settings() s(name)
 $$;
 
@@ -27,7 +35,7 @@ $$;
 CREATE FUNCTION psp.note_schemas() RETURNS event_trigger
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM pg_catalog.set_config('psp.schemas', pg_catalog.current_schemas(false)::pg_catalog.text, false);
+    PERFORM pg_catalog.set_config('psp.schemas', psp.schemas_in_path()::pg_catalog.text, false);
 END $$;
 
 -- What psp.note_schemas has noted, as settings in which psp.relation_named finds names.

@@ -24,27 +24,15 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT name ~ '^(psp_|PSP_ended$)'
 $$;
 
--- Rows that are written while psp's triggers are off, or are others, would be captured nowhere. (ENABLE TRIGGER USER leaves those of the replica
--- role to ordinary sessions. They capture nothing, and psp.follow_changes puts them right.)
+-- Rows that are written while psp's triggers are off would be captured nowhere. (ENABLE TRIGGER USER leaves those of the replica role to ordinary
+-- sessions. They capture nothing, and psp.follow_changes puts them right.)
 CREATE FUNCTION psp.check_capture_is_on(relation oid, object text, command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
-                WHERE t.tgrelid = relation
-                  AND CASE WHEN f.pronamespace <> 'psp'::regnamespace THEN psp.is_trigger_name(t.tgname)
-                           ELSE t.tgenabled = 'D' OR f.proname ~ '^capture_' AND t.tgenabled <> 'O' OR NOT psp.is_trigger_name(t.tgname) END) THEN
-        PERFORM psp.refuse_ddl(object, command, 'It would switch off or replace psp''s triggers.',
-                               'Disable triggers by their names, and give them names that do not begin with psp_.');
-    END IF;
-END $$;
-
--- psp's triggers are psp's: nobody else makes one that calls its functions, and none depends on an extension, with which it would go.
-CREATE FUNCTION psp.check_own_trigger(class oid, object oid, identity text, command text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF class = 'pg_trigger'::regclass
-       AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid WHERE t.oid = object AND f.pronamespace = 'psp'::regnamespace) THEN
-        PERFORM psp.refuse_ddl(identity, command, 'The trigger calls a function of psp''s.', 'Call a function of your own.');
+                WHERE t.tgrelid = relation AND f.pronamespace = 'psp'::regnamespace
+                  AND (t.tgenabled = 'D' OR f.proname ~ '^capture_' AND t.tgenabled <> 'O')) THEN
+        PERFORM psp.refuse_ddl(object, command, 'It would switch off psp''s triggers.', 'Disable triggers by their names.');
     END IF;
 END $$;
 
@@ -63,7 +51,6 @@ BEGIN
         PERFORM psp.refuse_ddl(identity, command);
     END IF;
     IF relation <> 0 AND psp.is_schema_change() THEN
-        PERFORM psp.check_own_trigger(class, object, identity, command) WHERE command IN ('CREATE TRIGGER', 'ALTER TRIGGER');
         PERFORM psp.check_capture_is_on(relation, identity, command), psp.check_local_references(relation, identity, command);
         IF command IN ('ALTER SEQUENCE', 'ALTER TABLE') THEN
             INSERT INTO psp.touched_relations SELECT pg_current_xact_id(), q.sequence, 'altered' FROM psp.sequences_of(relation) q(sequence);
@@ -146,7 +133,7 @@ CREATE FUNCTION psp.check_trigger(trigger oid, object text, command text) RETURN
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
-                WHERE t.oid = trigger AND (t.tgname ~ '^(psp_|PSP_ended$)' OR f.pronamespace = 'psp'::regnamespace)) THEN
+                WHERE t.oid = trigger AND (psp.is_trigger_name(t.tgname) OR f.pronamespace = 'psp'::regnamespace)) THEN
         PERFORM psp.refuse_ddl(object, command, 'Only psp makes triggers that have its names or call its functions.',
                                'Use a name that does not begin with psp_, and a function of your own.');
     END IF;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from contextlib import AbstractContextManager, closing
 from typing import LiteralString
@@ -350,3 +351,26 @@ def test_who_is_in_the_way_of_another_change_does_not_wait_behind_it() -> None:
             with raises(SERIALIZATION_FAILURE):
                 connection.execute("ALTER TABLE item ADD w int")
         wait_for_row(north, "SELECT 1 FROM item WHERE id = 100")
+
+
+def change_a_table_now_and_then(sp: SpNode, left: threading.Event) -> None:
+    with connect(sp, autocommit=True) as connection:
+        for n in itertools.count():
+            if left.wait(0.5):
+                return
+            connection.execute(f"ALTER TABLE other ALTER v SET DEFAULT {n}".encode())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE TABLE made_{n} (id int PRIMARY KEY)", "SELECT psp.ddl('CREATE VIEW seen_{n} AS SELECT 1')"],
+)
+def test_changes_of_two_servers_come_one_after_the_other(pair: LocalCluster, statement: str) -> None:
+    """Neither loses, though they have no table in common."""
+    north, south = pair.sps
+    with (
+        running_until_left(lambda left: change_a_table_now_and_then(north, left)),
+        connect(south, autocommit=True) as connection,
+    ):
+        for n in range(8):
+            connection.execute(statement.format(n=n).encode())

@@ -149,11 +149,18 @@ def test_a_server_joins_after_it() -> None:
         reassign_everywhere(a, "author", "keeper")
         execute(as_admin(a), "DROP ROLE author")
         as_role(a, "keeper", "ALTER TABLE item ADD COLUMN y int")
+        execute(as_admin(a), "CREATE ROLE reader")
+        as_role(a, "keeper", "/* by hand */ GRANT SELECT ON item TO reader")
+        path = "CREATE TEMP TABLE gone (id int); SET search_path = public, pg_temp"
+        as_role(a, "keeper", f"{path}; ALTER TABLE item ALTER y SET DEFAULT 8")
         execute(a, "UPDATE item SET y = 7")
         b = cluster.add_zone(Zone("b"), True)
         with pytest.raises(PspError, match=r"roles as which schema changes run .*: author, keeper$"):
             prepare_join(b.admin_dsn, cluster.primary_dsn, "b", "b")
         create_owners(b)
+        with pytest.raises(PspError, match=r"roles that schema changes name do not exist here: reader$"):
+            prepare_join(b.admin_dsn, cluster.primary_dsn, "b", "b")
+        execute(as_admin(b), "CREATE ROLE reader")
         prepare_join(b.admin_dsn, cluster.primary_dsn, "b", "b")
         allow_owners(b)
         cluster.mark_adopted("b")

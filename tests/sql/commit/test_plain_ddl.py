@@ -558,7 +558,8 @@ def test_a_message_that_sets_how_literals_are_read(app: Pair, default: str) -> N
         if default == "off":
             with refused("backslash"):
                 connection.execute(
-                    r"SELECT set_config('standard_' || 'conforming_strings', 'on', false); CREATE VIEW v AS SELECT 'C:\\dir'"
+                    r"SELECT set_config('standard_' || 'conforming_strings', 'on', false); "
+                    r"CREATE VIEW v AS SELECT 'C:\\dir'"
                 )
 
 

@@ -138,3 +138,18 @@ def test_schemas_are_those_before_the_statement(connection: psycopg.Connection[A
         ["fresh", APPLICATION, "public"],
         [APPLICATION, "public"],
     ]
+
+
+@pytest.mark.parametrize("path", ["public, pg_temp", "pg_temp, public"])
+def test_the_schema_of_temporary_objects_is_none_of_them(app: Pair, path: str) -> None:
+    """It has another name in each session, and a server that joins has none of that name."""
+    with app.application() as connection:
+        connection.execute("CREATE TEMP TABLE gone (id int)")
+        connection.execute(f"SET search_path = {path}".encode())
+        connection.execute("CREATE VIEW public.placed AS SELECT 1")
+        connection.execute("SELECT psp.ddl('CREATE VIEW public.placed_by_ddl AS SELECT 1')")
+        connection.execute("RESET SESSION AUTHORIZATION")
+        found = connection.execute(
+            "SELECT settings -> 'schemas' FROM psp.schema_history ORDER BY statement_n"
+        ).fetchall()
+        assert found == [(["public"],), (["public"],)]
