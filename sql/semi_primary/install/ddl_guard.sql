@@ -139,6 +139,23 @@ BEGIN
     END IF;
 END $$;
 
+-- What a trigger does at other servers is told where it is enabled so.
+CREATE FUNCTION psp.tell_loud_triggers(relation oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN
+        SELECT quote_ident(t.name) FROM psp.loud_triggers t
+         WHERE t.relation = tell_loud_triggers.relation AND current_setting('session_replication_role') <> 'replica'
+           AND EXISTS (SELECT FROM psp.own_commands c
+                        WHERE c.xid = pg_current_xact_id_if_assigned() AND c.statement ~* '\menable\s+(always|replica)\s+trigger\M')
+    LOOP
+        RAISE NOTICE USING MESSAGE = format('psp: trigger %s of %s fires for rows of other servers, too', name, relation::regclass),
+                           HINT = 'There it may tell, and write local tables. Where it fails or writes a captured table, it is set aside.';
+    END LOOP;
+END $$;
+
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
@@ -152,7 +169,7 @@ BEGIN
         IF c.classid = 'pg_trigger'::regclass THEN
             PERFORM psp.check_trigger(c.objid, c.object_identity, c.command_tag);
         ELSIF c.command_tag = 'ALTER TABLE' THEN
-            PERFORM psp.check_late_triggers(c.objid, c.object_identity, c.command_tag);
+            PERFORM psp.check_late_triggers(c.objid, c.object_identity, c.command_tag), psp.tell_loud_triggers(c.objid);
         ELSIF c.command_tag = 'REFRESH MATERIALIZED VIEW' THEN
             DELETE FROM psp.unfilled_views u WHERE u.relation = c.objid;
         END IF;

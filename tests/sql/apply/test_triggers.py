@@ -32,6 +32,8 @@ CREATE FUNCTION seems_to_pass() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE SQLSTATE '40001'; END $$;
 CREATE FUNCTION seems_cancelled() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE SQLSTATE '57014'; END $$;
+CREATE FUNCTION sleeps() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_sleep(600); RETURN NULL; END $$;
 CREATE FUNCTION asserts() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ASSERT false; RETURN NULL; END $$;
 CREATE FUNCTION sets_aside() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN PERFORM psp.set_triggers_aside('by hand'); RETURN NULL; END $$;
@@ -85,7 +87,10 @@ def problems(connection: psycopg.Connection[Any]) -> list[str]:
 def test_who_tells_and_writes_what_is_local_fires(
     connection: psycopg.Connection[Any], table: str, enabled: str
 ) -> None:
+    told: list[str | None] = []
+    connection.add_notice_handler(lambda notice: told.append(notice.message_primary))
     ddl(connection, *makes("tells", table, enabled))
+    assert told == [f"psp: trigger own of public.{table} fires for rows of other servers, too"]
     become_worker(connection)
     row_arrives(connection, table)
     assert one(connection, "SELECT v FROM aside") == "x"
@@ -127,6 +132,15 @@ def test_who_fails_is_set_aside(
     ddl(connection, f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER own")
     assert one(connection, enabled, table) == "A"
     assert problems(connection) == []
+
+
+def test_who_does_not_end_is_set_aside_by_a_cancel(connection: psycopg.Connection[Any]) -> None:
+    ddl(connection, *makes("sleeps"))
+    become_worker(connection)
+    connection.execute("SET LOCAL statement_timeout = '300ms'")
+    row_arrives(connection)
+    assert connection.execute("SELECT id, v FROM doc").fetchall() == [(1, "x")]
+    assert "canceling statement" in problems(connection)[0]
 
 
 def test_an_error_of_the_rows_sets_nothing_aside(connection: psycopg.Connection[Any]) -> None:
