@@ -17,10 +17,10 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: only a function that writes rows sets triggers aside';
     END IF;
     PERFORM psp.begin_own_commands();
-    FOR found IN SELECT l.relation, l.name FROM psp.loud_triggers l JOIN psp.captured_relations r USING (relation) WHERE r.table_id = number LOOP
+    FOR found IN SELECT l.relation, l.name, l.enabled FROM psp.loud_triggers l JOIN psp.captured_relations r USING (relation) WHERE r.table_id = number LOOP
         EXECUTE format('ALTER TABLE ONLY %s ENABLE TRIGGER %I', found.relation::regclass, found.name);
-        INSERT INTO psp.triggers_aside VALUES (found.relation, found.name, problem)
-            ON CONFLICT (relation, name) DO UPDATE SET problem = EXCLUDED.problem;
+        INSERT INTO psp.triggers_aside VALUES (found.relation, found.name, found.enabled, problem)
+            ON CONFLICT (relation, name) DO UPDATE SET enabled = EXCLUDED.enabled, problem = EXCLUDED.problem;
         told := concat_ws(', ', told, format('%I of %s', found.name, found.relation::regclass));
     END LOOP;
     PERFORM psp.end_own_commands(), psp.note_table(number);

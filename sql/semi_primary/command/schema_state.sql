@@ -38,9 +38,10 @@ UNION ALL  -- (NOT NULL is told of its column: before PostgreSQL 18 it is no con
 SELECT 'constraint', format('%s: %I', c.label, k.conname), pg_get_constraintdef(k.oid)
   FROM captured c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.conparentid = 0 AND (k.contype <> 'n' OR NOT k.convalidated)
 UNION ALL
-SELECT 'trigger', format('%s: %I', c.label, f.name), concat_ws(' ', f.enabled, pg_get_triggerdef(t.oid))
+SELECT 'trigger', format('%s: %I', c.label, f.name), concat_ws(' ', coalesce(a.enabled, f.enabled), pg_get_triggerdef(t.oid))
   FROM captured c JOIN psp.trigger_facts f ON f.relation = c.oid
   JOIN pg_trigger t ON (t.tgrelid, t.tgname) = (f.relation, f.name)
+  LEFT JOIN psp.triggers_aside a ON (a.relation, a.name, 'O') = (f.relation, f.name, f.enabled)  -- psp.status tells of these
 UNION ALL
 SELECT 'rule', format('%s: %I', c.label, w.rulename), concat_ws(' ', w.ev_enabled, pg_get_ruledef(w.oid))
   FROM captured c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE c.relkind <> 'v'

@@ -16,7 +16,7 @@ $$;
 
 -- The application's triggers that fire where rows of other servers are written, and those of partitions.
 CREATE VIEW psp.loud_triggers AS
-SELECT t.tgrelid AS relation, t.tgname AS name, t.tgtype & 3 = 3 AS is_before_row, t.tgtype & 32 <> 0 AS is_on_truncate
+SELECT t.tgrelid AS relation, t.tgname AS name, t.tgenabled::text AS enabled, t.tgtype & 3 = 3 AS is_before_row, t.tgtype & 32 <> 0 AS is_on_truncate
   FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
  WHERE t.tgenabled IN ('A', 'R') AND NOT t.tgisinternal AND f.pronamespace <> 'psp'::regnamespace;
 

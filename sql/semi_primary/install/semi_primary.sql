@@ -123,6 +123,7 @@ CREATE TABLE psp.lost_indexes (
 CREATE TABLE psp.triggers_aside (
     relation oid NOT NULL,
     name     name NOT NULL,
+    enabled  text NOT NULL,  -- as it was, and is at the other servers: A or R
     problem  text NOT NULL,
     PRIMARY KEY (relation, name)
 );
