@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from tests.fuzz.cases import Difference
-from tests.fuzz.changes.cases import Tally, make_case, run_case, shown
+from tests.fuzz.changes.cases import Case, Tally, make_case, run_case, shown
 from tests.fuzz.changes.steps import Step
 from tests.fuzz.changes.world import World
 from tests.fuzz.command import run
@@ -20,20 +20,21 @@ def main() -> int:
             __doc__,
             make_case,
             lambda case: run_case(world, case, tally),
-            lambda case, small: shrink(world, case) if small else shown(case),
+            lambda case, small: shrink(world, case) if small else shown(case.steps),
             tally,
         )
 
 
-def shrink(world: World, steps: Sequence[Step]) -> str:
+def shrink(world: World, case: Case) -> str:
     """Steps are left out as long as it still fails."""
+    steps: Sequence[Step] = case.steps
     end, size = time.monotonic() + SHRINK_S, max(1, len(steps) // 2)
     failure = ""
     while True:
         start = 0
         while start < len(steps) and time.monotonic() < end:
             rest = [*steps[:start], *steps[start + size :]]
-            if rest and (found := _failure(world, rest)):
+            if rest and (found := _failure(world, Case(tuple(rest), case.joins))):
                 steps, failure = rest, found
             else:
                 start += size
@@ -42,9 +43,9 @@ def shrink(world: World, steps: Sequence[Step]) -> str:
         size //= 2
 
 
-def _failure(world: World, steps: Sequence[Step]) -> str:
+def _failure(world: World, case: Case) -> str:
     try:
-        run_case(world, steps, Tally())
+        run_case(world, case, Tally())
     except Difference as problem:
         return str(problem)
     return ""

@@ -32,16 +32,24 @@ class Tally:
         return f"{self.messages} messages; errors: {errors or 'none'}"
 
 
-def make_case(seed: int, only_mended: bool = False) -> tuple[Step, ...]:
+@dataclass(frozen=True)
+class Case:
+    """`joins`: at its end another semi-primary joins."""
+
+    steps: tuple[Step, ...]
+    joins: bool
+
+
+def make_case(seed: int, only_mended: bool = False) -> Case:
     """The same seed makes the same case."""
     kinds = tuple(kind for kind in KINDS if kind.mended or not only_mended)
-    return tuple(Changes(Random(seed), kinds).steps(LENGTH))
+    return Case(tuple(Changes(Random(seed), kinds).steps(LENGTH)), seed % 8 == 0)
 
 
-def run_case(world: World, steps: Sequence[Step], tally: Tally) -> None:
+def run_case(world: World, case: Case, tally: Tally) -> None:
     """Raises Difference."""
     world.begin()
-    for step in steps:
+    for step in case.steps:
         _run(world, step, tally)
     world.end_sessions()
     try:
@@ -50,6 +58,8 @@ def run_case(world: World, steps: Sequence[Step], tally: Tally) -> None:
         raise Difference(f"a semi-primary has stopped\n{problem}") from problem
     if differences := world.differences():
         raise Difference(differences)
+    if case.joins and (differences := world.join()):
+        raise Difference(f"after a join: {differences}")
 
 
 def _run(world: World, step: Step, tally: Tally) -> None:

@@ -110,7 +110,7 @@ class Changes:
         self._numbers = 0
 
     def steps(self, count: int) -> list[Step]:
-        made = [step for _ in range(2) for step in self.create_table()]
+        made = [step for _ in range(2) for step in self.create_table(plainly=True)]
         weights = [kind.weight for kind in self.kinds]
         for kind in self.random.choices(self.kinds, weights, k=count):
             made += kind.make(self)
@@ -230,12 +230,13 @@ class Changes:
         """A row is written before the other steps, and committed after them, at the other semi-primary."""
         sp = 1 - others[-1].sp
         row = row or f"INSERT INTO {table.sql} (id, b) VALUES ({self.random.randint(6, 9)}, {LONG})"
+        first = Step(sp, table.owner, (f"INSERT INTO {table.sql} (id, b) VALUES (10, 'x')",))
         begin = Step(sp, table.owner, ("BEGIN", row), open=True, session=1)
-        return [begin, *others, Step(sp, table.owner, ("COMMIT",), session=1)]
+        return [first, begin, *others, Step(sp, table.owner, ("COMMIT",), session=1)]
 
     # ---- tables ---------------------------------------------------------------------------------
 
-    def create_table(self) -> list[Step]:
+    def create_table(self, plainly: bool = False) -> list[Step]:
         name, schema, owner = self.new_name(), self.random.choice(SCHEMAS), self.changer()
         table = Table(name, schema, owner)
         self.tables.append(table)
@@ -244,4 +245,7 @@ class Changes:
             (f" DEFAULT {self.literal(c)}" if self.chance(0.3) else "") for c in ("b", "at", "d", "a")
         )
         columns = f"{key},~a int{a}, b text{b}, at timestamptz{at},~d date{d}"
-        return self.change(owner, f"CREATE~TABLE~{self.spell(table)}~({columns})")
+        text = f"CREATE~TABLE~{self.spell(table)}~({columns})"
+        return (
+            [Step(self.sp(), owner, (commented(self.random, text),))] if plainly else self.change(owner, text)
+        )

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import psycopg
 from psp.cluster import growth, verify
-from psp.cluster.local import LocalCluster, Zone
+from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.output import PspError
 from psp.schema.native.capture import use
 from psp.waiting import WaitTimeout
@@ -39,6 +39,7 @@ REMAINS = """
       FROM pg_class c
      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm') AND NOT relispartition
 """
+RELEASED = "UPDATE psp.semi_primaries SET released_at = now() WHERE name = 'joined' AND released_at IS NULL"
 OPTIONS_OF_SESSIONS = (
     "-c statement_timeout=10s -c lock_timeout=1s -c search_path=here,public -c psp.hold_timeout=1s"
 )
@@ -55,9 +56,7 @@ class World:
         self.cluster = LocalCluster.temporary([Zone("sp1"), Zone("sp2")], OPTIONS)
         try:
             for sp in self.cluster.sps:
-                with psycopg.connect(sp.admin_dsn) as admin:
-                    admin.execute(ROLES)
-                    admin.execute("GRANT CREATE ON DATABASE app TO ann, ben")
+                _make_roles(sp)
             with psycopg.connect(self.cluster.sps[0].dsn) as connection:
                 connection.execute(BASE)
             growth.adopt(self.cluster)
@@ -121,6 +120,20 @@ class World:
         ]
         return "\n".join(parts) or differing_dumps({sp.name: sp.admin_dsn for sp in self.cluster.sps})
 
+    def join(self) -> str:
+        """One more joins for a while: what is not the same there."""
+        joined = self.cluster.add_zone(Zone("joined"))
+        _make_roles(joined)
+        try:
+            growth.adopt(self.cluster)
+            return self.differences()
+        except PspError as problem:
+            return str(problem)
+        finally:
+            with psycopg.connect(self.cluster.primary_dsn) as primary:
+                primary.execute(RELEASED)
+            self.cluster.remove_zone(joined.name)
+
     def end_sessions(self) -> None:
         for session in self._sessions.values():
             session.close()
@@ -136,6 +149,12 @@ class World:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _make_roles(sp: SpNode) -> None:
+    with psycopg.connect(sp.admin_dsn) as admin:
+        admin.execute(ROLES)
+        admin.execute("GRANT CREATE ON DATABASE app TO ann, ben")
 
 
 def _run_all(connection: psycopg.Connection[Any], query: str) -> None:

@@ -1,14 +1,16 @@
 """One case: a seed's messages of a semi-primary that was taken over. The others go on, and stay equal."""
 
+import uuid
 from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
 from tests.fuzz.cases import Difference
 from tests.fuzz.wire import messages
+from tests.fuzz.wire.hook import chunks_of, other_requests
 from tests.fuzz.wire.messages import Write
 from tests.fuzz.wire.world import World
-from tests.fuzz.wire.writes import SPOILERS, Writes
+from tests.fuzz.wire.writes import SPOILERS, Writes, flipped
 
 LENGTH = 12
 ANSWER_MS = 2000  # no longer than a semi-primary may be silent
@@ -36,13 +38,15 @@ def run_case(world: World, seed: int, only_mended: bool, tally: Tally) -> list[s
             name, write = (
                 writes.spoilt(watermark) if random.random() < 0.8 else ("valid", writes.valid(watermark))
             )
-            answer = _certify(world, write)
+            at_hook = random.random() < 0.3
+            answer = _commit_at_hook(world, random, write, only_mended) if at_hook else _certify(world, write)
+            name = f"{name}, at the hook" if at_hook else name
             tally.sent += 1
             tally.answers[answer.split(":")[0]] += 1
             log.append(f"{name}: {answer}\n    {_shown(write)}")
             if answer == "no answer" and len(write.tx_id) == 16:
                 raise Difference("no answer")
-        log += _other_messages(world, random)
+        log += _other_messages(world, random) + other_requests(random, random.choice(world.hooks))
         world.judge()
     except Difference as problem:
         raise Difference("\n".join((str(problem), *log))) from problem
@@ -62,6 +66,20 @@ def _certify(world: World, write: Write) -> str:
             return f"error: {error.decode(errors='replace')}"
         return "conflict" if 3 in found else f"committed: {found.get(2)!r}"
     return "no answer"  # without an id there can be none
+
+
+def _commit_at_hook(world: World, random: Random, write: Write, only_mended: bool) -> str:
+    """The daemon's answer at one of the other two. No backend waits for it."""
+    hook = random.choice(world.hooks)
+    chunks = chunks_of(random, write)
+    if random.random() < 0.3 and not only_mended:
+        chunks = flipped(random, chunks)
+    answer = hook.ask(hook.commit(write, chunks))
+    if answer == "PSP DOUBTS":
+        tx = uuid.UUID(bytes=(write.tx_id + bytes(16))[:16])
+        hook.ask(f"doubts {tx}".encode())
+        answer = hook.ask(hook.proven(f"rows {tx} ", random.choice((b"", chunks, random.randbytes(9)))))
+    return f"committed: {answer}" if answer.startswith("PSP ") else answer
 
 
 def _other_messages(world: World, random: Random) -> list[str]:

@@ -14,6 +14,7 @@ from psp.waiting import wait_until
 from tests.fuzz.cases import Difference
 from tests.fuzz.health import Watch, row_of
 from tests.fuzz.wire import messages
+from tests.fuzz.wire.hook import Hook
 from tests.fuzz.wire.writes import Known
 from tests.fuzz.world import OPTIONS
 
@@ -68,6 +69,7 @@ class World:
         self.honest = self.cluster.sps[:2]
         self._pids = self._running()
         self.watch = Watch(self.cluster, self.honest)
+        self.hooks = [Hook(sp.admin_dsn) for sp in self.honest]
         self.known = _known(self.cluster)
         self._connect()
 

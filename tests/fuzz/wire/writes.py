@@ -58,7 +58,7 @@ def _row_spoiler(name: str, spoil: Callable[[Random, Known, Row], Row], mended: 
     return Spoiler(name, spoil_one, mended)
 
 
-def _flipped(random: Random, content: bytes) -> bytes:
+def flipped(random: Random, content: bytes) -> bytes:
     """A few bytes are others, or missing, or too many."""
     made = bytearray(content)
     for _ in range(random.randint(1, 3)):
@@ -226,10 +226,10 @@ SPOILERS = (
     _row_spoiler("no key", lambda _r, _k, row: replace(row, key=b"")),
     _row_spoiler("another row's image", _other_image, mended=False),
     _row_spoiler("another row's key", lambda r, k, row: replace(row, key=r.choice(k.rows).key), mended=False),
-    _row_spoiler("bytes of the key", _key(_flipped), mended=False),
+    _row_spoiler("bytes of the key", _key(flipped), mended=False),
     _row_spoiler("columns of the key", _key(_of_columns), mended=False),
     _row_spoiler("a key that is NULL", _key(_null_key), mended=False),
-    _row_spoiler("bytes of the image", _image(_flipped), mended=False),
+    _row_spoiler("bytes of the image", _image(flipped), mended=False),
     _row_spoiler("columns of the image", _image(_of_columns), mended=False),
     _row_spoiler("values of the image", _image(_values), mended=False),
     _row_spoiler("more fields", _more_fields, mended=False),
@@ -243,9 +243,7 @@ SPOILERS = (
         "a kind", lambda r, _k, write: replace(write, kind=r.choice((SCHEMA_CHANGE, 2, 99))), mended=False
     ),
     Spoiler("a tx_id", _tx_id),
-    Spoiler(
-        "bytes", lambda r, _k, write: replace(write, spoilt=_flipped(r, write.write_set())), mended=False
-    ),
+    Spoiler("bytes", lambda r, _k, write: replace(write, spoilt=flipped(r, write.write_set())), mended=False),
 )
 
 
