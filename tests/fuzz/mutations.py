@@ -19,6 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_COPIED = shutil.ignore_patterns("build", "build-*", ".venv", ".git", "results", "__pycache__", ".*_cache")
 CAPTURE = "sql/native/install/capture.sql"
 GUARD = "sql/semi_primary/install/ddl_checks.sql"
+REPLICA = "sql/native/install/replica_role.sql"
+CHANGED = "sql/native/install/changed_tables.sql"
+ROWS = "sql/native/install/rows_of_changes.sql"
+TEXT = "sql/native/install/statement_text.sql"
 STATE = "sql/semi_primary/install/guarded_state.sql"
 HOOK = "sql/native/install/hook.sql.j2"
 REFUSALS = "sql/native/install/hook_refusals.sql"
@@ -93,6 +97,26 @@ MUTATIONS = (
     Mutation(
         "a name with escapes is cut off",
         ((MESSAGES, TOKEN_END, "static_cast<std::size_t>(token.end)"),),
+        SCHEMA_CHANGES,
+    ),
+    Mutation(
+        "triggers write captured tables for rows of others",
+        ((REPLICA, "IF is_nested THEN", "IF false THEN"),),
+        SCHEMA_CHANGES,
+    ),
+    Mutation(
+        "rules change rows of others",
+        ((CHANGED, "AND w.ev_enabled IN ('A', 'R')", "AND false"),),
+        SCHEMA_CHANGES,
+    ),
+    Mutation(
+        "strings are read under another setting",
+        ((TEXT, "ELSIF position(E'\\\\' IN message) > 0", "ELSIF false"),),
+        SCHEMA_CHANGES,
+    ),
+    Mutation(
+        "a text may write what nothing captures",
+        ((ROWS, "AND before IS NOT NULL THEN", "AND false THEN"),),
         SCHEMA_CHANGES,
     ),
     Mutation(

@@ -1,6 +1,6 @@
 """What the generator chooses from."""
 
-from tests.fuzz.changes import code, kinds
+from tests.fuzz.changes import attacks, code, kinds, objects
 from tests.fuzz.changes.generator import Changes, Kind
 
 KINDS = (
@@ -25,14 +25,25 @@ KINDS = (
     Kind("drop", kinds.drop, 2),
     Kind("give away", kinds.give_away, 2),
     Kind("temporary", kinds.temporary, 2),
+    Kind("copy", objects.copy, 3),
+    Kind("reference", objects.reference, 3),
+    Kind("rename", objects.rename, 2),
+    Kind("types", objects.types, 3),
+    Kind("sequence", objects.sequence, 2),
+    Kind("default rights", objects.default_rights, 1),
+    Kind("schema", objects.schema, 2),
+    Kind("strings", attacks.strings, 4),
+    Kind("capture off", attacks.capture_off, 4),
+    Kind("capture enabled", attacks.capture_enabled, 1, mended=False),
+    Kind("a trigger that calls psp", attacks.foreign_capture, 2),
     Kind("check", code.check, 5, mended=False),
     Kind("a domain's check", code.domain_check, 2, mended=False),
     Kind("generated", code.generated, 2),
     Kind("function", code.function, 4),
     Kind("expression index", code.expression_index, 2, mended=False),
     Kind("trigger", code.trigger, 4),
-    Kind("trigger where rows are applied", code.applied_trigger, 5, mended=False),
+    Kind("trigger where rows are applied", code.applied_trigger, 5),
     Kind("rule", code.rule, 2),
-    Kind("rule where rows are applied", code.applied_rule, 3, mended=False),
+    Kind("rule where rows are applied", code.applied_rule, 3),
     Kind("another's function", code.foreign_function, 3, mended=False),
 )

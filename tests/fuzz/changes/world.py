@@ -31,7 +31,7 @@ FRESH = "; ".join(
 PUBLICATIONS = "SELECT 'DROP PUBLICATION ' || quote_ident(pubname) FROM pg_publication"
 REMAINS = """
     SELECT concat('DROP SCHEMA ', quote_ident(nspname), ' CASCADE') FROM pg_namespace
-     WHERE nspname IN ('here', 'Over there')
+     WHERE nspname IN ('here', 'Over there', 'New schema', 'new_schema', 'new;schema')
     UNION ALL
     SELECT concat(
                'DROP ', CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
