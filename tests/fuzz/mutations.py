@@ -120,6 +120,11 @@ MUTATIONS = (
         SCHEMA_CHANGES,
     ),
     Mutation(
+        "a joining server forgets that a table waits for its key",
+        ((GUARD, " OR (SELECT i.joining FROM psp.identity i))", ")"),),
+        SCHEMA_CHANGES,
+    ),
+    Mutation(
         "writers do not know of an index that refuses their rows",
         ((GUARD, "WHERE command = 'CREATE INDEX' AND psp.may_refuse_rows(object)", "WHERE false"),),
         SCHEMA_CHANGES,

@@ -7,11 +7,12 @@ CREATE UNLOGGED TABLE psp.own_commands (
     statement text NOT NULL  -- its text, or a message with it; empty: psp's own command
 );
 
+-- At a server that joins each statement runs in a transaction of its own, so the key of one statement's table may come in a later one.
 CREATE FUNCTION psp.waits_for_key(relation oid) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM psp.tables_without_key t
-                    WHERE t.xid = pg_current_xact_id_if_assigned()
+                    WHERE (t.xid = pg_current_xact_id_if_assigned() OR (SELECT i.joining FROM psp.identity i))
                       AND t.relation IN (waits_for_key.relation, pg_partition_root(waits_for_key.relation)));
 END $$;
 

@@ -722,6 +722,12 @@ def test_a_server_that_joins_reads_rows_of_every_definition() -> None:
         execute(a, "INSERT INTO item (v) VALUES (53)")
         ddl(a, "CREATE TABLE fresh (id int PRIMARY KEY, mood text UNIQUE)")
         execute(a, "INSERT INTO fresh VALUES (1, 'good')")
+        with connect(a) as connection:  # at a server that joins each statement is a transaction
+            connection.execute("CREATE TABLE keyed AS SELECT n FROM generate_series(1, 3) n")
+            connection.execute("ALTER TABLE keyed ADD PRIMARY KEY (n)")
+        with connect(a) as connection:
+            connection.execute("ALTER TABLE keyed DROP CONSTRAINT keyed_pkey")
+            connection.execute("ALTER TABLE keyed ADD PRIMARY KEY (n)")
         ddl(
             a,
             "ALTER TABLE parent ALTER id TYPE bigint",
