@@ -19,7 +19,8 @@
 #include "utils/rel.h"
 #include "utils/typcache.h"
 
-// How a value that came becomes one of its column. Under a domain the modifier is that of the type under it.
+// How a value that came becomes one of its column. Under a domain type and modifier are those of the type under it: a domain's CHECKs hold for
+// the value at the server where it was written.
 typedef struct Column {
   AttrNumber number;
   bool is_text;     // it came as text, for the type's input function
@@ -29,8 +30,6 @@ typedef struct Column {
   int32 modifier;
   Oid comes_as;  // the type under all domains, or text
   Oid input_type;
-  Oid domain;  // whose constraints are to be checked; none: InvalidOid
-  void *domain_state;
   FmgrInfo
       function;  // the input function, or the one that applies the modifier; fn_oid InvalidOid: nothing is to be done
 } Column;
@@ -76,18 +75,16 @@ static const char *TableIdOf(Oid function) {
   return number + 1;
 }
 
-static void PlanText(Column *column, Oid type) {
+static void PlanText(Column *column, Oid base) {
   Oid function;
   column->comes_as = TEXTOID;
-  getTypeInputInfo(type, &function, &column->input_type);
+  getTypeInputInfo(base, &function, &column->input_type);
   fmgr_info(function, &column->function);
 }
 
-static void PlanBinary(Column *column, Oid type) {
+static void PlanBinary(Column *column, Oid base) {
   Oid function = InvalidOid;
-  const Oid base = getBaseTypeAndTypmod(type, &column->modifier);
   column->comes_as = base;
-  if (base != type) column->domain = type;
   if (column->modifier >= 0 && find_typmod_coercion_function(base, &function) == COERCION_PATH_FUNC)
     fmgr_info(function, &column->function);
 }
@@ -100,10 +97,11 @@ static void PlanColumn(Column *column, Form_pg_attribute attribute, const char *
   column->is_by_value = attribute->attbyval;
   column->length = attribute->attlen;
   column->modifier = attribute->atttypmod;
+  const Oid base = getBaseTypeAndTypmod(attribute->atttypid, &column->modifier);
   if (column->is_text)
-    PlanText(column, attribute->atttypid);
+    PlanText(column, base);
   else
-    PlanBinary(column, attribute->atttypid);
+    PlanBinary(column, base);
 }
 
 // `words`: one for each column of the image, from sql/native/module/apply_plan.sql.
@@ -182,7 +180,7 @@ static Relation OpenTable(Oid function, Applying *plan) {
 
 // ---- values --------------------------------------------------------------------------------------------------------------------
 
-static Datum ValueOf(const Applying *plan, Column *column, Datum given, bool is_null) {
+static Datum ValueOf(Column *column, Datum given, bool is_null) {
   if (column->is_text) {
     char *value = NULL;
     if (!is_null) value = TextDatumGetCString(given);
@@ -190,8 +188,6 @@ static Datum ValueOf(const Applying *plan, Column *column, Datum given, bool is_
   }
   if (OidIsValid(column->function.fn_oid) && !is_null)
     given = FunctionCall3(&column->function, given, Int32GetDatum(column->modifier), BoolGetDatum(false));
-  if (OidIsValid(column->domain))
-    domain_check(given, is_null, column->domain, &column->domain_state, plan->memory);
   return given;
 }
 
@@ -225,7 +221,7 @@ static void TakeRow(Call *call) {
   for (int i = 0; i < plan->count; ++i) {
     Column *column = &plan->columns[i];
     row->tts_isnull[column->number - 1] = call->field_nulls[i];
-    row->tts_values[column->number - 1] = ValueOf(plan, column, call->fields[i], call->field_nulls[i]);
+    row->tts_values[column->number - 1] = ValueOf(column, call->fields[i], call->field_nulls[i]);
   }
   ExecStoreVirtualTuple(row);
 }

@@ -165,13 +165,28 @@ bool FindRow(RowWriter *writer) {
 
 // ---- writing -------------------------------------------------------------------------------------------------------------------
 
+// PostgreSQL reads rows in the belief that these have values. CHECKs are not evaluated: they hold for the row at the server where it was written,
+// and may depend on that session's settings.
+static void CheckNotNull(Relation table, TupleTableSlot *row) {
+  const TupleDesc columns = RelationGetDescr(table);
+  for (int i = 0; i < columns->natts; ++i) {
+    const Form_pg_attribute column = TupleDescAttr(columns, i);
+    const bool is_stored = column->attgenerated == '\0' || column->attgenerated == ATTRIBUTE_GENERATED_STORED;
+    if (column->attnotnull && is_stored && row->tts_isnull[i])
+      ereport(ERROR, errcode(ERRCODE_NOT_NULL_VIOLATION),
+              errmsg("null value in column \"%s\" of relation \"%s\" violates not-null constraint",
+                     NameStr(column->attname), RelationGetRelationName(table)),
+              errtablecol(table, i + 1));
+  }
+}
+
 // All generated columns are computed, also for an update: all others are given.
 static void CompleteRow(RowWriter *writer) {
   const TupleConstr *constraints = RelationGetDescr(writer->table)->constr;
   if (constraints == NULL) return;
   if (constraints->has_generated_stored)
     ExecComputeStoredGenerated(writer->info, writer->estate, writer->row, CMD_INSERT);
-  ExecConstraints(writer->info, writer->row, writer->estate);
+  if (constraints->has_not_null) CheckNotNull(writer->table, writer->row);
 }
 
 static void InsertCompleteRow(RowWriter *writer) {

@@ -42,7 +42,7 @@ void NextRow(RowWriter *writer);
 void TakeKeyOfRow(RowWriter *writer);
 bool FindRow(RowWriter *writer);
 
-// Errors: all that INSERT and UPDATE give. UpsertRow waits for another transaction that writes a row with this key.
+// Errors: all that INSERT and UPDATE give, but those of CHECKs. UpsertRow waits for another transaction that writes a row with this key.
 void InsertRow(RowWriter *writer);
 void UpsertRow(RowWriter *writer);
 

@@ -147,6 +147,8 @@ bool PgSession::ConnectUntilStopped(std::stop_token stop) {
 PgError PgSession::Classify(const pqxx::pqxx_exception& problem, bool committing) {
   PgError error{PgReaction::kAbort, "", OneLine(problem.base().what())};
   if (const auto* sql = dynamic_cast<const pqxx::sql_error*>(&problem)) error.sqlstate = sql->sqlstate();
+  // libpqxx gives this one no code.
+  if (dynamic_cast<const pqxx::insufficient_privilege*>(&problem) != nullptr) error.sqlstate = "42501";
   const bool in_doubt = dynamic_cast<const pqxx::in_doubt_error*>(&problem) != nullptr ||
                         dynamic_cast<const pqxx::statement_completion_unknown*>(&problem) != nullptr;
   const bool broken = in_doubt || !connected() || IsConnectionState(error.sqlstate) ||

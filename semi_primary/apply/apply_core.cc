@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "embedded/constants.h"
 #include "semi_primary/apply/reaction.h"
 
 namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kLookAliveUs = 1'000'000;
-constexpr char kCheckViolation[] = "23514";
-constexpr char kRemedyForOldRow[] =
-    "a CHECK refuses an older row: correct such rows, or drop the constraint, at another semi-primary; ";
+constexpr std::size_t kRefusalsMax = 20;  // of one transaction
+constexpr char kWaysOut[] = "; ways out: docs/operating.md, \"When applying has stopped\"";
 
 bool ChangesSchema(const std::shared_ptr<const proto::WriteSet>& write_set) {
   return write_set && write_set->kind() == proto::ENTRY_SCHEMA_CHANGE;
@@ -230,6 +230,7 @@ RunStatements ApplyCore::BatchStatements() {
   RunStatements run{{}, segments_.is_open(), !segments_.is_last(), to_prove_};
   if (!advisory_locks_.empty() && !options_.views_mode)
     run.statements.emplace_back(TakeAdvisoryLocks{advisory_locks_});
+  if (auto aside = AsideStatement()) run.statements.emplace_back(*std::move(aside));
   AppendRows(changes_, false, &run.statements);
   if (run.stays_open) {
     run.statements.emplace_back(ResetSession{});
@@ -253,6 +254,7 @@ RunStatements ApplyCore::CopyStatements() const {
     for (const auto& [id, table] : catalog_->tables) run.statements.emplace_back(ClearTable{id});
     run.statements.emplace_back(BeginCopy{});
   }
+  if (auto aside = AsideStatement()) run.statements.emplace_back(*std::move(aside));
   AppendRows(changes_, true, &run.statements);
   if (copy_->copy_is_complete) {
     const GlobalT upto = copy_->closed_t;
@@ -274,6 +276,11 @@ void ApplyCore::OnStatements(const PgResult<std::vector<GlobalT>>& missing, std:
   if (state_ == State::kRows && !segments_.is_last()) return AfterSegment();
   losses_ = 0;
   wanting_since_us_ = 0;
+  if (!refusals_.empty()) {
+    notes_.push_back({Note::Level::kWarning,
+                      "apply: what had refused rows of others has made way; psp.status.warnings tells"});
+    refusals_.clear();
+  }
   if (state_ == State::kRows && copy_) {
     AfterCopy();
   } else {
@@ -331,6 +338,7 @@ void ApplyCore::GoIdle() {
   to_prove_.clear();
   transactions_.clear();
   changes_.clear();
+  refusals_.clear();
   wanting_since_us_ = 0;
 }
 
@@ -383,13 +391,31 @@ void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& m
   wanting_since_us_ = 0;
   if (!parts_->TrySmaller()) {
     if (joining_ && !copy_ && parts_->is_schema_change()) return CopyAgain(sqlstate, message);
-    // A CHECK that is NOT VALID refuses a row that is older. When it is corrected, the next copy has it so.
-    const bool is_old_row = joining_ && sqlstate == kCheckViolation;
-    return Stopped(watermark_, sqlstate, (is_old_row ? kRemedyForOldRow : "") + message);
+    if (!TrySettingAside(sqlstate, message)) return Stopped(watermark_, sqlstate, message + kWaysOut);
+    return BeginPart();
   }
   notes_.push_back(
       {Note::Level::kWarning, "apply: " + sqlstate + " " + message + "; trying in smaller parts"});
   BeginPart();
+}
+
+bool ApplyCore::TrySettingAside(const std::string& sqlstate, const std::string& message) {
+  std::string refusal = sqlstate + " " + message;
+  const bool has_rows = std::ranges::any_of(
+      changes_, [](const TableChange& change) { return change.table->table_id != kSchemaHistoryId; });
+  if (options_.views_mode || sqlstate.empty() || !has_rows || refusals_.size() == kRefusalsMax ||
+      std::ranges::find(refusals_, refusal) != refusals_.end())
+    return false;
+  notes_.push_back({Note::Level::kWarning, "apply: " + refusal + "; trying without what refuses it"});
+  refusals_.push_back(std::move(refusal));
+  return true;
+}
+
+std::optional<SetAside> ApplyCore::AsideStatement() const {
+  if (refusals_.empty()) return std::nullopt;
+  SetAside aside{{}, refusals_};
+  for (const TableChange& change : changes_) aside.table_ids.push_back(change.table->table_id);
+  return aside;
 }
 
 // The copy is not a whole state yet: it lacks rows that have changed since its snapshot, so a foreign key may

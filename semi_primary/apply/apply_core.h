@@ -19,6 +19,7 @@
 // - After a schema change the catalog is read again before anything is built.
 // - A schema change that has rows, too, is applied segment by segment (segments.h) in one transaction. After any
 //   error the next attempt begins with the first segment and the catalog that is committed.
+// - What this semi-primary has and refuses rows makes way for them (psp.set_aside), when nothing smaller has helped.
 // - No error of PostgreSQL is final (reaction.h). After an error that may pass, the same is tried again. Any
 //   other error is reported, and the worker begins again in a new session, from the database's position.
 #pragma once
@@ -91,6 +92,9 @@ class ApplyCore {
 
   void OnError(const PgError& error);
   void FailedByItself(const std::string& sqlstate, const std::string& message);
+  // Whether the part is worth another attempt, in which what has refused its rows makes way.
+  bool TrySettingAside(const std::string& sqlstate, const std::string& message);
+  std::optional<SetAside> AsideStatement() const;
   // Somebody must remove the cause; `blocked_at`: see Trouble::Stops.
   void Stopped(GlobalT blocked_at, const std::string& sqlstate, const std::string& message);
   void CopyAgain(const std::string& sqlstate, const std::string& message);
@@ -129,8 +133,9 @@ class ApplyCore {
   Segments segments_;              // of the part
   bool catalog_was_read_ = false;  // for the part that is to be built
   std::vector<TableChange> changes_;
-  std::string advisory_locks_;  // AdvisoryLocksOf
-  EndBatch end_;                // as it was asked last
+  std::vector<std::string> refusals_;  // of rows of the part: SQLSTATE and message of each
+  std::string advisory_locks_;         // AdvisoryLocksOf
+  EndBatch end_;                       // as it was asked last
 };
 
 }  // namespace psp::sp

@@ -36,6 +36,7 @@ std::string Key(std::int64_t id) {
 std::string Name(const ApplyStatement& statement) {
   struct Names {
     std::string operator()(const InsistOnLocks&) { return "insist"; }
+    std::string operator()(const SetAside& aside) { return "aside " + std::to_string(aside.refusals.size()); }
     std::string operator()(const TakeAdvisoryLocks&) { return "locks"; }
     std::string operator()(const ClearTable&) { return "clear"; }
     std::string operator()(const BeginCopy&) { return "W=-1"; }
@@ -396,7 +397,7 @@ TEST_F(ApplyCoreTest, WithoutOnConflictAllSegmentsAreAppliedAgain) {
 }
 
 TEST_F(ApplyCoreTest, ASegmentThatCannotBeAppliedStopsAndNothingIsTold) {
-  for (int i = 0; i < 2; ++i) session_.results.insert(session_.results.end(), {Done{}, kPicky});
+  for (int i = 0; i < 3; ++i) session_.results.insert(session_.results.end(), {Done{}, kPicky});
   session_.Run({Step({ChangesSchemaWithRows(1)})});
   EXPECT_TRUE(LastTrouble().stops);
   EXPECT_EQ(CatalogsTold(), 0);
@@ -442,13 +443,26 @@ TEST_F(ApplyCoreTest, WhenItStopsAnOpenTransactionIsRolledBack) {
   EXPECT_EQ(std::get<EndBatch>(last.statements.at(0)).upto, 0);
 }
 
+TEST_F(ApplyCoreTest, WhatRefusesRowsIsSetAsideOneByOne) {
+  const PgError other{PgReaction::kAbort, "54000", "too long"};
+  Log();
+  session_.results = {kPicky, kPicky, kDeadlock, other};
+  session_.Run({Step({Writes(1)})});
+  EXPECT_THAT(
+      Log(), ElementsAre("upsert W=1 durable FAILS", "delete insert W=1 durable FAILS",
+                         "aside 1 delete insert W=1 durable FAILS", "aside 1 delete insert W=1 durable FAILS",
+                         "aside 2 delete insert W=1 durable"));
+  session_.Run({Step({Writes(2)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=2"));
+}
+
 TEST_F(ApplyCoreTest, WhatCannotBeAppliedStopsWithItsReasonAndSkipsNothing) {
   Log();
   session_.results = {kPicky, kPicky, kPicky, kPicky};
   session_.Run({Step({Writes(1), Writes(2)})});
-  EXPECT_THAT(Log(),
-              ElementsAre("upsert W=2 durable FAILS", "upsert W=1 durable FAILS",
-                          "delete insert W=1 durable FAILS", "disconnect", "connect", "position", "claim"));
+  EXPECT_THAT(Log(), ElementsAre("upsert W=2 durable FAILS", "upsert W=1 durable FAILS",
+                                 "delete insert W=1 durable FAILS", "aside 1 delete insert W=1 durable FAILS",
+                                 "disconnect", "connect", "position", "claim"));
   EXPECT_TRUE(LastTrouble().stops);
   EXPECT_THAT(LastTrouble().message, HasSubstr("has stopped since noon: 23514 check"));
   session_.results.clear();
@@ -523,7 +537,7 @@ TEST_F(ApplyCoreTest, ARowThatIsInTheWayOfACopyIsReplaced) {
               ElementsAre("clear clear W=-1 insert reset FAILS", "clear clear W=-1 delete insert reset"));
 }
 
-TEST_F(ApplyCoreTest, ARowOfACopyThatACheckRefusesIsToldWithItsRemedy) {
+TEST_F(ApplyCoreTest, WhatRefusesARowOfACopyIsSetAside) {
   session_.joining = true;
   session_.results = {kLost};
   session_.Run({Step({Writes(1)})});  // begins again, and joins now
@@ -531,9 +545,11 @@ TEST_F(ApplyCoreTest, ARowOfACopyThatACheckRefusesIsToldWithItsRemedy) {
   copy.copied_rows = copy.transactions[0].write_set;
   copy.copy_begins = true;
   session_.results = {kPicky, kPicky};
+  Log();
   session_.Run({copy});
-  EXPECT_TRUE(LastTrouble().stops);
-  EXPECT_THAT(LastTrouble().message, HasSubstr("drop the constraint, at another semi-primary; check"));
+  EXPECT_THAT(Log(),
+              ElementsAre("clear clear W=-1 insert reset FAILS", "clear clear W=-1 delete insert reset FAILS",
+                          "clear clear W=-1 aside 1 delete insert reset"));
 }
 
 TEST_F(ApplyCoreTest, ASchemaChangeThatFailsOnAnIncompleteCopyMakesTheCopyBeginAgain) {

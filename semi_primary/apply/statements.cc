@@ -24,6 +24,14 @@ class Columns {
   void Finish() { call_.text += source_; }
 
   void operator()(const InsistOnLocks& /*statement*/) { Add("psp.insist_on_locks", {}); }
+  void operator()(const SetAside& aside) {
+    ArrayWriter tables(kOidInt8);
+    for (const std::uint32_t table_id : aside.table_ids) tables.AddInt8(table_id);
+    ArrayWriter refusals(kOidText);
+    for (const std::string& refusal : aside.refusals) refusals.Add(std::string_view(refusal));
+    Add("psp.set_aside", {Parameter(tables.Finish()) + "::pg_catalog.int8[]",
+                          Parameter(refusals.Finish()) + "::pg_catalog.text[]"});
+  }
   void operator()(const TakeAdvisoryLocks& locks) {
     Add("psp.wait_for_advisory_locks", {Parameter(std::string(locks.keys)) + "::pg_catalog.int8[]"});
   }

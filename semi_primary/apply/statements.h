@@ -20,6 +20,11 @@ namespace psp::sp {
 
 // From here on the transaction gives way in no deadlock.
 struct InsistOnLocks {};
+// Native mode: what this semi-primary has and has refused rows of these tables makes way for them.
+struct SetAside {
+  std::vector<std::uint32_t> table_ids;
+  std::vector<std::string> refusals;  // SQLSTATE and message of each
+};
 // Advisory locks that reach all semi-primaries: local transactions that hold them end first.
 struct TakeAdvisoryLocks {
   std::string_view keys;  // int8[]
@@ -57,8 +62,8 @@ struct EndBatch {
   bool durable = false;  // the commit waits for the disk
   bool joined = false;   // the copy and what it left out are complete
 };
-using ApplyStatement = std::variant<InsistOnLocks, TakeAdvisoryLocks, ClearTable, BeginCopy, DeleteRows,
-                                    MakeWay, WriteRows, ResolveOwn, ResetSession, EndBatch>;
+using ApplyStatement = std::variant<InsistOnLocks, SetAside, TakeAdvisoryLocks, ClearTable, BeginCopy,
+                                    DeleteRows, MakeWay, WriteRows, ResolveOwn, ResetSession, EndBatch>;
 using ApplyStatements = std::vector<ApplyStatement>;
 
 // `changes` must outlive the statements. `are_new`: no row with a key of theirs is there, but for those that are deleted first.

@@ -43,6 +43,8 @@ TEST(SqlOf, OtherStatements) {
             "SELECT psp.insist_on_locks(), psp.apply_clear_3(), psp.reset_apply_session()");
   EXPECT_EQ(SqlOf(ApplyStatements{TakeAdvisoryLocks{"keys"}}).text,
             "SELECT psp.wait_for_advisory_locks($1::pg_catalog.int8[])");
+  EXPECT_EQ(SqlOf(ApplyStatements{SetAside{{3}, {"23514 check"}}}).text,
+            "SELECT psp.set_aside($1::pg_catalog.int8[], $2::pg_catalog.text[])");
   EXPECT_EQ(SqlOf(ApplyStatements{MakeWay{3, "rows"}}).text, "SELECT psp.apply_make_way_3($1)");
   const SqlCall call = SqlOf(ApplyStatements{ResolveOwn{tx_id, 5}});
   EXPECT_EQ(call.text, "SELECT psp.resolve($1::pg_catalog.uuid, $2::pg_catalog.int8)");

@@ -34,6 +34,7 @@ class Transaction {
   bool durable = false;
 
   void operator()(const sp::InsistOnLocks& /*statement*/) {}
+  void operator()(const sp::SetAside& /*statement*/) {}  // nothing here refuses rows
   void operator()(const sp::ClearTable& clear) {
     if (scenario_.mutation == Mutation::kCopyIsNotCleared) return;
     std::erase_if(next.rows, [&](const auto& row) { return row.first.table_id == clear.table_id; });

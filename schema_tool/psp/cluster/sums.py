@@ -18,6 +18,7 @@ from psycopg import sql
 from psycopg.rows import dict_row, tuple_row
 
 from psp.cluster.older_images import Field, as_of_today
+from psp.schema.adopted_rows import owners_path
 from psp.schema.generate import TEXT_SETTINGS
 from psp.sql_files import constant, read_sql
 
@@ -78,7 +79,8 @@ def read_sp(connection: psycopg.Connection[Any]) -> tuple[Definitions, Sums]:
             older = [(image["until_version"], image["fields"]) for image in entry["older"]]
             label = f"{entry['schema_name']}.{entry['table_name']}"
             definitions[entry["table_id"]] = Definition(label, entry["types"], older)
-            row = cursor.execute(_table_query(entry)).fetchone()
+            with owners_path(connection, entry["search_path"]):
+                row = cursor.execute(_table_query(entry)).fetchone()
             assert row is not None
             sums[entry["table_id"]] = TableSum(row["rows"], int(row["checksum"]))
     return definitions, _without_empty_history(sums)

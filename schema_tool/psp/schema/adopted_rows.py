@@ -9,12 +9,13 @@ are looked for where the table has fewer than the primary.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, LiteralString, Protocol
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, tuple_row
 
 from psp.primary import database as primary
 from psp.schema.generate import CapturedTable
@@ -60,8 +61,9 @@ def copy_snapshot(
         for captured in tables:
             count = 0
             # FREEZE: nobody has to write to the pages again to say that the rows are committed.
-            for count in _copy(source, target, captured.row_query, _DATA, "FREEZE"):
-                progress.rows(captured.table.label, done + count, max(total, done + count))
+            with owners_path(source, captured.facts["search_path"]):
+                for count in _copy(source, target, captured.row_query, _DATA, "FREEZE"):
+                    progress.rows(captured.table.label, done + count, max(total, done + count))
             counts[captured.row_query] = count
             done += count
     progress.rows("", done, done)
@@ -77,13 +79,20 @@ def copy_rest(
     """
     target.execute(read_sql("primary/command/temporary_rows.sql"))
     for captured in tables:
-        copied = snapshot.counts.get(captured.row_query)
-        if copied is None:
-            _drain(_copy(source, target, captured.row_query, _DATA))
-            continue
-        at_primary = copied + _put_written(source, target, captured, snapshot.oldest_xid)
-        if at_primary > _count(source, captured):
-            _remove_deleted(source, target, captured)
+        with owners_path(source, captured.facts["search_path"]):
+            _copy_rest_of(source, target, captured, snapshot)
+
+
+def _copy_rest_of(
+    source: Connection, target: Connection, captured: CapturedTable, snapshot: Snapshot
+) -> None:
+    copied = snapshot.counts.get(captured.row_query)
+    if copied is None:
+        _drain(_copy(source, target, captured.row_query, _DATA))
+        return
+    at_primary = copied + _put_written(source, target, captured, snapshot.oldest_xid)
+    if at_primary > _count(source, captured):
+        _remove_deleted(source, target, captured)
 
 
 def _put_written(source: Connection, target: Connection, captured: CapturedTable, oldest_xid: str) -> int:
@@ -108,6 +117,21 @@ def _remove_deleted(source: Connection, target: Connection, captured: CapturedTa
     keys = f"SELECT {captured.key} FROM {captured.facts['relation']} r"
     _drain(_copy(source, target, keys, "present_keys"))
     target.execute(read_sql("primary/command/remove_deleted_rows.sql"), [captured.table_id])
+
+
+@contextmanager
+def owners_path(connection: psycopg.Connection[Any], owners: str) -> Iterator[None]:
+    """Under the search_path of a table's owner, PostgreSQL's own names first.
+
+    To plan a reading of the table, PostgreSQL parses the functions in SQL that stand in its indexes.
+    """
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        before = cursor.execute("SELECT pg_catalog.current_setting('search_path')").fetchone()
+        assert before is not None
+        setting: LiteralString = "SELECT pg_catalog.set_config('search_path', %s, true)"
+        cursor.execute(setting, (f"pg_catalog, {owners}",))
+        yield
+        cursor.execute(setting, before)
 
 
 def _drain(copying: Iterator[int]) -> int:

@@ -177,15 +177,16 @@ BEGIN
 END $$;
 
 -- What a query on a table returns. It runs in a function of the table's owner: the planner may call what stands in the predicates of
--- its indexes. Binary text is in the client's encoding.
+-- its indexes, under the owner's search_path. Binary text is in the client's encoding.
 CREATE FUNCTION psp.read_as_owner(target regclass, query text) RETURNS SETOF bytea
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off SET client_encoding = 'UTF8' AS $$
 DECLARE
     reader CONSTANT text := format('pg_temp.%I', 'psp_' || gen_random_uuid());
+    path   CONSTANT text := (SELECT psp.search_path_of(c.relowner, c.relnamespace) FROM pg_class c WHERE c.oid = target);
 BEGIN
     EXECUTE format('CREATE FUNCTION %s() RETURNS SETOF pg_catalog.bytea LANGUAGE plpgsql SECURITY DEFINER '
-                   'SET search_path = pg_catalog, pg_temp SET xmloption = content%s AS %L',
-                   reader, psp.text_settings(), format('BEGIN RETURN QUERY %s; END', query));
+                   'SET search_path = pg_catalog, %s SET xmloption = content%s AS %L',
+                   reader, path, psp.text_settings(), format('BEGIN RETURN QUERY %s; END', query));
     PERFORM psp.begin_own_commands();
     EXECUTE format('REVOKE ALL ON FUNCTION %s() FROM PUBLIC', reader);
     EXECUTE format('ALTER FUNCTION %s() OWNER TO %I', reader, (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = target));

@@ -336,6 +336,19 @@ BEGIN
     SELECT pg_current_xact_id(), p.relation, 'stricter' FROM psp.strictly_published(class, object) p(relation);
 END $$;
 
+-- Functions of captured tables' CHECKs, indexes, generated columns and types that the owners of the tables may not call.
+CREATE VIEW psp.forbidden_functions AS
+WITH used AS MATERIALIZED (
+    SELECT p.oid FROM pg_proc p
+     WHERE p.proacl IS NOT NULL AND p.oid >= 16384 AND p.pronamespace <> 'psp'::regnamespace
+       AND EXISTS (SELECT FROM pg_depend d
+                    WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+                      AND d.classid NOT IN ('pg_trigger'::regclass, 'pg_rewrite'::regclass, 'pg_policy'::regclass))
+)
+SELECT u.oid AS function, c.oid AS relation, c.relowner AS owner
+  FROM used u CROSS JOIN LATERAL psp.reliant_relations('pg_proc'::regclass, u.oid) r(relation) JOIN pg_class c ON c.oid = r.relation
+ WHERE NOT has_function_privilege(c.relowner, u.oid, 'EXECUTE');
+
 CREATE FUNCTION psp.check_owners(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
@@ -347,6 +360,11 @@ BEGIN
             format('Rows of other servers are written as the owner of the table, %s. The owner needs SELECT, INSERT, '
                    'UPDATE and DELETE on it, and USAGE of its schema.', r.owner),
             'Grant them to the owner.');
+    END LOOP;
+    FOR r IN SELECT f.function::regprocedure::text AS label, f.relation::regclass AS relation, f.owner::regrole AS owner FROM psp.forbidden_functions f LOOP
+        PERFORM psp.refuse_ddl(
+            r.label, command, format('Rows of other servers are written as the owner of %s, %s, who must be able to call it.', r.relation, r.owner),
+            format('GRANT EXECUTE ON FUNCTION %s TO %s.', r.label, r.owner));
     END LOOP;
 END $$;
 

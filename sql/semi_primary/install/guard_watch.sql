@@ -70,8 +70,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format('materialized view %s lacks rows of a schema change, REFRESH it: %s', c.oid::regclass, u.error)
       FROM psp.unfilled_views u JOIN pg_class c ON c.oid = u.relation
     UNION ALL
-    SELECT format('index %I of %s, which this semi-primary had alone, is dropped for a schema change: %s', l.name, t.oid::regclass, l.problem)
-      FROM psp.lost_indexes l JOIN pg_class t ON t.oid = l.relation
+    SELECT p.problem FROM psp.set_aside_problems p
     UNION ALL
     SELECT format('trigger %I of %s is set aside, it fires for rows that are written here only: %s', a.name, a.relation::regclass, a.problem)
       FROM psp.triggers_aside a JOIN pg_trigger t ON (t.tgrelid, t.tgname, t.tgenabled) = (a.relation, a.name, 'O')

@@ -110,7 +110,8 @@ CREATE TABLE psp.local_indexes (
     old_name    name  -- that it gets back after the statement of a schema change (sql/native/install/local_indexes.sql)
 );
 
--- Indexes of this semi-primary alone that a schema change could not run beside (sql/native/install/local_indexes.sql), until they are made again.
+-- Indexes of this semi-primary alone that a schema change could not run beside (sql/native/install/local_indexes.sql), and indexes that refused rows of
+-- others (set_aside.sql there), until they are made again.
 CREATE TABLE psp.lost_indexes (
     xid        xid8 NOT NULL,
     relation   oid NOT NULL,
@@ -127,6 +128,22 @@ CREATE TABLE psp.triggers_aside (
     problem  text NOT NULL,
     PRIMARY KEY (relation, name)
 );
+
+-- What else was set aside here because it refused rows of others (sql/native/install/set_aside.sql), and how it was before. psp.status tells while the
+-- object is there.
+CREATE TABLE psp.set_aside_objects (
+    class      oid NOT NULL,
+    object     oid NOT NULL,
+    what       text NOT NULL,
+    definition text NOT NULL,
+    problem    text NOT NULL
+);
+
+CREATE VIEW psp.set_aside_problems AS
+SELECT format('index %I of %I.%I is dropped here, it was in the way of what others have committed: %s', l.name, n.nspname, t.relname, l.problem) AS problem
+  FROM psp.lost_indexes l JOIN pg_class t ON t.oid = l.relation JOIN pg_namespace n ON n.oid = t.relnamespace
+UNION ALL
+SELECT a.what FROM psp.set_aside_objects a WHERE pg_describe_object(a.class, a.object, 0) IS NOT NULL;
 
 -- Rows up to W are removed by psp.end_batch (apply_functions.sql), and when the apply worker connects
 -- (sql/semi_primary/daemon/apply_forget_proofs.sql).
@@ -180,7 +197,10 @@ SELECT i.name,
                  OR d.status ->> 'last_error' IS NULL THEN d.status ->> 'last_error'
             ELSE 'there is one, which members of pg_monitor can see' END AS last_error,
        d.updated_at,
-       d.status ->> 'warnings'                                AS warnings,
+       -- The daemon looks every ten minutes.
+       nullif(concat_ws('; ', d.status ->> 'warnings',
+                        (SELECT string_agg(p.problem, '; ') FROM psp.set_aside_problems p
+                          WHERE position(p.problem IN coalesce(d.status ->> 'warnings', '')) = 0)), '') AS warnings,
        (d.status ->> 'losses_per_s')::double precision        AS losses_per_s,
        (d.status ->> 'losses_total')::bigint                  AS losses_total,
        CASE WHEN pg_has_role('pg_monitor', 'USAGE') OR has_table_privilege('psp.identity', 'SELECT')

@@ -40,6 +40,7 @@ FIRST_FILES = (
     "leftovers.sql",
     "local_indexes.sql",
     "copied_indexes.sql",
+    "set_aside.sql",
     "plain_ddl.sql",
     "statement_text.sql",
 )
