@@ -49,6 +49,12 @@ auto SameServer(const std::string& server) {
   return [server](PgSession& session) { return IsSameServer(session, server); };
 }
 
+auto Proving(const std::shared_ptr<RequiredCopies>& copies) {
+  return [copies](PgSession& session, std::stop_token stop) {
+    return ProveWhatWasRead(session, *copies, std::move(stop));
+  };
+}
+
 }  // namespace
 
 Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals* signals, int tick_ms)
@@ -59,23 +65,29 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
       executors_({.database = settings.database,
                   .epoch = state.epoch,
                   .is_same_server = SameServer(state.server),
+                  .copies = state.copies,
                   .may_use_module = settings.certify == "auto"},
                  Size(settings.executors),
                  [this] {
                    usurped_ = true;
                    usurped_wake_up_.Notify();
                  }),
-      catch_up_reader_(settings.database, state.epoch, SameServer(state.server)),
-      housekeeper_(
-          std::move(state.session),
-          [epoch = state.epoch, server = state.server](PgSession& session) {
-            return TakeLockAgain(session, epoch, server);
-          },
-          {settings.tx_log_retention_s, settings.deleted_retention_s},
-          [this] {
-            usurped_ = true;
-            usurped_wake_up_.Notify();
-          }) {}
+      catch_up_reader_({.database = settings.database,
+                        .epoch = state.epoch,
+                        .is_same_server = SameServer(state.server),
+                        .prove = Proving(state.copies)}),
+      housekeeper_(std::move(state.session),
+                   {.connect = [epoch = state.epoch, server = state.server](
+                                   PgSession& session) { return TakeLockAgain(session, epoch, server); },
+                    .observe_copies = [watch = std::make_shared<CopiesWatch>(state.copies)](
+                                          PgSession& session) { return watch->Observe(session); },
+                    .prove = Proving(state.copies),
+                    .retention = {settings.tx_log_retention_s, settings.deleted_retention_s},
+                    .on_usurped =
+                        [this] {
+                          usurped_ = true;
+                          usurped_wake_up_.Notify();
+                        }}) {}
 
 bool Server::Run() {
   while (!usurped_) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/pg_binary.h"
 #include "common/schema_version.h"
 #include "embedded/constants.h"
@@ -80,6 +81,40 @@ void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
   }
 }
 
+// Why the copies that are required cannot be there; nothing when they may be. Before anything is written, since its COMMIT would wait.
+std::optional<StartProblem> MissingCopies(pqxx::transaction_base& tx, RequiredCopies* copies) {
+  using Kind = StartProblem::Kind;
+  const CopiesSetting setting = ReadCopiesSetting(tx);
+  copies->Observe(setting.at_least, setting.named);
+  const int required = copies->number();
+  if (required == 0) return std::nullopt;
+  if (!setting.may_see) return StartProblem{Kind::kConfiguration, kMayNotSee};
+  if (setting.connected >= required) return std::nullopt;
+  const std::string missing = std::to_string(required) +
+                              " synchronous standby(s) must have what is decided, and " +
+                              std::to_string(setting.connected) + " are connected: ";
+  const bool is_named = setting.named > setting.connected;
+  return StartProblem{Kind::kPasses, missing + (is_named ? "synchronous_standby_names asks for them"
+                                                         : "psp primary copies asks for them")};
+}
+
+// What was read may have been committed by a session whose wait for the standbys was cancelled.
+std::optional<StartProblem> UnprovenState(PgSession& session, const RequiredCopies& copies) {
+  constexpr std::int64_t kWaitUs = 1'000'000;
+  const std::int64_t until_us = MonotonicUs() + kWaitUs;
+  std::optional<WalPosition> position;
+  while (true) {
+    const PgResult<Look> look = LookAtCopies(session, copies.number());
+    if (!look.ok()) return CannotStart("", look.error());
+    if (!position) position = look->written;
+    if (look->proves(*position)) return std::nullopt;
+    if (MonotonicUs() > until_us) break;
+    WaitOrStop({}, 20);
+  }
+  return StartProblem{StartProblem::Kind::kPasses,
+                      "the synchronous standbys do not have all that is decided here yet"};
+}
+
 }  // namespace
 
 Result<PrimaryState, StartProblem> TakeOver(const std::string& database) {
@@ -101,6 +136,10 @@ Result<PrimaryState, StartProblem> TakeOver(const std::string& database) {
     if (locked.error().message == kTaken) return Out(StartProblem{Kind::kTaken, kTaken});
     return Out(CannotStart("", locked.error()));
   }
+  const auto missing = session.Autocommit(
+      [&state](pqxx::nontransaction& tx) { return MissingCopies(tx, state.copies.get()); });
+  if (!missing.ok()) return Out(CannotStart("", missing.error()));
+  if (*missing) return Out(**missing);
 
   const auto epoch = session.Transaction([](pqxx::work& tx) {
     return tx.exec1("UPDATE psp.cluster SET epoch = epoch + 1 RETURNING epoch")[0].as<Epoch>();
@@ -114,6 +153,7 @@ Result<PrimaryState, StartProblem> TakeOver(const std::string& database) {
     BeginHistory(tx, &state);
   });
   if (!read.ok()) return Out(CannotStart("", read.error()));
+  if (const auto unproven = UnprovenState(session, *state.copies)) return Out(*unproven);
   return Out(std::move(state));
 }
 

@@ -10,6 +10,7 @@
 #include "common/pg_session.h"
 #include "common/result.h"
 #include "common/start.h"
+#include "primary/certify/copies.h"
 #include "primary/publish/housekeeper.h"
 
 namespace psp::primary {
@@ -25,10 +26,11 @@ struct PrimaryState {
   EpochStarts epochs;  // this one is the last
   Commits kept;        // commits that these epochs found above their beginnings
   std::string server;  // for IsSameServer
+  std::shared_ptr<RequiredCopies> copies = std::make_shared<RequiredCopies>();
 };
 
 // Nothing is changed when the database is refused. Afterwards no session of an older daemon can decide
-// anything (primary/certify/fence.h).
+// anything (primary/certify/fence.h), and all that the state says is on the required copies.
 Result<PrimaryState, StartProblem> TakeOver(const std::string& database);
 
 // For every session that connects again: false when another server answers at the address, such as a

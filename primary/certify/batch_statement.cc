@@ -215,6 +215,7 @@ std::vector<std::string> BatchSessionSettings() {
 void PrepareBatchStatements(PgSession& session) {
   session.Prepare(NameOf(CertifyBy::kSql), std::string(sql::kCertifyBatch));
   session.Prepare(NameOf(CertifyBy::kModule), std::string(sql::kCertifyByModule));
+  PrepareLook(session);
 }
 
 PgResult<std::string> ObjectionToModule(PgSession& session) {
@@ -254,11 +255,14 @@ PgResult<std::vector<Verdict>> RunBatch(PgSession& session, CertifyBy by, const 
 bool CanBeSent(const Batch& batch) { return !ChangesCatalog(batch); }
 
 PgResult<Done> PrepareToSend(PgSession& session, CertifyBy by) {
-  return session.Autocommit([by](pqxx::nontransaction& tx) { tx.conn().prepare_now(NameOf(by)); });
+  return session.Autocommit([by](pqxx::nontransaction& tx) {
+    tx.conn().prepare_now(NameOf(by));
+    PrepareLookNow(tx);
+  });
 }
 
-SentBatch::SentBatch(PGconn* connection, CertifyBy by, Batch batch)
-    : connection_(connection), batch_(std::move(batch)) {
+SentBatch::SentBatch(PGconn* connection, CertifyBy by, Batch batch, const RequiredCopies& copies)
+    : connection_(connection), batch_(std::move(batch)), copies_(copies) {
   is_sent_ = PQsetnonblocking(connection_, 1) == 0 && Parameters(batch_).Send(connection_, by) && Flush();
 }
 
@@ -268,14 +272,30 @@ bool SentBatch::Flush() {
   return left >= 0;
 }
 
-// PostgreSQL sends the rows before it commits: only the end of all results says that they are durable.
+// PostgreSQL sends the rows before it commits: only the end of all results says that the batch has committed. How far it then is on
+// the copies, only a look tells: a wait for them that was cancelled ends as a COMMIT, too.
+SentBatch::State SentBatch::EndStatement() {
+  if (has_failed_ || !rows_) return State::kFailed;
+  if (looks_) {
+    if (!look_row_ || PQntuples(look_row_.get()) != 1) return State::kFailed;
+    look_ = ReadLook(look_row_.get());
+    return State::kDecided;
+  }
+  const int copies = copies_.number();
+  if (copies == 0) return State::kDecided;
+  looks_ = true;
+  return SendLook(connection_, copies) && Flush() ? State::kUnderWay : State::kFailed;
+}
+
 SentBatch::State SentBatch::Advance() {
   if (PQconsumeInput(connection_) != 1 || !Flush()) return State::kFailed;
   while (PQisBusy(connection_) == 0) {
     std::unique_ptr<PGresult, Clear> result(PQgetResult(connection_));
-    if (!result) return has_failed_ || !rows_ ? State::kFailed : State::kDecided;
-    if (PQresultStatus(result.get()) == PGRES_TUPLES_OK) {
-      rows_ = std::move(result);
+    if (!result) {
+      const State state = EndStatement();
+      if (state != State::kUnderWay) return state;
+    } else if (PQresultStatus(result.get()) == PGRES_TUPLES_OK) {
+      (looks_ ? look_row_ : rows_) = std::move(result);
     } else {
       has_failed_ = true;
     }

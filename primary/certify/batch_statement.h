@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/pg_session.h"
+#include "primary/certify/copies.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -26,8 +27,9 @@ void PrepareBatchStatements(PgSession& session);
 // Why the session cannot use the module; empty: it can. Error: it cannot be asked now.
 PgResult<std::string> ObjectionToModule(PgSession& session);
 
-// Runs the batch in its own transaction. When it returns verdicts, they are durable. Safe to repeat after any
-// error, also when in doubt: psp.tx_log has what was decided the first time.
+// Runs the batch in its own transaction. When it returns verdicts, they are on this server's disk. Whether they are on the required
+// copies, only a look that follows tells (copies.h). Safe to repeat after any error, also when in doubt: psp.tx_log has what was
+// decided the first time.
 PgResult<std::vector<Verdict>> RunBatch(PgSession& session, CertifyBy by, const Batch& batch);
 
 // The same without waiting, for batches with CanBeSent: a schema change is more than one statement.
@@ -35,15 +37,16 @@ bool CanBeSent(const Batch& batch);
 // Before the first SentBatch of a connected session.
 PgResult<Done> PrepareToSend(PgSession& session, CertifyBy by);
 
-// One batch under way on a connection that nobody uses meanwhile. The caller polls the connection's socket.
+// One batch under way on a connection that nobody uses meanwhile, and the look that follows it. The caller polls the connection's
+// socket.
 class SentBatch {
  public:
   enum class State { kUnderWay, kDecided, kFailed };
 
-  SentBatch(PGconn* connection, CertifyBy by, Batch batch);
+  SentBatch(PGconn* connection, CertifyBy by, Batch batch, const RequiredCopies& copies);
 
-  // To be called when the socket is ready. kDecided: the verdicts are durable, and the connection is free. kFailed: nobody
-  // knows; RunBatch tells why, or what was decided.
+  // To be called when the socket is ready. kDecided: the verdicts are on this server's disk, and the connection is free. kFailed:
+  // nobody knows; RunBatch tells why, or what was decided.
   State Advance();
   // Otherwise the connection is broken.
   bool is_sent() const { return is_sent_; }
@@ -52,7 +55,8 @@ class SentBatch {
 
   const Batch& batch() const { return batch_; }
   Batch TakeBatch() { return std::move(batch_); }
-  std::vector<Verdict> Verdicts() const;  // when decided
+  std::vector<Verdict> Verdicts() const;      // when decided
+  const Look& look() const { return look_; }  // when decided
 
  private:
   struct Clear {
@@ -61,13 +65,19 @@ class SentBatch {
 
   // Sends what the socket takes; false when the connection is broken.
   bool Flush();
+  // The results of one statement have ended: what comes next.
+  State EndStatement();
 
   PGconn* const connection_;
   Batch batch_;
+  const RequiredCopies& copies_;
   bool is_sent_ = false;
   bool has_unsent_ = false;
   bool has_failed_ = false;
   std::unique_ptr<PGresult, Clear> rows_;
+  std::unique_ptr<PGresult, Clear> look_row_;
+  bool looks_ = false;  // the batch has ended, and the look is under way
+  Look look_ = kNoCopies;
 };
 
 }  // namespace psp::primary

@@ -72,7 +72,7 @@ Executor::Executor(const ExecutorOptions& options, PollSet* ready, std::uint64_t
 void Executor::Submit(Batch batch) {
   PGconn* const connection = session_.connection().raw();
   if (!CanBeSent(batch) || !IsSmall(batch) || IsEncrypted(connection)) return HandOver(std::move(batch));
-  sent_.emplace(connection, by_, std::move(batch));
+  sent_.emplace(connection, by_, std::move(batch), *options_.copies);
   if (!sent_->is_sent()) return HandOver(sent_->TakeBatch());
   if (sent_->has_unsent()) ready_.Change(socket_, name_, PollSet::For::kReadOrWrite);
 }
@@ -82,9 +82,9 @@ void Executor::OnReport() {
   ready_.Add(socket_, name_, PollSet::For::kRead);
 }
 
-std::optional<BatchResult> Executor::OnReady() {
+std::optional<ExecutorReport> Executor::OnReady() {
   if (!sent_) {
-    if (PQconsumeInput(session_.connection().raw()) != 1) HandOver(std::nullopt);
+    if (PQconsumeInput(session_.connection().raw()) != 1) HandOver(ConnectAgain());
     return std::nullopt;
   }
   const bool had_unsent = sent_->has_unsent();
@@ -93,14 +93,16 @@ std::optional<BatchResult> Executor::OnReady() {
     HandOver(sent_->TakeBatch());
     return std::nullopt;
   }
-  if (had_unsent && !sent_->has_unsent()) ready_.Change(socket_, name_, PollSet::For::kRead);
+  if (had_unsent != sent_->has_unsent()) {
+    ready_.Change(socket_, name_, had_unsent ? PollSet::For::kRead : PollSet::For::kReadOrWrite);
+  }
   if (state == SentBatch::State::kUnderWay) return std::nullopt;
-  BatchResult result{sent_->batch().batch_id, sent_->Verdicts()};
+  ExecutorReport report{BatchResult{sent_->batch().batch_id, sent_->Verdicts()}, sent_->look()};
   sent_.reset();
-  return result;
+  return report;
 }
 
-void Executor::HandOver(std::optional<Batch> batch) {
+void Executor::HandOver(Task task) {
   PGconn* const connection = session_.connection().raw();
   if (!session_.connected()) {
     spdlog::warn("an executor's session is lost: {}", OneLine(PQerrorMessage(connection)));
@@ -108,22 +110,51 @@ void Executor::HandOver(std::optional<Batch> batch) {
   sent_.reset();
   PQsetnonblocking(connection, 0);  // libpq sends much at once in quadratic time otherwise
   ready_.Remove(std::exchange(socket_, -1));
-  tasks_.Push(std::move(batch));
+  tasks_.Push(std::move(task));
 }
 
 void Executor::Work(std::stop_token stop) {
   PrepareBatchStatements(session_);
   if (!Connect(stop)) return;
-  report_(std::nullopt);
+  report_({});
   while (const auto task = tasks_.Pop(stop)) {
-    std::optional<BatchResult> result;
-    if (*task) {
-      std::vector<Verdict> verdicts = Decide(**task, stop);
-      if (verdicts.empty()) return;
-      result = {(*task)->batch_id, std::move(verdicts)};
+    std::optional<ExecutorReport> report = Do(*task, stop);
+    if (!report || (!session_.connected() && !Connect(stop))) return;
+    report_(std::move(*report));
+  }
+}
+
+std::optional<ExecutorReport> Executor::Do(const Task& task, std::stop_token stop) {
+  ExecutorReport report;
+  WalPosition position = 0;
+  if (const auto* batch = std::get_if<Batch>(&task)) {
+    std::vector<Verdict> verdicts = Decide(*batch, stop);
+    if (verdicts.empty()) return std::nullopt;
+    report.result = {batch->batch_id, std::move(verdicts)};
+  } else if (const auto* wanted = std::get_if<WalPosition>(&task)) {
+    position = *wanted;
+  } else {
+    return report;
+  }
+  const auto look = LookUntil(position, stop);
+  if (!look) return std::nullopt;
+  report.look = *look;
+  return report;
+}
+
+// After a lost session, too: what it had committed or seen is below what this server has written by now.
+std::optional<Look> Executor::LookUntil(WalPosition position, std::stop_token stop) {
+  LogOnce logged;
+  while (true) {
+    if (!session_.connected() && !Connect(stop)) return std::nullopt;
+    const auto look = AwaitCopies(session_, *options_.copies, position, stop);
+    if (!look) return std::nullopt;
+    if (look->ok()) return look->value();
+    const PgError& error = look->error();
+    if (logged.First(error.sqlstate)) {
+      spdlog::warn("the standbys cannot be looked at: {} {}", error.sqlstate, error.message);
     }
-    if (!session_.connected() && !Connect(stop)) return;
-    report_(std::move(result));
+    if (WaitOrStop(stop, kTroubleWaitMs)) return std::nullopt;
   }
 }
 

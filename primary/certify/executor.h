@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "common/log.h"
@@ -18,6 +19,7 @@
 #include "common/poll_set.h"
 #include "common/queue.h"
 #include "primary/certify/batch_statement.h"
+#include "primary/certify/copies.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -27,15 +29,22 @@ struct ExecutorOptions {
   Epoch epoch = 0;  // this daemon's; another one in the database means that a newer daemon has taken over
   // Called after each connect: false when another server has taken this one's place.
   std::function<PgResult<bool>(PgSession&)> is_same_server;
+  std::shared_ptr<const RequiredCopies> copies = std::make_shared<RequiredCopies>();
   bool may_use_module = false;                                           // where the server has psp_certify
   std::shared_ptr<LogOnce> choice_logged = std::make_shared<LogOnce>();  // of all executors
+};
+
+// What an executor has done.
+struct ExecutorReport {
+  std::optional<BatchResult> result;  // nothing: it had no batch
+  Look look;                          // after that; of one that has only connected: proves nothing
 };
 
 // All but the constructor and destructor belong to the main thread.
 class Executor {
  public:
-  // Called on the executor's thread: OnReport is due. With what the thread has decided, if it had a batch.
-  using Report = std::function<void(std::optional<BatchResult>)>;
+  // Called on the executor's thread: OnReport is due.
+  using Report = std::function<void(ExecutorReport)>;
 
   // `ready` tells by `name` when OnReady is due. `on_usurped` is called on the executor's thread when a newer daemon
   // owns the database, or when another server answers. Then nothing is decided.
@@ -48,15 +57,23 @@ class Executor {
   bool is_free() const { return socket_ >= 0 && !sent_; }
   // Only if it is free.
   void Submit(Batch batch);
-  std::optional<BatchResult> OnReady();
+  // Looks until the position is on the required copies. Only if it is free.
+  void Prove(WalPosition position) { HandOver(position); }
+  std::optional<ExecutorReport> OnReady();
   void OnReport();
 
  private:
-  // To the thread. Without a batch: only to connect again.
-  void HandOver(std::optional<Batch> batch);
+  struct ConnectAgain {};
+  using Task = std::variant<ConnectAgain, Batch, WalPosition>;
+
+  // To the thread.
+  void HandOver(Task task);
 
   // On the thread:
   void Work(std::stop_token stop);
+  // Nothing when stopped.
+  std::optional<ExecutorReport> Do(const Task& task, std::stop_token stop);
+  std::optional<Look> LookUntil(WalPosition position, std::stop_token stop);
   // Tries until there are verdicts; nothing when stopped.
   std::vector<Verdict> Decide(const Batch& batch, std::stop_token stop);
   std::vector<Verdict> DecideInHalves(const Batch& batch, std::stop_token stop);
@@ -69,7 +86,7 @@ class Executor {
   const std::uint64_t name_;
   const Report report_;
   const std::function<void()> on_usurped_;
-  BoundedQueue<std::optional<Batch>> tasks_;
+  BoundedQueue<Task> tasks_;
   // The thread's while socket_ is -1:
   PgSession session_;
   CertifyBy by_ = CertifyBy::kSql;

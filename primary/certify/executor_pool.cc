@@ -10,6 +10,8 @@ namespace {
 constexpr std::uint64_t kReports =
     std::numeric_limits<std::uint64_t>::max();  // executors have their places as names
 
+constexpr std::size_t kHeldResultsMax = 64;
+
 }  // namespace
 
 ExecutorPool::ExecutorPool(const ExecutorOptions& options, std::size_t executors,
@@ -17,9 +19,7 @@ ExecutorPool::ExecutorPool(const ExecutorOptions& options, std::size_t executors
     : reports_(executors) {
   ready_.Add(reports_.fd(), kReports, PollSet::For::kRead);
   for (std::size_t i = 0; i < executors; ++i) {
-    const auto report = [this, i](std::optional<BatchResult> result) {
-      reports_.Push({i, std::move(result)});
-    };
+    const auto report = [this, i](ExecutorReport done) { reports_.Push({i, std::move(done)}); };
     executors_.push_back(std::make_unique<Executor>(options, &ready_, i, report, on_usurped));
   }
 }
@@ -29,7 +29,8 @@ ExecutorPool::~ExecutorPool() {
 }
 
 bool ExecutorPool::has_free() const {
-  return std::ranges::any_of(executors_, [](const auto& executor) { return executor->is_free(); });
+  return gate_.held() < kHeldResultsMax &&
+         std::ranges::any_of(executors_, [](const auto& executor) { return executor->is_free(); });
 }
 
 void ExecutorPool::Submit(Batch batch) {
@@ -39,18 +40,39 @@ void ExecutorPool::Submit(Batch batch) {
 }
 
 std::vector<BatchResult> ExecutorPool::TakeResults() {
-  std::vector<BatchResult> results;
   for (const std::uint64_t name : ready_.TakeReady()) {
     if (name != kReports) {
-      if (auto result = executors_[name]->OnReady()) results.push_back(std::move(*result));
+      if (auto report = executors_[name]->OnReady()) Take(std::move(*report));
       continue;
     }
-    for (FromThread& report : reports_.TakeAll()) {
-      executors_[report.executor]->OnReport();
-      if (report.result) results.push_back(std::move(*report.result));
+    for (FromThread& one : reports_.TakeAll()) {
+      executors_[one.executor]->OnReport();
+      if (prover_ == one.executor) prover_.reset();
+      Take(std::move(one.report));
     }
   }
-  return results;
+  std::vector<BatchResult> proven = gate_.TakeProven();
+  ProveWhatIsHeld();
+  return proven;
+}
+
+void ExecutorPool::Take(ExecutorReport report) {
+  if (report.result) {
+    gate_.Add(std::move(*report.result), report.look);
+  } else {
+    gate_.OnLook(report.look);
+  }
+}
+
+// The look after a later batch may prove it sooner.
+void ExecutorPool::ProveWhatIsHeld() {
+  const auto position = gate_.waits_for();
+  if (!position || prover_) return;
+  const auto free =
+      std::ranges::find_if(executors_, [](const auto& executor) { return executor->is_free(); });
+  if (free == executors_.end()) return;  // asked again when one is
+  prover_ = static_cast<std::size_t>(free - executors_.begin());
+  (*free)->Prove(*position);
 }
 
 }  // namespace psp::primary

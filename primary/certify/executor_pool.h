@@ -1,4 +1,4 @@
-// The executors, and their results. All functions belong to the main thread.
+// The executors, and their results, held until they are proven to be on the required copies. All functions belong to the main thread.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include "common/poll_set.h"
 #include "common/queue.h"
 #include "primary/certify/executor.h"
+#include "primary/certify/proof_gate.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -26,6 +27,7 @@ class ExecutorPool {
   ExecutorPool(const ExecutorPool&) = delete;
   ExecutorPool& operator=(const ExecutorPool&) = delete;
 
+  // False, too, while so many results are held that no more batches should be decided.
   bool has_free() const;
   // Only while has_free().
   void Submit(Batch batch);
@@ -37,11 +39,16 @@ class ExecutorPool {
  private:
   struct FromThread {
     std::size_t executor = 0;
-    std::optional<BatchResult> result;
+    ExecutorReport report;
   };
+
+  void Take(ExecutorReport report);
+  void ProveWhatIsHeld();
 
   PollSet ready_;
   Mailbox<FromThread> reports_;
+  ProofGate gate_;
+  std::optional<std::size_t> prover_;                 // the executor that looks for the gate
   std::vector<std::unique_ptr<Executor>> executors_;  // last: their threads use the others
 };
 

@@ -19,13 +19,11 @@ std::string Bytes(const pqxx::field& field) { return DecodeByteaText(Text(field)
 
 }  // namespace
 
-CatchUpReader::CatchUpReader(std::string database, Epoch epoch,
-                             std::function<PgResult<bool>(PgSession&)> is_same_server)
-    : epoch_(epoch),
-      is_same_server_(std::move(is_same_server)),
+CatchUpReader::CatchUpReader(const Options& options)
+    : options_(options),
       work_(kQueueItems),
       results_(kQueueItems),
-      session_({.conninfo = std::move(database),
+      session_({.conninfo = options.database,
                 .application_name = "psp-primary catch-up",
                 .settings = {"SET plan_cache_mode = force_generic_plan", "SET enable_seqscan = off",
                              "SET enable_bitmapscan = off"}}),
@@ -43,13 +41,14 @@ void CatchUpReader::Run(std::stop_token stop) {
     bool done = false;
     while (!done && !stop.stop_requested()) {
       if (!session_.connected() && !Connect(stop)) return;
-      PgResult<CatchUpChunk> result = std::visit([this](const auto& one) { return Do(one); }, *work);
-      done = result.ok();
+      auto result = Do(*work, stop);
+      if (!result) return;
+      done = result->ok();
       if (done) {
-        results_.Push(std::move(result.value()));
+        results_.Push(std::move(result->value()));
       } else {
-        spdlog::warn("reading for a semi-primary failed: {} {}", result.error().sqlstate,
-                     result.error().message);
+        spdlog::warn("reading for a semi-primary failed: {} {}", result->error().sqlstate,
+                     result->error().message);
         if (WaitOrStop(stop, kTroubleWaitMs)) return;
       }
     }
@@ -58,12 +57,20 @@ void CatchUpReader::Run(std::stop_token stop) {
 
 bool CatchUpReader::Connect(std::stop_token stop) {
   while (session_.ConnectUntilStopped(stop)) {
-    const PgResult<bool> is_same = is_same_server_(session_);
+    const PgResult<bool> is_same = options_.is_same_server(session_);
     if (is_same.ok() && *is_same) return true;
     session_.Close();  // if it is another server, the daemon ends
     if (WaitOrStop(stop, kTroubleWaitMs)) return false;
   }
   return false;
+}
+
+std::optional<PgResult<CatchUpChunk>> CatchUpReader::Do(const CatchUpRead& work, std::stop_token stop) {
+  PgResult<CatchUpChunk> chunk = std::visit([this](const auto& one) { return Do(one); }, work);
+  if (!chunk.ok()) return chunk;
+  const auto proof = options_.prove(session_, stop);
+  if (!proof) return std::nullopt;
+  return proof->ok() ? std::move(chunk) : PgResult<CatchUpChunk>(proof->error());
 }
 
 PgResult<CatchUpChunk> CatchUpReader::Do(const ReadLog& work) {
@@ -99,7 +106,7 @@ PgResult<CatchUpChunk> CatchUpReader::Do(const ReadCopy& work) {
             .as<std::uint32_t>());
     const auto estimate = tx.exec1(std::string(sql::kRowsTotal))[0].as<std::int64_t>();
     const auto newest_t = tx.exec1(std::string(sql::kNewest))[0].as<GlobalT>();
-    return EncodeCopyChunk(epoch_, work, std::move(copy), estimate, newest_t);
+    return EncodeCopyChunk(options_.epoch, work, std::move(copy), estimate, newest_t);
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
@@ -17,11 +18,19 @@ using CatchUpRead = std::variant<ReadLog, ReadCopy>;
 using CatchUpChunk = std::variant<LogChunk, EncodedCopyChunk>;
 
 // Submit and TakeResults belong to the main thread. Each piece of work gives one result, in order. Work waits
-// while PostgreSQL is away.
+// while PostgreSQL is away, and results until what they were read from is on the required copies.
 class CatchUpReader {
  public:
-  // `is_same_server` is called after each connect; nothing is read from another server.
-  CatchUpReader(std::string database, Epoch epoch, std::function<PgResult<bool>(PgSession&)> is_same_server);
+  struct Options {
+    std::string database;  // libpq conninfo
+    Epoch epoch = 0;
+    // Called after each connect; nothing is read from another server.
+    std::function<PgResult<bool>(PgSession&)> is_same_server;
+    // Called after each read; returns when all that was read is on the required copies, or nothing when stopped.
+    std::function<std::optional<PgResult<Done>>(PgSession&, std::stop_token)> prove;
+  };
+
+  explicit CatchUpReader(const Options& options);
   ~CatchUpReader();
   CatchUpReader(const CatchUpReader&) = delete;
   CatchUpReader& operator=(const CatchUpReader&) = delete;
@@ -34,13 +43,14 @@ class CatchUpReader {
 
  private:
   void Run(std::stop_token stop);
+  // Nothing when stopped.
+  std::optional<PgResult<CatchUpChunk>> Do(const CatchUpRead& work, std::stop_token stop);
   PgResult<CatchUpChunk> Do(const ReadLog& work);
   PgResult<CatchUpChunk> Do(const ReadCopy& work);
 
   bool Connect(std::stop_token stop);
 
-  const Epoch epoch_;
-  const std::function<PgResult<bool>(PgSession&)> is_same_server_;
+  const Options options_;
   BoundedQueue<CatchUpRead> work_;
   Mailbox<CatchUpChunk> results_;
   PgSession session_;    // the thread's

@@ -12,7 +12,8 @@ constexpr std::size_t kQueueItems = 16;
 constexpr std::int64_t kTroubleWaitMs = 500;
 
 // A statement that takes int4[] and int8[].
-void Write(pqxx::transaction_base& tx, std::string_view statement, const std::map<SpId, GlobalT>& positions) {
+void WritePositions(pqxx::transaction_base& tx, std::string_view statement,
+                    const std::map<SpId, GlobalT>& positions) {
   if (positions.empty()) return;
   ArrayWriter sp_ids(kOidInt4);
   ArrayWriter numbers(kOidInt8);
@@ -36,14 +37,12 @@ std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx) {
   return registry;
 }
 
-Housekeeper::Housekeeper(std::unique_ptr<PgSession> session, Connect connect, Sweeper::Retention retention,
-                         std::function<void()> on_usurped)
-    : connect_(std::move(connect)),
-      on_usurped_(std::move(on_usurped)),
+Housekeeper::Housekeeper(std::unique_ptr<PgSession> session, const Options& options)
+    : options_(options),
       work_(kQueueItems),
       reports_(kQueueItems),
       session_(std::move(session)),
-      sweeper_(retention),
+      sweeper_(options.retention),
       thread_([this](std::stop_token stop) { Run(std::move(stop)); }) {}
 
 Housekeeper::~Housekeeper() {
@@ -54,13 +53,13 @@ Housekeeper::~Housekeeper() {
 bool Housekeeper::EnsureConnected(std::stop_token stop) {
   while (!session_->connected()) {
     if (!session_->ConnectUntilStopped(stop)) return false;
-    const PgResult<Done> locked = connect_(*session_);
+    const PgResult<Done> locked = options_.connect(*session_);
     if (locked.ok()) break;
     session_->Close();
     // With an SQLSTATE it is PostgreSQL's error, such as a cancel: then the lock's owner is not known yet.
     if (locked.error().reaction == PgReaction::kAbort && locked.error().sqlstate.empty()) {
       spdlog::error("{}", locked.error().message);
-      on_usurped_();
+      options_.on_usurped();
       return false;
     }
     if (WaitOrStop(stop, kTroubleWaitMs)) return false;
@@ -74,13 +73,14 @@ void Housekeeper::Run(std::stop_token stop) {
     bool done = false;
     while (!done && !stop.stop_requested()) {
       if (!EnsureConnected(stop)) return;
-      PgResult<HouseReport> report = Do(*work);
-      done = report.ok();
+      auto report = Do(*work, stop);
+      if (!report) return;
+      done = report->ok();
       if (done) {
-        reports_.Push(std::move(report.value()));
+        reports_.Push(std::move(report->value()));
         continue;
       }
-      const PgError& error = report.error();
+      const PgError& error = report->error();
       if (logged.First(error.message))
         spdlog::warn("housekeeping failed: {} {}", error.sqlstate, error.message);
       if (WaitOrStop(stop, kTroubleWaitMs)) return;
@@ -88,13 +88,25 @@ void Housekeeper::Run(std::stop_token stop) {
   }
 }
 
-PgResult<HouseReport> Housekeeper::Do(const HouseWork& work) {
+std::optional<PgResult<HouseReport>> Housekeeper::Do(const HouseWork& work, std::stop_token stop) {
+  // Before the work, whose COMMIT may wait for a standby.
+  if (const auto observed = options_.observe_copies(*session_); !observed.ok()) {
+    return PgResult<HouseReport>(observed.error());
+  }
+  PgResult<HouseReport> report = Write(work);
+  if (!report.ok()) return report;
+  const auto proof = options_.prove(*session_, stop);
+  if (!proof) return std::nullopt;
+  return proof->ok() ? std::move(report) : PgResult<HouseReport>(proof->error());
+}
+
+PgResult<HouseReport> Housekeeper::Write(const HouseWork& work) {
   Sweeper sweeper = sweeper_;
   auto done = session_->Transaction([&](pqxx::work& tx) {
     HouseReport report;
     report.number = work.number;
-    Write(tx, sql::kBeginJoins, work.joins);
-    Write(tx, sql::kAcknowledge, work.acks);
+    WritePositions(tx, sql::kBeginJoins, work.joins);
+    WritePositions(tx, sql::kAcknowledge, work.acks);
     if (work.losses) tx.exec_params(std::string(sql::kWriteLosses), *work.losses);
     if (work.sweep) report.more_to_sweep = sweeper.Sweep(tx);
     if (work.truncate_log) {

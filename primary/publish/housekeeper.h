@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,10 +24,19 @@ class Housekeeper {
   // has the lock. It is called at the start and after each loss of the session.
   using Connect = std::function<PgResult<Done>(PgSession&)>;
 
-  // Owns the connected session. `on_usurped` is called from this object's thread when another daemon has the
-  // lock.
-  Housekeeper(std::unique_ptr<PgSession> session, Connect connect, Sweeper::Retention retention,
-              std::function<void()> on_usurped);
+  struct Options {
+    Connect connect;
+    // Before each piece of work.
+    std::function<PgResult<Done>(PgSession&)> observe_copies;
+    // Called after each piece of work; returns when all that was read is on the required copies, or nothing when stopped.
+    std::function<std::optional<PgResult<Done>>(PgSession&, std::stop_token)> prove;
+    Sweeper::Retention retention{};
+    // From this object's thread, when another daemon has the lock.
+    std::function<void()> on_usurped;
+  };
+
+  // Owns the connected session.
+  Housekeeper(std::unique_ptr<PgSession> session, const Options& options);
   ~Housekeeper();
   Housekeeper(const Housekeeper&) = delete;
   Housekeeper& operator=(const Housekeeper&) = delete;
@@ -40,10 +50,11 @@ class Housekeeper {
  private:
   void Run(std::stop_token stop);
   bool EnsureConnected(std::stop_token stop);
-  PgResult<HouseReport> Do(const HouseWork& work);
+  // Nothing when stopped.
+  std::optional<PgResult<HouseReport>> Do(const HouseWork& work, std::stop_token stop);
+  PgResult<HouseReport> Write(const HouseWork& work);
 
-  const Connect connect_;
-  const std::function<void()> on_usurped_;
+  const Options options_;
   BoundedQueue<HouseWork> work_;
   Mailbox<HouseReport> reports_;
   // The thread's:

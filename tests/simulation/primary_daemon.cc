@@ -26,20 +26,16 @@ primary::Core::Options CoreOptions(const Scenario& scenario) {
   return options;
 }
 
-std::string History(Simulator* sim) {
-  const std::uint64_t number = sim->Number();
-  return std::string(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
 }  // namespace
 
 PrimaryDaemon::PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDatabase* database,
-                             Network* network)
+                             const Standby* standby, Epoch epoch, Network* network)
     : sim_(*sim),
       scenario_(scenario),
       database_(*database),
+      standby_(standby),
       network_(*network),
-      epoch_(database->BeginEpoch(History(sim))),
+      epoch_(epoch),
       core_(CoreOptions(scenario),
             {kClusterId, epoch_, database->closed_t(), database->truncated_t(), database->Registry(),
              database->Tables(), database->epochs(), database->kept()}) {
@@ -110,7 +106,7 @@ void PrimaryDaemon::NoteMessage(const std::string& route, const proto::ToPrimary
 }
 
 void PrimaryDaemon::Dispatch() {
-  while (running_.size() < scenario_.executors) {
+  while (busy_executors_ < scenario_.executors) {
     const auto batch = core_.NextBatch(sim_.now_us());
     if (!batch) break;
     RunBatch(*batch);
@@ -122,6 +118,7 @@ void PrimaryDaemon::Dispatch() {
 
 void PrimaryDaemon::RunBatch(const primary::Batch& batch) {
   running_[batch.batch_id] = batch;
+  ++busy_executors_;
   for (const primary::BatchItem& item : batch.items) {
     if (item.global_t == 0) continue;
     for (const proto::Row& row : item.request->rows.rows()) {
@@ -135,26 +132,88 @@ void PrimaryDaemon::RunBatch(const primary::Batch& batch) {
     for (const primary::BatchItem& item : batch.items)
       promised.push_back({item.global_t, std::nullopt, item.abort_reason});
     const std::int64_t delay_us = sim_.Between(100, 1'000);
-    sim_.After(delay_us, alive_, [this, promised, id = batch.batch_id] { OnBatchResult({id, promised}); });
+    sim_.After(delay_us, alive_, [this, promised, id = batch.batch_id] { EndCommit({id, promised}, true); });
     sim_.After(delay_us + 5'000, alive_, [this, batch] { database_.Decide(batch); });
     return;
   }
-  sim_.After(sim_.Between(100, 8'000), alive_, [this, id = batch.batch_id] { CommitBatch(id); });
+  sim_.After(sim_.Between(100, 8'000), alive_, [this, id = batch.batch_id] { CommitBatch(id, false); });
 }
 
-void PrimaryDaemon::CommitBatch(std::uint64_t batch_id) {
+void PrimaryDaemon::CommitBatch(std::uint64_t batch_id, bool is_repeated) {
   const primary::Batch batch = running_.at(batch_id);
   const bool connection_lost = sim_.Chance(5);
+  const auto again = [this, batch_id] { CommitBatch(batch_id, true); };
   if (connection_lost && sim_.Chance(50)) {  // before the commit
-    sim_.After(sim_.Between(1'000, 50'000), alive_, [this, batch_id] { CommitBatch(batch_id); });
-    return;
+    return sim_.After(sim_.Between(1'000, 50'000), alive_, again);
   }
+  const std::uint64_t before = database_.written();
   primary::BatchResult result{batch_id, database_.Decide(batch)};
+  const bool has_written = database_.written() > before;
   if (connection_lost) {  // in doubt: asked again, and psp.tx_log knows
-    sim_.After(sim_.Between(1'000, 50'000), alive_, [this, batch_id] { CommitBatch(batch_id); });
-    return;
+    return sim_.After(sim_.Between(1'000, 50'000), alive_, again);
   }
-  sim_.After(sim_.Between(10, 200), alive_, [this, result = std::move(result)] { OnBatchResult(result); });
+  AwaitStandby(result, has_written ? database_.written() : 0, is_repeated);
+}
+
+// As PostgreSQL does at COMMIT, if the transaction has written something: the wait may be cancelled, or the session be lost meanwhile.
+void PrimaryDaemon::AwaitStandby(const primary::BatchResult& result, std::uint64_t position,
+                                 bool is_repeated) {
+  const bool is_there = standby_ == nullptr || standby_->Has(position);
+  if (!is_there && standby_->is_cut() && sim_.Chance(2)) {
+    return sim_.After(sim_.Between(100, 50'000), alive_,
+                      [this, id = result.batch_id] { CommitBatch(id, true); });
+  }
+  const bool is_cancelled = !is_there && standby_->is_cut() && sim_.Chance(3);
+  if (!is_there && !is_cancelled) {
+    return sim_.After(500, alive_,
+                      [this, result, position, is_repeated] { AwaitStandby(result, position, is_repeated); });
+  }
+  const bool is_trusted = (is_cancelled && scenario_.mutation == Mutation::kCancelledWaitIsProof) ||
+                          (is_repeated && scenario_.mutation == Mutation::kRepeatedBatchIsProven);
+  sim_.After(sim_.Between(10, 200), alive_, [this, result, is_trusted] { EndCommit(result, is_trusted); });
+}
+
+primary::Look PrimaryDaemon::LookAtStandby() const {
+  return standby_ == nullptr ? primary::kNoCopies
+                             : primary::Look{.written = database_.written(), .copied = standby_->flushed()};
+}
+
+void PrimaryDaemon::EndCommit(const primary::BatchResult& result, bool is_trusted) {
+  --busy_executors_;
+  if (is_trusted) return OnBatchResult(result);
+  gate_.Add(result, LookAtStandby());
+  TakeProven();
+  Dispatch();
+}
+
+void PrimaryDaemon::TakeProven() {
+  for (const primary::BatchResult& result : gate_.TakeProven()) OnBatchResult(result);
+  if (gate_.waits_for() && !looks_again_) LookAgain();
+}
+
+void PrimaryDaemon::LookAgain() {
+  looks_again_ = true;
+  sim_.After(sim_.Between(500, 5'000), alive_, [this] {
+    looks_again_ = false;
+    gate_.OnLook(LookAtStandby());
+    TakeProven();
+  });
+}
+
+// In the order in which they were read.
+void PrimaryDaemon::WhenProven(std::function<void()> action) {
+  if (standby_ == nullptr) return action();
+  const bool was_empty = unproven_.empty();
+  unproven_.emplace_back(database_.written(), std::move(action));
+  if (was_empty) TellProven();
+}
+
+void PrimaryDaemon::TellProven() {
+  while (!unproven_.empty() && standby_->Has(unproven_.front().first)) {
+    unproven_.front().second();
+    unproven_.pop_front();
+  }
+  if (!unproven_.empty()) sim_.After(1'000, alive_, [this] { TellProven(); });
 }
 
 void PrimaryDaemon::OnBatchResult(const primary::BatchResult& result) {
@@ -196,19 +255,24 @@ void PrimaryDaemon::CarryOutActions() {
 // What a statement reads, and when its result comes, are two moments.
 void PrimaryDaemon::Read(const primary::ReadLog& work) {
   sim_.After(sim_.Between(50, 3'000), alive_, [this, work] {
-    sim_.After(sim_.Between(50, 3'000), alive_, [this, chunk = database_.Read(work)] {
-      core_.OnLogChunk(chunk);
-      CarryOutActions();
+    WhenProven([this, chunk = database_.Read(work)] {
+      sim_.After(sim_.Between(50, 3'000), alive_, [this, chunk] {
+        core_.OnLogChunk(chunk);
+        CarryOutActions();
+      });
     });
   });
 }
 
 void PrimaryDaemon::Read(const primary::ReadCopy& work) {
   sim_.After(sim_.Between(50, 3'000), alive_, [this, work] {
-    sim_.After(sim_.Between(50, 3'000), alive_, [this, chunk = database_.Read(epoch_, work)] {
-      core_.OnCopyChunk(chunk);
-      CarryOutActions();
-    });
+    const auto tell = [this, chunk = database_.Read(epoch_, work)] {
+      sim_.After(sim_.Between(50, 3'000), alive_, [this, chunk] {
+        core_.OnCopyChunk(chunk);
+        CarryOutActions();
+      });
+    };
+    WhenProven(tell);
   });
 }
 
@@ -216,9 +280,11 @@ void PrimaryDaemon::KeepHouse(const primary::HouseWork& work) {
   const std::int64_t done_us = std::max(house_free_us_, sim_.now_us()) + sim_.Between(200, 5'000);
   house_free_us_ = done_us + sim_.Between(50, 3'000);
   sim_.At(done_us, alive_, [this, work, told_us = house_free_us_] {
-    sim_.At(told_us, alive_, [this, report = database_.Keep(work)] {
-      core_.OnHouseReport(report, sim_.now_us());
-      CarryOutActions();
+    WhenProven([this, told_us, report = database_.Keep(work)] {
+      sim_.At(std::max(told_us, sim_.now_us()), alive_, [this, report] {
+        core_.OnHouseReport(report, sim_.now_us());
+        CarryOutActions();
+      });
     });
   });
 }

@@ -1,15 +1,21 @@
-// The primary's daemon: the real core, with fakes for what primary/server.cc joins it to: executors,
+// The primary's daemon: the real core and the real proof gate, with fakes for what primary/server.cc joins it to: executors,
 // catch-up reader and housekeeper that answer after a while. Destroying it is a crash.
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
+#include "primary/certify/proof_gate.h"
 #include "primary/core/core.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/primary_database.h"
+#include "tests/simulation/standby.h"
 
 namespace psp::simulation {
 
@@ -18,7 +24,9 @@ inline constexpr std::int64_t kHeartbeatTimeoutUs = 600'000;
 
 class PrimaryDaemon {
  public:
-  PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDatabase* database, Network* network);
+  // `epoch`: which this daemon has begun in the database. `standby` may be null.
+  PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDatabase* database, const Standby* standby,
+                Epoch epoch, Network* network);
   // A crash: each batch under way commits or does not, and nobody is told.
   ~PrimaryDaemon();
 
@@ -43,7 +51,15 @@ class PrimaryDaemon {
 
   void Dispatch();
   void RunBatch(const primary::Batch& batch);
-  void CommitBatch(std::uint64_t batch_id);
+  void CommitBatch(std::uint64_t batch_id, bool is_repeated);
+  void AwaitStandby(const primary::BatchResult& result, std::uint64_t position, bool is_repeated);
+  void EndCommit(const primary::BatchResult& result, bool is_trusted);
+  primary::Look LookAtStandby() const;
+  void TakeProven();
+  void LookAgain();
+  // As soon as the standby has all that is written now.
+  void WhenProven(std::function<void()> action);
+  void TellProven();
   void OnBatchResult(const primary::BatchResult& result);
   void CarryOutActions();
   void Read(const primary::ReadLog& work);
@@ -57,10 +73,16 @@ class PrimaryDaemon {
   Simulator& sim_;
   const Scenario& scenario_;
   PrimaryDatabase& database_;
+  const Standby* const standby_;
   Network& network_;
   const Epoch epoch_;
   primary::Core core_;
-  std::map<std::uint64_t, primary::Batch> running_;
+  primary::ProofGate gate_;
+  bool looks_again_ = false;
+  std::deque<std::pair<std::uint64_t, std::function<void()>>>
+      unproven_;                                     // what was read, and at which position
+  std::map<std::uint64_t, primary::Batch> running_;  // with those that the gate holds
+  std::size_t busy_executors_ = 0;
   std::set<RowKey> running_keys_;
   std::map<SpId, Stream> streams_;
   std::set<TxId> told_;  // decided by this daemon

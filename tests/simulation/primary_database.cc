@@ -36,6 +36,7 @@ Epoch PrimaryDatabase::BeginEpoch(const std::string& history) {
   epochs_.push_back({draws ? history : epochs_.back().history, start_t});
   kept_t_[start_t] = settled_t_ = closed_t();
   decided_.clear();
+  ++written_;
   return ++epoch_;
 }
 
@@ -123,7 +124,10 @@ std::uint32_t PrimaryDatabase::CatalogVersionAt(GlobalT global_t) const {
 
 std::vector<primary::Verdict> PrimaryDatabase::Decide(const primary::Batch& batch) {
   std::vector<primary::Verdict> verdicts;
-  if (batch.numbers.last_t > 0) decided_.push_back(batch.numbers);
+  if (batch.numbers.last_t > 0) {
+    decided_.push_back(batch.numbers);
+    ++written_;
+  }
   for (const primary::BatchItem& item : batch.items) {
     const auto known = tx_log_.find(item.request->tx_id);
     primary::Verdict verdict{item.global_t, std::nullopt, item.abort_reason};
@@ -133,6 +137,7 @@ std::vector<primary::Verdict> PrimaryDatabase::Decide(const primary::Batch& batc
       if (auto lost = Lost(item)) verdict = {0, std::move(lost), ""};
       if (verdict.global_t > 0) Write(item);
       tx_log_[item.request->tx_id] = verdict;
+      ++written_;
     }
     verdicts.push_back(std::move(verdict));
   }
@@ -186,9 +191,11 @@ primary::EncodedCopyChunk PrimaryDatabase::Read(Epoch epoch, const primary::Read
 void PrimaryDatabase::Release(SpId sp_id) {
   acked_.erase(sp_id);
   joins_.erase(sp_id);
+  ++written_;
 }
 
 primary::HouseReport PrimaryDatabase::Keep(const primary::HouseWork& work) {
+  ++written_;
   for (const auto& [sp_id, snapshot_t] : work.joins) joins_[sp_id] = snapshot_t;
   for (const auto& [sp_id, acked_t] : work.acks) {
     acked_[sp_id] = std::max(acked_[sp_id], acked_t);

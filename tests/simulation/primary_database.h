@@ -1,5 +1,5 @@
 // The primary's PostgreSQL: psp.data, psp.tx_log, psp.replication_log as maps, and the certification rule as
-// in sql/primary/daemon/certify_batch.sql. A batch is atomic and durable when Decide returns.
+// in sql/primary/daemon/certify_batch.sql. A batch is atomic, and on this server's disk, when Decide returns.
 #pragma once
 
 #include <map>
@@ -37,6 +37,9 @@ class PrimaryDatabase {
   // One batch: duplicates, conflicts, winners, decisions, log.
   std::vector<primary::Verdict> Decide(const primary::Batch& batch);
 
+  // The WAL position: how much was ever written.
+  std::uint64_t written() const { return written_; }
+
   // `history`: what this start draws.
   Epoch BeginEpoch(const std::string& history);
   const EpochStarts& epochs() const { return epochs_; }
@@ -53,7 +56,10 @@ class PrimaryDatabase {
   primary::HouseReport Keep(const primary::HouseWork& work);
 
   // A new SP, which will join.
-  void Register(SpId sp_id) { acked_[sp_id] = -1; }
+  void Register(SpId sp_id) {
+    acked_[sp_id] = -1;
+    ++written_;
+  }
   bool IsRegistered(SpId sp_id) const { return acked_.contains(sp_id); }
   void Release(SpId sp_id);
 
@@ -72,6 +78,7 @@ class PrimaryDatabase {
   bool Collect();
 
   Mutation mutation_;
+  std::uint64_t written_ = 1;
   Epoch epoch_ = 0;
   EpochStarts epochs_;
   std::map<GlobalT, GlobalT> kept_t_;  // by start_t

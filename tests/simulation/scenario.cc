@@ -9,13 +9,15 @@
 namespace psp::simulation {
 namespace {
 
-constexpr std::array<const char*, 7> kFaultNames = {"crash of the primary daemon",
+constexpr std::array<const char*, 9> kFaultNames = {"crash of the primary daemon",
                                                     "crash of the daemon",
                                                     "crash of PostgreSQL",
                                                     "connection cut",
                                                     "slow link",
                                                     "apply stalled",
-                                                    "restore of the primary"};
+                                                    "restore of the primary",
+                                                    "standby cut off",
+                                                    "promotion of the standby"};
 
 void AddRestores(Scenario* scenario) {
   Simulator dice(scenario->seed ^ 0xBACC, false);
@@ -55,6 +57,40 @@ void AddOldSnapshots(Scenario* scenario) {
 void AddBadInput(Scenario* scenario) {
   Simulator dice(scenario->seed ^ 0xBAD, false);
   if (dice.Chance(30)) scenario->bad_input_percent = static_cast<int>(dice.Between(1, 30));
+}
+
+// Promoted mostly while it is cut off, or soon after.
+void AddStandby(Scenario* scenario) {
+  Simulator dice(scenario->seed ^ 0x57B, false);
+  if (!scenario->backups_us.empty() || !scenario->gap_backups_us.empty() || !dice.Chance(40)) return;
+  scenario->has_standby = true;
+  for (std::int64_t cuts = dice.Between(1, 4); cuts > 0; --cuts) {
+    std::int64_t at_us = dice.Between(50'000, scenario->run_us);
+    const std::int64_t cut_us =
+        dice.Chance(50) ? dice.Between(5'000, 400'000) : dice.Between(400'000, 1'500'000);
+    if (!scenario->joins_us.empty() && dice.Chance(60)) {  // while somebody joins
+      at_us = scenario->joins_us.front() + dice.Between(1'000, 200'000);
+    }
+    scenario->faults.push_back({Fault::Kind::kCutStandby, 0, at_us, cut_us});
+    if (!dice.Chance(60)) continue;
+    const std::int64_t promoted_us = at_us + dice.Between(1'000, cut_us + 20'000);
+    scenario->faults.push_back({Fault::Kind::kPromoteStandby, 0, promoted_us, dice.Between(1'000, 500'000)});
+    if (!dice.Chance(50)) continue;  // a start in between
+    scenario->faults.push_back({Fault::Kind::kCrashPrimary, 0,
+                                at_us + dice.Between(500, (promoted_us - at_us) / 2),
+                                dice.Between(500, 5'000)});
+  }
+}
+
+// While somebody joins, with what nobody writes again.
+void AddLastPromotion(Scenario* scenario) {
+  Simulator dice(scenario->seed ^ 0x1A57, false);
+  if (!scenario->has_standby || scenario->joins_us.empty() || !dice.Chance(40)) return;
+  const std::int64_t cut_us = scenario->joins_us.back() + dice.Between(20'000, 700'000);
+  if (cut_us >= scenario->run_us) return;
+  scenario->faults.push_back({Fault::Kind::kCutStandby, 0, cut_us, scenario->run_us - cut_us});
+  scenario->faults.push_back(
+      {Fault::Kind::kPromoteStandby, 0, scenario->run_us - dice.Between(1, 20'000), 1'000});
 }
 
 }  // namespace
@@ -97,6 +133,8 @@ Scenario MakeScenario(std::uint64_t seed) {
   AddRestoreWithGap(&scenario);
   AddOldSnapshots(&scenario);
   AddBadInput(&scenario);
+  AddStandby(&scenario);
+  AddLastPromotion(&scenario);
   std::sort(scenario.faults.begin(), scenario.faults.end(),
             [](const Fault& a, const Fault& b) { return a.at_us < b.at_us; });
   return scenario;
@@ -107,7 +145,8 @@ std::string Describe(const Scenario& scenario) {
   out << "seed " << scenario.seed << ": " << scenario.sps << " SPs with " << scenario.clients_per_sp
       << " clients each, " << scenario.counters << " counters, " << scenario.names << " names, "
       << scenario.executors << " executors, batches of " << scenario.batch_transactions_max << ", latency "
-      << scenario.latency_us << " us, " << scenario.bad_input_percent << "% bad input\n";
+      << scenario.latency_us << " us, " << scenario.bad_input_percent << "% bad input"
+      << (scenario.has_standby ? ", a standby" : "") << "\n";
   for (std::size_t i = 0; i < scenario.joins_us.size(); ++i) {
     out << "  " << scenario.joins_us[i] << " us  SP " << scenario.sps + 1 + i << " joins\n";
   }

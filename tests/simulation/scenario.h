@@ -18,6 +18,8 @@ struct Fault {
     kSlowLink,        // twenty times slower
     kStallApply,      // the apply worker does nothing
     kRestorePrimary,  // its database becomes one of the backups, if there is one by then; all daemons stay
+    kCutStandby,      // nothing gets to it; COMMITs at the primary's PostgreSQL wait for it
+    kPromoteStandby,  // it takes the place of the primary's PostgreSQL
   };
   Kind kind = Kind::kCutConnection;
   SpId sp_id = 0;  // 0: the primary
@@ -58,6 +60,8 @@ enum class Mutation {
   kReferrersReadIsNotTold,  // … that a transaction has read all children of a parent
   kTableReadIsNotTold,      // … that it has read a whole table
   kReadsAreNotLookedUp,  // the primary's PostgreSQL takes every row that was read for one that nobody has written
+  kCancelledWaitIsProof,   // the primary takes a COMMIT whose wait for the standby was cancelled for durable
+  kRepeatedBatchIsProven,  // … what a batch says that was repeated and waits for nothing
 };
 
 struct Scenario {
@@ -83,6 +87,7 @@ struct Scenario {
   int long_pauses_percent = 5;   // of a transaction between two statements
   int bad_input_percent = 0;     // of the write-sets (bad_input.h)
   std::int64_t housekeeping_interval_us = 100'000;
+  bool has_standby = false;
   std::vector<Fault> faults;
 };
 

@@ -99,7 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation::kMissingRowsAreOverlooked, Mutation::kJoinerAcknowledges, Mutation::kNobodyIsHeld,
         Mutation::kReservationsNeverEnd, Mutation::kEmptiedRowsAreCopied, Mutation::kSharedIsNotTold,
         Mutation::kEndedIsNotTold, Mutation::kEndedIsToldLate, Mutation::kReferrersReadIsNotTold,
-        Mutation::kTableReadIsNotTold, Mutation::kReadsAreNotLookedUp));
+        Mutation::kTableReadIsNotTold, Mutation::kReadsAreNotLookedUp, Mutation::kCancelledWaitIsProof,
+        Mutation::kRepeatedBatchIsProven));
 
 }  // namespace
 }  // namespace psp::simulation

@@ -9,11 +9,18 @@
 #include "tests/simulation/client.h"
 #include "tests/simulation/primary_daemon.h"
 #include "tests/simulation/rows.h"
+#include "tests/simulation/standby.h"
 
 namespace psp::simulation {
 namespace {
 
 constexpr std::int64_t kCalmUs = 120'000'000;  // virtual time after which something hangs
+
+// What a start of the primary's daemon draws.
+std::string DrawHistory(Simulator* sim) {
+  const std::uint64_t number = sim->Number();
+  return std::string(reinterpret_cast<const char*>(&number), sizeof number);
+}
 
 class World {
  public:
@@ -32,6 +39,7 @@ class World {
     for (const std::int64_t at_us : scenario_.gap_backups_us) {
       sim_.At(at_us, [this] { BackUpAtGap(); });
     }
+    if (scenario_.has_standby) standby_ = std::make_unique<Standby>(&sim_, &database_);
     StartPrimary();
     for (const Fault& fault : scenario_.faults) {
       sim_.At(fault.at_us, [this, fault] { Begin(fault); });
@@ -117,10 +125,16 @@ class World {
     return lost != lost_at_us_.end() && told.at_us < lost->second;
   }
 
-  // A new SP with an empty database, as `psp cluster join` makes it.
+  // A new SP with an empty database, as `psp cluster join` makes it; its COMMIT at the primary waits for the standby.
   void Join(SpId sp_id) {
-    sim_.Trace("SP ", sp_id, " is registered and joins");
-    database_.Register(sp_id);
+    if (!database_.IsRegistered(sp_id)) {
+      sim_.Trace("SP ", sp_id, " is registered and joins");
+      database_.Register(sp_id);
+      registered_at_[sp_id] = database_.written();
+    }
+    if (standby_ && !standby_->Has(registered_at_[sp_id])) {
+      return sim_.After(1'000, [this, sp_id] { Join(sp_id); });
+    }
     SpState empty;
     empty.joining = true;
     empty.watermark = -1;
@@ -128,7 +142,28 @@ class World {
   }
 
   void StartPrimary() {
-    if (!primary_) primary_ = std::make_unique<PrimaryDaemon>(&sim_, scenario_, &database_, &network_);
+    if (primary_ || start_) return;
+    start_ = std::make_shared<int>(0);
+    const Epoch epoch = database_.BeginEpoch(DrawHistory(&sim_));
+    Serve(epoch, database_.written());
+  }
+
+  // When the standby has what the daemon begins with.
+  void Serve(Epoch epoch, std::uint64_t position) {
+    if (standby_ && !standby_->Has(position)) {
+      return sim_.After(1'000, start_, [this, epoch, position] { Serve(epoch, position); });
+    }
+    start_.reset();
+    primary_ =
+        std::make_unique<PrimaryDaemon>(&sim_, scenario_, &database_, standby_.get(), epoch, &network_);
+  }
+
+  // What the standby lacks is gone; the next standby is a copy of this one.
+  void Promote() {
+    if (!standby_) return;
+    sim_.Trace("primary: the standby takes its place, at ", standby_->flushed(), " of ", database_.written());
+    database_ = PrimaryDatabase(standby_->copy());
+    standby_ = std::make_unique<Standby>(&sim_, &database_);
   }
 
   void Begin(const Fault& fault) {
@@ -137,6 +172,11 @@ class World {
     } else if (fault.kind == Fault::Kind::kRestorePrimary) {
       CrashPrimary();
       Restore();
+    } else if (fault.kind == Fault::Kind::kPromoteStandby) {
+      CrashPrimary();
+      Promote();
+    } else if (fault.kind == Fault::Kind::kCutStandby) {
+      if (standby_) standby_->SetCut(true);
     } else if (nodes_.contains(fault.sp_id)) {
       Break(fault, *nodes_.at(fault.sp_id));
     }
@@ -146,6 +186,7 @@ class World {
   void CrashPrimary() {
     sim_.Trace("primary: crashes");
     primary_.reset();
+    start_.reset();
     network_.CutAll();
   }
 
@@ -175,6 +216,8 @@ class World {
     switch (fault.kind) {
       case Fault::Kind::kCrashPrimary:
       case Fault::Kind::kRestorePrimary:
+      case Fault::Kind::kCutStandby:
+      case Fault::Kind::kPromoteStandby:
         break;
       case Fault::Kind::kCrashDaemon:
         node.CrashDaemon();
@@ -195,6 +238,10 @@ class World {
   }
 
   void Finish(const Fault& fault) {
+    if (fault.kind == Fault::Kind::kCutStandby) {
+      if (standby_) standby_->SetCut(false);
+      return;
+    }
     if (fault.sp_id == 0) return StartPrimary();
     if (!nodes_.contains(fault.sp_id)) return;  // it comes later
     SpNode& node = *nodes_.at(fault.sp_id);
@@ -251,6 +298,9 @@ class World {
   Simulator sim_;
   Network network_;
   PrimaryDatabase database_;
+  std::unique_ptr<Standby> standby_;  // if there is one
+  std::map<SpId, std::uint64_t> registered_at_;
+  std::shared_ptr<const int> start_;  // while the primary's daemon starts
   std::vector<PrimaryDatabase> backups_;
   bool has_restored_ = false;
   bool is_calm_ = false;  // no new transactions

@@ -9,7 +9,7 @@ from psp.cluster import verify
 from psp.output import Json, console, print_json
 from psp.primary import losses, members
 from psp.primary.cluster_key import write_cluster_key
-from psp.primary.database import init_primary, schema_version, upgrade_primary
+from psp.primary.database import init_primary, schema_version, set_copies, upgrade_primary
 from psp.problems import errors_shown
 
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the primary's PostgreSQL.")]
@@ -66,6 +66,8 @@ def status(dsn: Dsn, json: Json = False) -> None:
         print_json(found)
     else:
         console.print(members.show(found))
+        if found["copies"] or found["synchronous_standby_names"]:
+            console.print(members.show_copies(found))
         for table in losses.tables(found["losses"]):
             console.print(table)
 
@@ -92,6 +94,31 @@ def remove(
     with errors_shown():
         members.remove(dsn, name)
     console.print(f"{name} is no longer a semi-primary of the cluster.")
+
+
+@app.command()
+def copies(
+    dsn: Dsn,
+    number: Annotated[
+        int | None, typer.Argument(min=0, help="At least so many synchronous standbys. Left out: only tells.")
+    ] = None,
+) -> None:
+    """Sets how many synchronous standbys a decision must be on before psp-primary tells it.
+
+    What synchronous_standby_names asks for counts as well, whichever is more. This number stays when that
+    list is emptied and when a standby is promoted: COMMITs then wait until there are so many standbys again,
+    or until the number is lowered. psp-primary, if it runs, takes a new number within about a second.
+
+    [bold]Examples[/]
+
+        psp primary copies "host=primary dbname=psp" 1
+        psp primary copies "host=primary dbname=psp" 0     # after a failover, to go on without a standby
+    """
+    with errors_shown():
+        if number is not None:
+            set_copies(dsn, number)
+        found = members.gather(dsn)
+    console.print(members.show_copies(found))
 
 
 @app.command()

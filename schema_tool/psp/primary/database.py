@@ -108,6 +108,15 @@ def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> 
     return Cluster(*found)
 
 
+def set_copies(dsn: str, number: int) -> None:
+    """At least so many synchronous standbys must have what psp-primary tells."""
+    with psycopg.connect(dsn) as connection:
+        # Its own COMMIT must not wait for the standbys that it no longer asks for, nor for ever behind one that does.
+        connection.execute("SET LOCAL synchronous_commit = local")
+        read_cluster(connection, lock=True)
+        connection.execute("UPDATE psp.cluster SET copies = %s", (number,))
+
+
 def refuse_second_adoption(connection: psycopg.Connection[Any], replace: bool) -> None:
     """PspError if somebody may need what the primary has of an adopted database. `replace`: not its rows."""
     query = read_sql("primary/command/adopt_again.sql")

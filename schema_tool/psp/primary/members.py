@@ -55,6 +55,20 @@ def show(status: dict[str, Any]) -> Table:
     )  # fmt: skip
 
 
+def show_copies(status: dict[str, Any]) -> str:
+    """Which standbys must have a decision, and whether they are there."""
+    names = status["synchronous_standby_names"]
+    text = (
+        f"Synchronous standbys that must have a decision: at least {status['copies']} (psp primary copies), and what "
+        f"synchronous_standby_names = '{names}' asks for. Connected: {status['synchronous_standbys']}."
+    )
+    if status["waits_for_standbys_s"] is not None:
+        text += f" COMMITs have waited for them for {status['waits_for_standbys_s']:.1f} s."
+    elif status["synchronous_standbys"] < status["copies"]:
+        text += " COMMITs wait."
+    return text
+
+
 def remove(dsn: str, name: str) -> None:
     """The primary waits for this semi-primary no more and never lets it in again. PspError: there is none."""
     with psycopg.connect(dsn) as connection:

@@ -7,5 +7,12 @@ SELECT c.epoch, c.state, c.mode, c.catalog_version,
                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS is_served,
        -- What its sessions call themselves (primary/certify/executor.cc); null: none is connected.
        (SELECT CASE WHEN bool_and(application_name LIKE '%%, module') THEN 'module' ELSE 'sql' END FROM pg_stat_activity
-         WHERE datname = current_database() AND application_name LIKE 'psp-primary executor%%' HAVING count(*) > 0) AS certified_by
+         WHERE datname = current_database() AND application_name LIKE 'psp-primary executor%%' HAVING count(*) > 0) AS certified_by,
+       -- Synchronous standbys: at least so many (psp primary copies), what PostgreSQL asks for, how many there are; and for how long the
+       -- oldest batch has waited for them, null: none waits.
+       c.copies, current_setting('synchronous_standby_names') AS synchronous_standby_names,
+       (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS synchronous_standbys,
+       (SELECT extract(epoch FROM max(clock_timestamp() - query_start))::float FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name LIKE 'psp-primary executor%%' AND wait_event = 'SyncRep')
+       AS waits_for_standbys_s
   FROM psp.cluster c, psp.log_start l

@@ -11,7 +11,8 @@ CREATE TABLE psp.cluster (
     slots          integer NOT NULL DEFAULT @SLOTS@,  -- stride of every sequence = most SPs there can ever be
     state          text NOT NULL DEFAULT 'empty' CHECK (state IN ('empty', 'adopting', 'adopted')),
     schema_ddl     text,                           -- the application's schema as plain SQL, for SPs that join
-    catalog_version integer NOT NULL DEFAULT 1     -- 1 as adopted; each schema change makes the next one
+    catalog_version integer NOT NULL DEFAULT 1,    -- 1 as adopted; each schema change makes the next one
+    copies         integer NOT NULL DEFAULT 0 CHECK (copies >= 0)  -- synchronous standbys that a decision must be on, at least
 );
 INSERT INTO psp.cluster DEFAULT VALUES;
 

@@ -1,0 +1,84 @@
+// On how many synchronous standbys what this server has written must be before it is told, and how far they are
+// (docs/decisions/48-decided-means-durable.md).
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "common/log.h"
+#include "common/pg_session.h"
+#include "primary/certify/proof_gate.h"
+
+namespace psp::primary {
+
+// Any thread reads, one observes. While the daemon runs, a list of standbys that is emptied changes nothing: PostgreSQL tells the waiting
+// COMMITs then, without a warning, that they are done.
+class RequiredCopies {
+ public:
+  int number() const { return number_; }
+
+  // `at_least`: psp.cluster.copies. `named`: what synchronous_standby_names asks for; 0: the list is empty.
+  void Observe(int at_least, int named) {
+    if (named > 0) named_ = named;
+    number_ = std::max(at_least, named_);
+  }
+
+ private:
+  int named_ = 0;
+  std::atomic<int> number_ = 0;
+};
+
+// What the database and PostgreSQL's settings say now.
+struct CopiesSetting {
+  int at_least = 0;
+  int named = 0;
+  int connected = 0;  // synchronous standbys
+  bool may_see =
+      false;  // else the session's role cannot see how far they are, and nothing would ever be proven
+};
+CopiesSetting ReadCopiesSetting(pqxx::transaction_base& tx);
+
+constexpr const char* kMayNotSee =
+    "this role may not see how far the synchronous standbys are: GRANT pg_read_all_stats to the role that "
+    "psp-primary connects as";
+
+// Reads the setting again and observes it. Logs what an operator must know of it, once.
+class CopiesWatch {
+ public:
+  explicit CopiesWatch(std::shared_ptr<RequiredCopies> copies) : copies_(std::move(copies)) {}
+  PgResult<Done> Observe(PgSession& session);
+
+ private:
+  const std::shared_ptr<RequiredCopies> copies_;
+  LogOnce logged_;
+};
+
+// After all that the session has committed or read before. With 0 copies nobody is asked.
+PgResult<Look> LookAtCopies(PgSession& session, int copies);
+
+// Looks again and again until the position is on the copies, and then returns the last look; an error ends it, too. Nothing when
+// stopped. Logs what it waits for after two seconds, and when the wait has ended. The position is on its way already: it needs no
+// further WAL.
+std::optional<PgResult<Look>> AwaitCopies(PgSession& session, const RequiredCopies& required,
+                                          WalPosition position, std::stop_token stop);
+
+// LookAtCopies and AwaitCopies of that position: for a session that has read something to tell.
+std::optional<PgResult<Done>> ProveWhatWasRead(PgSession& session, const RequiredCopies& required,
+                                               std::stop_token stop);
+
+// LookAtCopies without waiting, for a connection that nobody else uses meanwhile. The statement is declared once for the session, and
+// prepared at each connect. False: the connection is broken.
+void PrepareLook(PgSession& session);
+void PrepareLookNow(pqxx::nontransaction& tx);
+bool SendLook(PGconn* connection, int copies);
+// The row that it returns.
+Look ReadLook(const PGresult* row);
+
+}  // namespace psp::primary

@@ -1,0 +1,4 @@
+-- From version 10. The number of copies that a decision must be on before it is told.
+ALTER TABLE psp.cluster ADD COLUMN copies integer NOT NULL DEFAULT 0 CHECK (copies >= 0);
+ALTER TABLE psp.cluster ALTER COLUMN schema_version SET DEFAULT 11;
+UPDATE psp.cluster SET schema_version = 11;
