@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "common/pg_session.h"
+#include "primary/certify/batch_trouble.h"
 #include "primary/certify/copies.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
-
-enum class CertifyBy { kSql, kModule };
 
 // Settings of each session that runs batches: the statement's plan must not depend on statistics.
 std::vector<std::string> BatchSessionSettings();

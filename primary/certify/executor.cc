@@ -22,13 +22,6 @@ constexpr std::int64_t kTroubleWaitMs = 500;  // between attempts while PostgreS
 constexpr const char* kNamedBySql = "SET application_name = 'psp-primary executor'";
 constexpr const char* kNamedByModule = "SET application_name = 'psp-primary executor, module'";
 
-// An error of the transaction's content, which comes again with each attempt. Any other error (disk full, out
-// of memory, a missing right) may pass, and must not decide "aborted".
-bool IsTheTransactionsOwn(const PgError& error) {
-  return error.sqlstate.starts_with("22") || error.sqlstate.starts_with("23") ||
-         error.sqlstate.starts_with("54");
-}
-
 // The same transaction, but only to be recorded as aborted. Its number will never be committed.
 Batch Refused(const Batch& alone, const PgError& error) {
   BatchItem refused{alone.items[0].request, 0, "refused by the primary's PostgreSQL: " + error.message,
@@ -128,7 +121,7 @@ std::optional<ExecutorReport> Executor::Do(const Task& task, std::stop_token sto
   ExecutorReport report;
   WalPosition position = 0;
   if (const auto* batch = std::get_if<Batch>(&task)) {
-    std::vector<Verdict> verdicts = Decide(*batch, stop);
+    std::vector<Verdict> verdicts = Decide(*batch, by_, stop);
     if (verdicts.empty()) return std::nullopt;
     report.result = {batch->batch_id, std::move(verdicts)};
   } else if (const auto* wanted = std::get_if<WalPosition>(&task)) {
@@ -202,48 +195,54 @@ void Executor::LogChoice(const std::string& objection) {
   logged.Forget(is_module ? "sql" : "module");
 }
 
-std::vector<Verdict> Executor::Decide(const Batch& batch, std::stop_token stop) {
+std::vector<Verdict> Executor::Decide(const Batch& batch, CertifyBy by, std::stop_token stop) {
   LogOnce logged;
+  BatchTrouble trouble;
   while (!stop.stop_requested()) {
-    PgResult<std::vector<Verdict>> verdicts = RunBatch(session_, by_, batch);
+    PgResult<std::vector<Verdict>> verdicts = RunBatch(session_, by, batch);
     if (verdicts.ok()) return std::move(verdicts.value());
     const PgError& error = verdicts.error();
-    if (error.reaction == PgReaction::kAbort && IsTheTransactionsOwn(error)) {
-      if (batch.items.size() > 1) return DecideInHalves(batch, stop);
-      if (batch.items[0].global_t > 0) return Decide(Refused(batch, error), stop);
+    const BatchTrouble::Step step = trouble.Next(error, by, batch);
+    if (step == BatchTrouble::Step::kRefuse) {
+      spdlog::warn("a transaction is refused, the {}. since the start: {} {}", ++*options_.refused,
+                   error.sqlstate, error.message);
+      return Decide(Refused(batch, error), by, stop);
     }
+    if (step == BatchTrouble::Step::kInHalves) return DecideInHalves(batch, by, stop);
     if (logged.First(error.sqlstate)) spdlog::warn("a batch failed: {} {}", error.sqlstate, error.message);
-    switch (error.reaction) {
-      case PgReaction::kRetry:
+    switch (step) {
+      case BatchTrouble::Step::kBySql:
+        by = CertifyBy::kSql;
+        if (!ChooseStatement().ok()) session_.Close();
         break;
-      case PgReaction::kAbort:
+      case BatchTrouble::Step::kWaitAndAgain:
         if (WaitOrStop(stop, kTroubleWaitMs)) return {};
         break;
-      case PgReaction::kReconnect:
-      case PgReaction::kInDoubt: {
-        // The old backend may still work on the batch. When it has ended, the batch is run again and finds
-        // in psp.tx_log what the old backend did.
-        const int pid = session_.backend_pid();
-        const std::string start = session_.backend_start();
-        bool gone = false;
-        while (!gone) {
-          if (!Connect(stop)) return {};
-          const PgResult<bool> ended = TerminateBackend(session_, pid, start, kTerminateWait);
-          gone = ended.ok() && *ended;
-        }
-        break;
-      }
+      default:
+        if (error.reaction != PgReaction::kRetry && !ConnectAfterTrouble(stop)) return {};
     }
   }
   return {};
 }
 
+// The old backend may still work on the batch. When it has ended, the batch is run again and finds in psp.tx_log what the old backend
+// did.
+bool Executor::ConnectAfterTrouble(std::stop_token stop) {
+  const int pid = session_.backend_pid();
+  const std::string start = session_.backend_start();
+  while (Connect(stop)) {
+    const PgResult<bool> ended = TerminateBackend(session_, pid, start, kTerminateWait);
+    if (ended.ok() && *ended) return true;
+  }
+  return false;
+}
+
 // One bad transaction costs a few more batches, not one for each of the others.
-std::vector<Verdict> Executor::DecideInHalves(const Batch& batch, std::stop_token stop) {
+std::vector<Verdict> Executor::DecideInHalves(const Batch& batch, CertifyBy by, std::stop_token stop) {
   const auto middle = batch.items.begin() + static_cast<std::ptrdiff_t>(batch.items.size() / 2);
   std::vector<Verdict> all;
   for (const auto& half : {std::span(batch.items.begin(), middle), std::span(middle, batch.items.end())}) {
-    std::vector<Verdict> some = Decide(PartOf(batch, half), stop);
+    std::vector<Verdict> some = Decide(PartOf(batch, half), by, stop);
     if (some.empty()) return {};
     std::ranges::move(some, std::back_inserter(all));
   }

@@ -5,6 +5,7 @@
 // batches, batches over an encrypted session, and a batch of which the main loop cannot tell what became.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,7 +31,9 @@ struct ExecutorOptions {
   // Called after each connect: false when another server has taken this one's place.
   std::function<PgResult<bool>(PgSession&)> is_same_server;
   std::shared_ptr<const RequiredCopies> copies = std::make_shared<RequiredCopies>();
-  bool may_use_module = false;                                           // where the server has psp_certify
+  bool may_use_module = false;  // where the server has psp_certify
+  std::shared_ptr<std::atomic<int>> refused =
+      std::make_shared<std::atomic<int>>(0);  // transactions of an error that came again
   std::shared_ptr<LogOnce> choice_logged = std::make_shared<LogOnce>();  // of all executors
 };
 
@@ -75,8 +78,10 @@ class Executor {
   std::optional<ExecutorReport> Do(const Task& task, std::stop_token stop);
   std::optional<Look> LookUntil(WalPosition position, std::stop_token stop);
   // Tries until there are verdicts; nothing when stopped.
-  std::vector<Verdict> Decide(const Batch& batch, std::stop_token stop);
-  std::vector<Verdict> DecideInHalves(const Batch& batch, std::stop_token stop);
+  std::vector<Verdict> Decide(const Batch& batch, CertifyBy by, std::stop_token stop);
+  std::vector<Verdict> DecideInHalves(const Batch& batch, CertifyBy by, std::stop_token stop);
+  // False when stopped.
+  bool ConnectAfterTrouble(std::stop_token stop);
   bool Connect(std::stop_token stop);
   PgResult<Done> ChooseStatement();
   void LogChoice(const std::string& objection);

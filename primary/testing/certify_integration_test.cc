@@ -45,5 +45,43 @@ TEST_F(CertifyTest, TheSettingLeavesTheModuleUnused) {
   EXPECT_FALSE(UsesModule(a, 1));
 }
 
+// PostgreSQL cannot write one key, neither by the module nor by SQL.
+TEST_F(CertifyTest, ATransactionWhoseErrorComesAgainIsRefusedAndKeepsNobodyWaiting) {
+  Sql("CREATE FUNCTION psp.fail() RETURNS trigger LANGUAGE plpgsql AS"
+      " $$BEGIN RAISE 'no such page' USING ERRCODE = 'XX000'; END$$;"
+      "CREATE TRIGGER fail BEFORE INSERT ON psp.data FOR EACH ROW WHEN (NEW.key = 'key1')"
+      " EXECUTE FUNCTION psp.fail()");
+  if (HasModule()) {
+    Sql("DO $$DECLARE types text; result text; BEGIN"
+        " SELECT (SELECT string_agg(t::regtype::text, ', ' ORDER BY n) FROM unnest(p.proargtypes) WITH "
+        "ORDINALITY a(t, n)),"
+        "        pg_get_function_result(p.oid)"
+        "   INTO types, result FROM pg_proc p WHERE p.oid = 'psp.certify_batch'::regproc;"
+        " DROP FUNCTION psp.certify_batch;"
+        " EXECUTE format('CREATE FUNCTION psp.certify_batch(%s) RETURNS %s LANGUAGE plpgsql AS"
+        " $f$BEGIN RAISE ''no such page'' USING ERRCODE = ''XX000''; END$f$', types, result); END$$");
+  }
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  const proto::Decision refused = Decide(a, 1, 0, Rows({{"key1", "x"}}));
+  EXPECT_EQ(refused.global_t(), 0);
+  EXPECT_GT(Decide(a, 2, 0, Rows({{"key2", "x"}})).global_t(), 0);
+  Sql("DROP TRIGGER fail ON psp.data");
+  EXPECT_GT(Decide(a, 3, 0, Rows({{"key1", "x"}})).global_t(), 0);
+}
+
+TEST_F(CertifyTest, AModuleThatFailsGivesWayToSql) {
+  if (!HasModule()) GTEST_SKIP() << "without the module";
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  EXPECT_TRUE(UsesModule(a, 1));
+  Sql("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA psp FROM PUBLIC, psp_primary;"
+      "ALTER FUNCTION psp.certify_module_version() RENAME TO gone; DO $$DECLARE f regprocedure; BEGIN"
+      " SELECT oid INTO f FROM pg_proc WHERE proname = 'certify_batch' AND pronamespace = "
+      "'psp'::regnamespace;"
+      " EXECUTE format('DROP FUNCTION %s', f); END$$");
+  EXPECT_GT(Decide(a, 2, 0, Rows({{"key2", "x"}})).global_t(), 0);
+}
+
 }  // namespace
 }  // namespace psp::primary
