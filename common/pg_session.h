@@ -25,7 +25,7 @@ namespace psp {
 // For a number of parameters known only at run time: pqxx::prepare::make_dynamic_params(vector of these).
 inline pqxx::binarystring Binary(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
-// Owned and used by one thread. Does not connect by itself: call Connect or ConnectUntilStopped.
+// Owned and used by one thread. Listens to nothing: notifications are dropped. Does not connect by itself: call Connect or ConnectUntilStopped.
 class PgSession {
  public:
   struct Options {
@@ -89,6 +89,7 @@ class PgSession {
     using Out = PgResult<decltype(ValueOf(work, *open_))>;
     if (!open_) return Out(PgError{PgReaction::kReconnect, "", "no transaction is open"});
     try {
+      connection_->DropNotifications();
       return Out(ValueOf(work, *open_));
     } catch (const pqxx::pqxx_exception& problem) {
       Rollback();
@@ -127,6 +128,7 @@ class PgSession {
       Value value = ValueOf(work, tx);
       committing = true;
       tx.commit();
+      connection_->DropNotifications();
       return Out(std::move(value));
     } catch (const pqxx::pqxx_exception& problem) {
       return Out(Classify(problem, committing));

@@ -33,6 +33,13 @@ class RawConnection : private RawConnectionPolicy, public pqxx::connection_base 
 
   // As long as this lives. The results of what is sent over it must be taken before libpqxx is used again.
   PGconn* raw() const { return made_; }
+
+  // Frees the notifications that have arrived: code of users in a trigger or a CHECK can make a session listen, and libpq would keep them
+  // all. (libpqxx takes none while there is a transaction.)
+  void DropNotifications() noexcept {
+    if (!is_open()) return;
+    while (PGnotify* notification = PQnotifies(made_)) PQfreemem(notification);
+  }
 };
 
 }  // namespace psp

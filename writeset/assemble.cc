@@ -173,6 +173,8 @@ class Assembler {
     } else if (entry.kind == Kind::kGone) {  // no doubt: PostgreSQL takes no rows away while captures wait
       if (rows_[known->second].kind == Kind::kDoubt) --doubts_;
       rows_[known->second].kind = Kind::kGone;
+    } else if ((rows_[known->second].kind == Kind::kGuard) != (entry.kind == Kind::kGuard)) {
+      return "a number is that of a table and of a guard";
     } else if (entry.kind != Kind::kGuard) {
       if (rows_[known->second].kind != Kind::kDoubt) ++doubts_;
       rows_[known->second].kind = Kind::kDoubt;

@@ -8,7 +8,9 @@ namespace {
 
 UserError TooManyQuestions() {
   return {"53400", "psp: too many outcomes were asked for at this semi-primary",
-          "The primary remembers each id that it is asked about.", "Ask again a second later."};
+          "The primary remembers each id that it is asked about. Each role has a share, and all have one "
+          "together.",
+          "Ask again a second later."};
 }
 
 KeyUsesPtr UsesOf(AssembledWriteSet* assembled) {
@@ -35,7 +37,7 @@ void HookFront::OnGone(HookConnectionId connection) {
 
 void HookFront::OnRequest(HookConnectionId connection, HookRequest request, std::int64_t now_us) {
   if (const auto* outcome = std::get_if<HookOutcomeRequest>(&request)) {
-    if (!questions_.Allow(now_us)) return hook_.Reply(connection, TooManyQuestions());
+    if (!questions_.Allow(outcome->role, now_us)) return hook_.Reply(connection, TooManyQuestions());
     requests_.emplace_back(OutcomeQuestion{connection, outcome->tx_id});
     return;
   }

@@ -23,7 +23,11 @@ constexpr std::int64_t kRenewEveryUs = 10'000'000;
 
 // What is watched besides connections, which have their ids.
 constexpr std::uint64_t kListener = 0;
-constexpr std::uint64_t kLongRequests = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kLongCommits = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kStatements = kLongCommits - 1;
+
+// Messages of one role that wait to be read, each for a second at most.
+constexpr std::size_t kStatementsOfRoleMax = 16;
 
 // A line to another host may be cut without a word: who is gone is noticed after some minutes, and its place is free
 // again.
@@ -53,8 +57,12 @@ HookServer::HookServer(Options options)
                         options_.address.tls},
       logins_max_(std::max(kLoginsMaxAtLeast, options_.connections_max)),
       scratch_(kReadBytes),
-      long_requests_(options_.token, options_.write_set_bytes_max, options_.connections_max) {
-  ready_.Add(long_requests_.fd(), kLongRequests, PollSet::For::kRead);
+      long_commits_(options_.token, options_.write_set_bytes_max,
+                    {options_.connections_max, options_.connections_max}),
+      statements_(options_.token, options_.write_set_bytes_max,
+                  {kStatementsOfRoleMax, options_.connections_max}) {
+  ready_.Add(long_commits_.fd(), kLongCommits, PollSet::For::kRead);
+  ready_.Add(statements_.fd(), kStatements, PollSet::For::kRead);
 }
 
 Result<Done, std::string> HookServer::Start() {
@@ -109,8 +117,10 @@ std::vector<HookServer::Event> HookServer::Serve(std::int64_t now_us) {
   for (const std::uint64_t name : ready_.TakeReady()) {
     if (name == kListener) {
       Accept(now_us);
-    } else if (name == kLongRequests) {
-      TakeLongRequests();
+    } else if (name == kLongCommits) {
+      TakeRead(&long_commits_);
+    } else if (name == kStatements) {
+      TakeRead(&statements_);
     } else if (const auto connection = connections_.find(name); connection != connections_.end()) {
       OnReady(connection->second);
     }
@@ -213,12 +223,7 @@ void HookServer::AfterFeed(Connection& connection) {
   if (!protocol.problem().empty() && logged_.First(protocol.problem())) {
     spdlog::warn("commit hook: a client was refused: {} (such errors are logged once)", protocol.problem());
   }
-  if (auto line = protocol.TakeLongRequest()) {
-    if (!long_requests_.TryPush(connection.id, std::move(*line))) {
-      protocol.ReplyError(
-          {"53200", "too many large transactions commit at once", "", "Retry the transaction."});
-    }
-  }
+  if (auto line = protocol.TakeLongRequest()) PushLongRequest(connection, std::move(*line));
   if (auto request = protocol.TakeRequest()) {
     connection.waits_for_reply = true;
     events_.push_back({connection.id, std::move(request)});
@@ -226,8 +231,20 @@ void HookServer::AfterFeed(Connection& connection) {
   Send(connection);
 }
 
-void HookServer::TakeLongRequests() {
-  for (LongRequests::Read& read : long_requests_.TakeRead()) {
+void HookServer::PushLongRequest(Connection& connection, std::string line) {
+  if (const auto role = AskingRole(line)) {
+    if (statements_.TryPush(*role, connection.id, std::move(line))) return;
+    connection.protocol.ReplyError({"53400",
+                                    "psp: too many messages of this role wait to be split into statements",
+                                    "", "Retry when other sessions of the role have ended theirs."});
+  } else if (!long_commits_.TryPush(0, connection.id, std::move(line))) {
+    connection.protocol.ReplyError(
+        {"53200", "too many large transactions commit at once", "", "Retry the transaction."});
+  }
+}
+
+void HookServer::TakeRead(LongRequests* requests) {
+  for (LongRequests::Read& read : requests->TakeRead()) {
     const auto connection = connections_.find(read.connection);
     if (connection == connections_.end()) continue;
     connection->second.protocol.OnRead(std::move(read.request));
@@ -263,6 +280,8 @@ void HookServer::Send(Connection& connection) {
 
 void HookServer::End(Connection& connection) {
   if (connection.waits_for_reply) events_.push_back({connection.id, std::nullopt});
+  long_commits_.Drop(connection.id);
+  statements_.Drop(connection.id);
   logging_in_.erase(connection.id);
   connections_.erase(connection.id);
 }

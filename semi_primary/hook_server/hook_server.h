@@ -1,6 +1,6 @@
 // The commit hook's server: many backends' connections. It never waits: the main loop polls fd() and calls Serve.
 //
-// One thread. Only requests that take long to read have a thread of their own (long_requests.h). Memory of an
+// One thread. Only requests that take long to read have threads of their own (long_requests.h). Memory of an
 // idle connection: a few hundred bytes, with TLS some ten kilobytes. A client that does not read its answers is not
 // read either.
 #pragma once
@@ -95,7 +95,8 @@ class HookServer {
   void PauseAccepting(std::int64_t now_us);
   void Begin(FileDescriptor socket, std::int64_t now_us);
   void RefuseLateLogins(std::int64_t now_us);
-  void TakeLongRequests();
+  void TakeRead(LongRequests* requests);
+  void PushLongRequest(Connection& connection, std::string line);
   // Each of these may end the connection, which is gone then.
   void OnReady(Connection& connection);
   void Read(Connection& connection);
@@ -123,7 +124,8 @@ class HookServer {
   std::int64_t renew_us_ = 0;
   std::vector<Event> events_;  // since the last Serve
   LogOnce logged_;
-  LongRequests long_requests_;
+  LongRequests long_commits_;  // and other long requests
+  LongRequests statements_;    // messages of any role: no COMMIT waits for them
 };
 
 }  // namespace psp::sp

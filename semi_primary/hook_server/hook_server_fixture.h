@@ -125,6 +125,9 @@ inline std::string CommitRequestLine() {
   const std::string head = kTx + " 1 10 -";
   return "commit " + head + " " + Proof("secret", head + Sha256("")) + " ";
 }
-inline std::string OutcomeRequestLine() { return "outcome " + kTx + " " + Proof("secret", "outcome " + kTx); }
+inline std::string OutcomeRequestLine() {
+  const std::string asked = "outcome " + kTx + " 10";
+  return asked + " " + Proof("secret", asked);
+}
 
 }  // namespace psp::sp

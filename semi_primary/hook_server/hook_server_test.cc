@@ -53,8 +53,8 @@ TEST_F(HookServerTest, LibpqAsksForTheStatementsOfAMessage) {
   Start();
   pqxx::connection connection(Conninfo());
   const auto ask = [&](const std::string& message) {
-    const std::string proof = Proof("secret", "statements " + Sha256(message));
-    return Ask(connection, "statements " + proof + " " + EncodeHex(message));
+    const std::string proof = Proof("secret", "statements 10 " + Sha256(message));
+    return Ask(connection, "statements 10 " + proof + " " + EncodeHex(message));
   };
   EXPECT_TRUE(ask("SELECT 1; DROP TABLE t").ends_with(" other 0 8\nddl 10 12"));
   try {
@@ -70,8 +70,9 @@ TEST_F(HookServerTest, ALongRequestIsReadElsewhere) {
   Start();
   pqxx::connection connection(Conninfo());
   const std::string message = std::string(100'000, ' ') + "DROP TABLE t";
-  const std::string proof = Proof("secret", "statements " + Sha256(message));
-  EXPECT_TRUE(Ask(connection, "statements " + proof + " " + EncodeHex(message)).ends_with(" ddl 100000 12"));
+  const std::string proof = Proof("secret", "statements 10 " + Sha256(message));
+  EXPECT_TRUE(
+      Ask(connection, "statements 10 " + proof + " " + EncodeHex(message)).ends_with(" ddl 100000 12"));
   EXPECT_EQ(Ask(connection, "ping"), "ok");
 }
 

@@ -85,7 +85,7 @@ class HookTlsTest : public HookServerTest {
     return false;
   }
   static std::string StatementsRequest(const std::string& message) {
-    return "statements " + Proof("secret", "statements " + Sha256(message)) + " " + EncodeHex(message);
+    return "statements 10 " + Proof("secret", "statements 10 " + Sha256(message)) + " " + EncodeHex(message);
   }
 
   TestAuthority authority_;

@@ -4,17 +4,17 @@
 
 namespace psp::sp {
 
-LongRequests::LongRequests(std::string token, std::size_t write_set_bytes_max, std::size_t requests_max)
+LongRequests::LongRequests(std::string token, std::size_t write_set_bytes_max, Limits limits)
     : token_(std::move(token)),
       write_set_bytes_max_(write_set_bytes_max),
-      waiting_(requests_max),
-      read_(requests_max),
+      waiting_(limits.lane_requests_max),
+      read_(limits.requests_max),
       thread_([this](std::stop_token stop) { Work(std::move(stop)); }) {}
 
 LongRequests::~LongRequests() { read_.Close(); }
 
-bool LongRequests::TryPush(std::uint64_t connection, std::string line) {
-  return waiting_.TryPush({connection, std::move(line)});
+bool LongRequests::TryPush(std::uint32_t lane, std::uint64_t connection, std::string line) {
+  return waiting_.TryPush(lane, {connection, std::move(line)});
 }
 
 void LongRequests::Work(std::stop_token stop) {

@@ -1,6 +1,6 @@
-// Reads the requests that would hold up the main loop, on a thread of its own, one after another.
+// Reads requests that would hold up the main loop, on a thread of its own, one after another. Lanes take turns (fair_queue.h).
 //
-// Push and TakeRead belong to the main loop.
+// TryPush, Drop and TakeRead belong to the main loop.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include "common/queue.h"
 #include "common/result.h"
 #include "common/user_error.h"
+#include "semi_primary/hook_server/fair_queue.h"
 #include "semi_primary/hook_server/request.h"
 
 namespace psp::sp {
@@ -23,14 +24,21 @@ class LongRequests {
     Result<HookRequest, UserError> request;
   };
 
-  // `requests_max`: how many may wait.
-  LongRequests(std::string token, std::size_t write_set_bytes_max, std::size_t requests_max);
+  // How many may wait.
+  struct Limits {
+    std::size_t lane_requests_max = 0;
+    std::size_t requests_max = 0;  // that were read
+  };
+
+  LongRequests(std::string token, std::size_t write_set_bytes_max, Limits limits);
   ~LongRequests();
   LongRequests(const LongRequests&) = delete;
   LongRequests& operator=(const LongRequests&) = delete;
 
-  // False when too many wait.
-  bool TryPush(std::uint64_t connection, std::string line);
+  // False when too many wait in the lane.
+  bool TryPush(std::uint32_t lane, std::uint64_t connection, std::string line);
+  // The connection has gone: what waits is not read. What is being read is read to its end, within the bounds of ParseRequest.
+  void Drop(std::uint64_t connection) { waiting_.Drop(connection); }
 
   // Readable when TakeRead has something.
   int fd() const { return read_.fd(); }
@@ -45,7 +53,7 @@ class LongRequests {
 
   const std::string token_;
   const std::size_t write_set_bytes_max_;
-  BoundedQueue<Waiting> waiting_;
+  FairQueue<Waiting> waiting_;
   Mailbox<Read> read_;
   std::jthread thread_;  // last: it uses all of the above
 };

@@ -23,6 +23,30 @@ UserError TooLarge(std::size_t bytes) {
       "Send each statement in a message of its own."};
 }
 
+UserError TooComplex() {
+  return {"54001", "psp: the message is too complex to be split into statements",
+          "It has a very long row of operator characters, such as /*/*/* or +++.",
+          "Shorten it, or put spaces into it."};
+}
+
+bool IsOperatorSign(char sign) {
+  static constexpr std::string_view kSigns = "~!@#^&|`?+-*/%<>=";
+  return kSigns.find(sign) != std::string_view::npos;
+}
+
+// PostgreSQL's scanner reads a row of operator signs again from each place where an operator or a comment may begin: rows of n signs take n
+// * n steps. Everything else takes it one step for each byte. Whether a row stands in a string, does not matter here.
+bool IsTooComplex(std::string_view message) {
+  std::size_t steps = 0;
+  std::size_t row = 0;
+  for (const char sign : message) {
+    row = IsOperatorSign(sign) ? row + 1 : 0;
+    steps += 2 * row;  // 1 + 3 + 5 + … = n * n
+    if (steps > kScanStepsMax) return true;
+  }
+  return false;
+}
+
 struct Token {
   PgQuery__Token token;
   std::size_t begin;
@@ -229,6 +253,7 @@ std::string_view NameOf(StatementKind kind) {
 
 Result<std::vector<MessageStatement>, UserError> StatementsOf(std::string_view message) {
   if (message.size() > kMessageBytesMax) return TooLarge(message.size());
+  if (IsTooComplex(message)) return TooComplex();
   const std::string text(message);
   const std::unique_ptr<PgQuerySplitResult, void (*)(PgQuerySplitResult*)> split(
       new PgQuerySplitResult(pg_query_split_with_parser(text.c_str())), [](PgQuerySplitResult* result) {

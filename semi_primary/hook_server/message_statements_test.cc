@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include <chrono>
 #include <string>
 
 namespace psp::sp {
@@ -128,6 +129,38 @@ TEST(MessageStatementsTest, Lines) {
   const auto statements = StatementsOf("BEGIN; CREATE TABLE t (i int); ROLLBACK; SELECT 1");
   ASSERT_TRUE(statements.ok());
   EXPECT_EQ(DescribeStatements(*statements), "transaction 0 5\nddl 7 22\nrollback 31 8\nother 41 8");
+}
+
+std::string Repeated(std::size_t bytes, const std::string& what) {
+  std::string text;
+  while (text.size() + what.size() <= bytes) text += what;
+  return text;
+}
+
+// Any role can make the daemon read a message.
+TEST(StatementsOfTest, NoMessageTakesLong) {
+  using Clock = std::chrono::steady_clock;
+  for (const std::string what :
+       {"/*", "+", "*+", "-+", "/*a", "(", ";", "BEGIN;", "a.", "'a'\n", "E'\\\\' ", "$a$b", "$", "U&'a' ",
+        "a--\n", "@ ", "1.", "\"a\",", "-- ====================\n"}) {
+    for (const std::size_t bytes : {kMessageBytesMax - 10, std::size_t{9000}}) {
+      const auto begin = Clock::now();
+      const auto statements = StatementsOf("SELECT 1 " + Repeated(bytes, what));
+      EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20)) << what;
+    }
+  }
+}
+
+TEST(StatementsOfTest, ALongRowOfOperatorSignsIsTooComplex) {
+  for (const char* row : {"/*", "*/", "+", "-"}) {
+    const auto statements = StatementsOf("SELECT 1; -- " + Repeated(20'000, row));
+    ASSERT_FALSE(statements.ok()) << row;
+    EXPECT_EQ(statements.error().sqlstate, "54001");
+  }
+  EXPECT_TRUE(StatementsOf("SELECT 1; -- " + Repeated(9'000, "-")).ok());
+  EXPECT_TRUE(StatementsOf("SELECT 1; " +
+                           Repeated(1'000'000, "\n-- =================================================="))
+                  .ok());
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ void HookProtocol::Login(std::string_view body) {
 void HookProtocol::Query(std::string_view body) {
   const auto line = OneString(body);
   if (!line) return Fail(Malformed("a query that is not one string"));
-  if (line->size() <= kLongRequestBytes)
+  if (line->size() <= kLongRequestBytes && !AskingRole(*line))
     return OnRequest(ParseRequest(*line, options_.token, options_.write_set_bytes_max));
   long_request_ = std::string(*line);
   state_ = State::kBusy;
@@ -176,8 +176,8 @@ void HookProtocol::OnRead(Result<HookRequest, UserError> request) {
 
 void HookProtocol::OnRequest(Result<HookRequest, UserError> request) {
   if (!request) {
-    if (request.error().sqlstate == "08P01" || request.error().sqlstate == "28P01")
-      return Fail(request.error());
+    if (request.error().sqlstate == "28P01") return Fail(request.error());
+    if (request.error().sqlstate == "08P01") problem_ = request.error().message;
     wire::AppendError(&output_, "ERROR", request.error());
     return Ready();
   }
@@ -229,7 +229,7 @@ void HookProtocol::Rows(const RowsRequest& request) {
   auto commit = std::exchange(doubtful_, std::nullopt);
   if (!commit || commit->tx_id != request.tx_id) return Fail(Malformed("nothing is in doubt"));
   const auto settled = SettleDoubts(request.found, &commit->assembled);
-  if (!settled) return Fail(Malformed(settled.error()));
+  if (!settled) return OnRequest(MalformedRequest(settled.error()));
   commit->write_set_bytes += request.found.size();
   if (commit->write_set_bytes > options_.write_set_bytes_max) {
     wire::AppendError(&output_, "ERROR",
@@ -247,7 +247,8 @@ void HookProtocol::Segment(const SegmentRequest& request) {
 }
 
 void HookProtocol::Statements(const StatementsRequest& request) {
-  const std::string proof = Proof(options_.token, "statements " + request.lines + " " + request.hash);
+  const std::string proof =
+      Proof(options_.token, "statements " + request.role + " " + request.lines + " " + request.hash);
   wire::AppendOneText(&output_, "statements", proof + " " + request.lines);
   Ready();
 }

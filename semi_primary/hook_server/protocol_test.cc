@@ -51,12 +51,19 @@ class HookProtocolTest : public ::testing::Test {
   }
   static std::string Password() { return Proof("secret", "login") + "@here"; }
   static std::string Outcome() {
-    const std::string request = std::string("outcome ") + kTx;
+    const std::string request = std::string("outcome ") + kTx + " 10";
     return Message('Q', request + " " + Proof("secret", request));
   }
+  // It takes time to read, though it is short.
+  std::string SendStatements(const std::string& message) {
+    EXPECT_EQ(Send(Statements(message)), "");
+    const auto line = protocol_.TakeLongRequest();
+    if (line) protocol_.OnRead(ParseRequest(*line, "secret", 1 << 20));
+    return protocol_.TakeOutput();
+  }
   static std::string Statements(const std::string& message) {
-    return Message(
-        'Q', "statements " + Proof("secret", "statements " + Sha256(message)) + " " + EncodeHex(message));
+    return Message('Q', "statements 10 " + Proof("secret", "statements 10 " + Sha256(message)) + " " +
+                            EncodeHex(message));
   }
   // The captures of a transaction that captured key `a` of table 7 as often as `times` says.
   static std::string Chunks(int times) {
@@ -201,10 +208,10 @@ TEST_F(HookProtocolTest, StatementsAreAnsweredWithAProofOfMessageAndAnswer) {
   LogIn();
   const std::string message = "BEGIN; CREATE TABLE t (i int)";
   const std::string lines = "transaction 0 5\nddl 7 22";
-  const std::string answer = Send(Statements(message));
+  const std::string answer = SendStatements(message);
   EXPECT_EQ(Types(answer), "TDCZ");
   EXPECT_THAT(answer,
-              HasSubstr(Proof("secret", "statements " + lines + " " + Sha256(message)) + " " + lines));
+              HasSubstr(Proof("secret", "statements 10 " + lines + " " + Sha256(message)) + " " + lines));
 }
 
 TEST_F(HookProtocolTest, AHoldWaitsForItsReplyWhichIsProven) {
@@ -225,7 +232,7 @@ TEST_F(HookProtocolTest, AHoldWaitsForItsReplyWhichIsProven) {
 
 TEST_F(HookProtocolTest, AMessageThatCannotBeSplitGetsAnErrorAndTheConnectionGoesOn) {
   LogIn();
-  EXPECT_THAT(Send(Statements("SELECT 'x")), HasSubstr("C42601"));
+  EXPECT_THAT(SendStatements("SELECT 'x"), HasSubstr("C42601"));
   EXPECT_EQ(Types(Send(Message('Q', "ping"))), "TDCZ");
 }
 
@@ -299,8 +306,7 @@ TEST_F(HookProtocolTest, MalformedMessagesEndTheConnection) {
   const std::string not_terminated("Q\0\0\0\5x", 6);
   for (const std::string& bytes :
        {too_short_length, huge_parse, not_terminated, Message('P', "parse"),
-        Message('Q', std::string("ping\0more", 9)), Message('Q', std::string("doubts ") + kTx),
-        Message('Q', "outcome 1"), Rows("")}) {
+        Message('Q', std::string("ping\0more", 9)), Message('Q', std::string("doubts ") + kTx), Rows("")}) {
     HookProtocol protocol(options_);
     protocol.Feed(Startup(wire::kProtocol3) + Message('p', Password()));
     protocol.TakeOutput();
@@ -309,6 +315,22 @@ TEST_F(HookProtocolTest, MalformedMessagesEndTheConnection) {
     EXPECT_EQ(Types(protocol.TakeOutput()), "E");
     EXPECT_FALSE(protocol.problem().empty());
   }
+}
+
+// The connection goes on: who would find it closed could not tell whether anything was committed.
+TEST_F(HookProtocolTest, AMalformedRequestIsAnError) {
+  LogIn();
+  for (const std::string& chunks : {std::string("no chunks"), std::string(70000, 'x')}) {
+    const std::string head = std::string(kTx) + " 1 10 -";
+    Send(Message('Q',
+                 "commit " + head + " " + Proof("secret", head + Sha256(chunks)) + " " + EncodeHex(chunks)));
+    if (const auto line = protocol_.TakeLongRequest())
+      protocol_.OnRead(ParseRequest(*line, "secret", 1 << 20));
+    EXPECT_FALSE(protocol_.TakeRequest().has_value());
+    EXPECT_FALSE(protocol_.closed());
+    EXPECT_THAT(protocol_.problem(), HasSubstr("psp: malformed request: the write-set"));
+  }
+  EXPECT_EQ(Types(Send(Message('Q', "ping"))), "TDCZ");
 }
 
 TEST_F(HookProtocolTest, TruncatedAtEveryByteIsOnlyIncomplete) {

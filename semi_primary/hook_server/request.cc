@@ -19,11 +19,6 @@ std::string_view TakeWord(std::string_view* text) {
   return word;
 }
 
-UserError Malformed(std::string what) {
-  return {"08P01", "psp: malformed request: " + std::move(what), "",
-          "The psp schema and the daemon must be of one version."};
-}
-
 UserError WrongProof() {
   return {"28P01", "psp: the request's proof is wrong", "",
           "Only psp's own functions may commit. The token stands in psp.identity of the daemon's database."};
@@ -39,10 +34,10 @@ Result<ProvenBytes, UserError> TakeProvenBytes(std::string_view rest, std::strin
                                                std::string_view head, std::size_t bytes_max) {
   const std::string_view proof = TakeWord(&rest);
   const std::string_view hex = TakeWord(&rest);
-  if (!rest.empty()) return Malformed("words after the bytes");
+  if (!rest.empty()) return MalformedRequest("words after the bytes");
   if (hex.size() / 2 > bytes_max) return WriteSetTooLarge(hex.size() / 2, bytes_max);
   auto bytes = DecodeHex(hex);
-  if (!bytes) return Malformed("the bytes are not hexadecimal");
+  if (!bytes) return MalformedRequest("the bytes are not hexadecimal");
   Proofs proofs = ProofsOf(token, std::string(head) + Sha256(*bytes));
   if (!EqualInConstantTime(proof, proofs.request)) return WrongProof();
   return ProvenBytes{std::move(*bytes), std::move(proofs.answer)};
@@ -53,18 +48,18 @@ Result<HookRequest, UserError> ParseCommit(std::string_view rest, std::string_vi
   const std::string_view all = rest;
   CommitRequest request;
   const auto tx_id = TxId::FromText(TakeWord(&rest));
-  if (!tx_id) return Malformed("the tx id is no uuid");
+  if (!tx_id) return MalformedRequest("the tx id is no uuid");
   const auto catalog_version = ParseNumber<std::uint32_t>(TakeWord(&rest));
-  if (!catalog_version || *catalog_version == 0) return Malformed("the catalog version is no number");
+  if (!catalog_version || *catalog_version == 0) return MalformedRequest("the catalog version is no number");
   const std::string_view watermark = TakeWord(&rest);
   const std::string_view seen = TakeWord(&rest);
   const auto snapshot = ParseSnapshot(watermark, seen);
-  if (!snapshot) return Malformed("the snapshot is no watermark with what was seen above it");
+  if (!snapshot) return MalformedRequest("the snapshot is no watermark with what was seen above it");
   const std::string_view head = all.substr(0, all.size() - rest.size() - 1);
   auto proven = TakeProvenBytes(rest, token, head, write_set_bytes_max);
   if (!proven) return proven.error();
   auto assembled = AssembleWriteSet(proven->bytes);
-  if (!assembled) return Malformed("the write-set: " + assembled.error());
+  if (!assembled) return MalformedRequest("the write-set: " + assembled.error());
   request.tx_id = *tx_id;
   request.watermark = snapshot->watermark();
   request.seen.assign(snapshot->seen().begin(), snapshot->seen().end());
@@ -79,7 +74,7 @@ Result<HookRequest, UserError> ParseRows(std::string_view rest, std::string_view
                                          std::size_t write_set_bytes_max) {
   const std::string_view id = TakeWord(&rest);
   const auto tx_id = TxId::FromText(id);
-  if (!tx_id) return Malformed("the tx id is no uuid");
+  if (!tx_id) return MalformedRequest("the tx id is no uuid");
   auto found = TakeProvenBytes(rest, token, "rows " + std::string(id) + " ", write_set_bytes_max);
   if (!found) return found.error();
   return HookRequest(RowsRequest{*tx_id, std::move(found->bytes)});
@@ -90,18 +85,20 @@ Result<HookRequest, UserError> ParseSegment(std::string_view rest, std::string_v
   const auto chunks = TakeProvenBytes(rest, token, "segment ", write_set_bytes_max);
   if (!chunks) return chunks.error();
   auto assembled = AssembleWriteSet(chunks->bytes);
-  if (!assembled) return Malformed("the segment: " + assembled.error());
+  if (!assembled) return MalformedRequest("the segment: " + assembled.error());
   return HookRequest(SegmentRequest{std::move(*assembled), Sha256(chunks->bytes)});
 }
 
 Result<HookRequest, UserError> ParseStatements(std::string_view rest, std::string_view token,
                                                std::size_t write_set_bytes_max) {
-  auto message = TakeProvenBytes(rest, token, "statements ", write_set_bytes_max);
+  const std::string role(TakeWord(&rest));
+  auto message = TakeProvenBytes(rest, token, "statements " + role + " ", write_set_bytes_max);
   if (!message) return message.error();
-  if (message->bytes.find('\0') != std::string::npos) return Malformed("a message with a zero byte");
+  if (!ParseNumber<std::uint32_t>(role)) return MalformedRequest("the role is no number");
+  if (message->bytes.find('\0') != std::string::npos) return MalformedRequest("a message with a zero byte");
   const auto statements = StatementsOf(message->bytes);
   if (!statements) return statements.error();
-  return HookRequest(StatementsRequest{DescribeStatements(*statements), Sha256(message->bytes)});
+  return HookRequest(StatementsRequest{DescribeStatements(*statements), role, Sha256(message->bytes)});
 }
 
 Result<HookRequest, UserError> ParseHold(std::string_view rest, std::string_view token,
@@ -112,16 +109,21 @@ Result<HookRequest, UserError> ParseHold(std::string_view rest, std::string_view
   const auto transaction = ParseNumber<std::uint64_t>(TakeWord(&words));
   const auto timeout_ms = ParseNumber<std::uint32_t>(TakeWord(&words));
   auto table_ids = ParseNumbers<std::uint32_t>(words);
-  if (!transaction || !timeout_ms || !table_ids) return Malformed("no transaction, time or tables to hold");
+  if (!transaction || !timeout_ms || !table_ids)
+    return MalformedRequest("no transaction, time or tables to hold");
   return HookRequest(HookHoldRequest{*transaction, *timeout_ms, std::move(*table_ids), Sha256(text->bytes)});
 }
 
 Result<HookRequest, UserError> ParseOutcome(std::string_view rest, std::string_view token) {
   const std::string_view id = TakeWord(&rest);
   const auto tx_id = TxId::FromText(id);
-  if (!tx_id) return Malformed("the tx id is no uuid");
-  if (!EqualInConstantTime(rest, Proof(token, "outcome " + std::string(id)))) return WrongProof();
-  return HookRequest(HookOutcomeRequest{*tx_id});
+  if (!tx_id) return MalformedRequest("the tx id is no uuid");
+  const std::string_view role_word = TakeWord(&rest);
+  const auto role = ParseNumber<std::uint32_t>(role_word);
+  if (!role) return MalformedRequest("the role is no number");
+  if (!EqualInConstantTime(rest, Proof(token, "outcome " + std::string(id) + " " + std::string(role_word))))
+    return WrongProof();
+  return HookRequest(HookOutcomeRequest{*tx_id, *role});
 }
 
 bool IsSet(std::string_view word) {
@@ -129,6 +131,16 @@ bool IsSet(std::string_view word) {
 }
 
 }  // namespace
+
+std::optional<std::uint32_t> AskingRole(std::string_view line) {
+  if (TakeWord(&line) != "statements") return std::nullopt;
+  return ParseNumber<std::uint32_t>(TakeWord(&line));
+}
+
+UserError MalformedRequest(const std::string& what) {
+  return {"08P01", "psp: malformed request: " + what, "",
+          "The psp schema and the daemon must be of one version."};
+}
 
 UserError WriteSetTooLarge(std::size_t bytes, std::size_t write_set_bytes_max) {
   return {
@@ -151,7 +163,8 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
   if (name == "ping" && line.empty()) return HookRequest(PingRequest{});
   if (name == "doubts") {
     const auto tx_id = TxId::FromText(line);
-    return tx_id ? Result<HookRequest, UserError>(DoubtsRequest{*tx_id}) : Malformed("the tx id is no uuid");
+    return tx_id ? Result<HookRequest, UserError>(DoubtsRequest{*tx_id})
+                 : MalformedRequest("the tx id is no uuid");
   }
   return UserError{"0A000", "this is the psp commit hook's server, not a database",
                    "It knows the requests commit, doubts, rows, segment, statements, hold, outcome and ping.",

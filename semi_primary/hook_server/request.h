@@ -52,6 +52,7 @@ struct SegmentRequest {
 
 struct StatementsRequest {
   std::string lines;  // the answer: DescribeStatements of the message
+  std::string role;   // its number, as in the request
   std::string hash;   // of the message
 };
 
@@ -64,6 +65,7 @@ struct HookHoldRequest {
 
 struct HookOutcomeRequest {
   TxId tx_id;
+  std::uint32_t role = 0;  // that asks
 };
 
 struct PingRequest {};
@@ -79,6 +81,12 @@ using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, Segm
 // request. Bad input never throws.
 Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_view token,
                                             std::size_t write_set_bytes_max);
+
+// The role that asks for the statements of a message; nothing: the line is another request. For taking turns only: nothing is proven yet.
+std::optional<std::uint32_t> AskingRole(std::string_view line);
+
+// The error for a request whose content has a wrong form: 08P01. Nothing was submitted.
+UserError MalformedRequest(const std::string& what);
 
 // The error for a write-set of more than write_set_bytes_max.
 UserError WriteSetTooLarge(std::size_t bytes, std::size_t write_set_bytes_max);

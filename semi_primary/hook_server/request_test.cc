@@ -78,7 +78,7 @@ TEST(ParseRequestTest, Segment) {
 }
 
 std::string Statements(const std::string& message) {
-  return "statements " + Proof("secret", "statements " + Sha256(message)) + " " + EncodeHex(message);
+  return "statements 10 " + Proof("secret", "statements 10 " + Sha256(message)) + " " + EncodeHex(message);
 }
 
 TEST(ParseRequestTest, Statements) {
@@ -91,6 +91,15 @@ TEST(ParseRequestTest, Statements) {
   EXPECT_EQ(Sqlstate(Statements(std::string("SELECT\0 1", 9))), "08P01");
   EXPECT_EQ(Sqlstate(Statements("SELECT 1") + "00"), "28P01");
   EXPECT_EQ(Sqlstate("statements"), "28P01");
+  EXPECT_EQ(Sqlstate("statements x " + Proof("secret", "statements x " + Sha256("SELECT 1")) + " " +
+                     EncodeHex("SELECT 1")),
+            "08P01");
+}
+
+TEST(ParseRequestTest, TheRoleThatAsks) {
+  EXPECT_EQ(AskingRole("statements 4294967295 proof 00"), 4294967295U);
+  for (const char* other : {"statements", "statements x proof 00", "commit 10", ""})
+    EXPECT_EQ(AskingRole(other), std::nullopt) << other;
 }
 
 TEST(ParseRequestTest, Hold) {
@@ -109,8 +118,9 @@ TEST(ParseRequestTest, Hold) {
 }
 
 TEST(ParseRequestTest, OtherRequests) {
-  EXPECT_EQ(Sqlstate(std::string("outcome ") + kTx + " " + Proof("secret", std::string("outcome ") + kTx)),
-            "ok");
+  const std::string outcome = std::string("outcome ") + kTx + " 10";
+  EXPECT_EQ(Sqlstate(outcome + " " + Proof("secret", outcome)), "ok");
+  EXPECT_EQ(Sqlstate(std::string("outcome ") + kTx + " x"), "08P01");
   EXPECT_EQ(Sqlstate("outcome x"), "08P01");
   EXPECT_EQ(Sqlstate(std::string("doubts ") + kTx), "ok");
   EXPECT_EQ(Sqlstate("doubts x"), "08P01");
@@ -125,9 +135,10 @@ TEST(ParseRequestTest, WhatIsNotProvenIsRefused) {
   const std::string row = Proven("rows", kTx, "found");
   EXPECT_EQ(Sqlstate(row + "00"), "28P01");
   EXPECT_EQ(Sqlstate("commit" + row.substr(4)), "08P01");
-  EXPECT_EQ(Sqlstate(std::string("outcome ") + kTx), "28P01");
-  EXPECT_EQ(Sqlstate(std::string("outcome ") + kTx + " " + Proof("guess", std::string("outcome ") + kTx)),
-            "28P01");
+  const std::string outcome = std::string("outcome ") + kTx + " 10";
+  EXPECT_EQ(Sqlstate(outcome), "28P01");
+  EXPECT_EQ(Sqlstate(outcome + " " + Proof("guess", outcome)), "28P01");
+  EXPECT_EQ(Sqlstate(outcome + "0 " + Proof("secret", outcome)), "28P01") << "another role's share";
   // Neither another snapshot nor other rows under the proof of a request that somebody was shown.
   const std::string commit = Commit("10 -");
   const std::size_t watermark = commit.find("10 -");

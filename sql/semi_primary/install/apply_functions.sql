@@ -277,11 +277,12 @@ BEGIN
 END $$;
 
 -- After code of others has run in the worker's session: what it may have left there. A cursor WITH HOLD would run its query
--- at COMMIT, as the worker's role; settings would last. (The worker's own ones are given when it connects, and so come back.)
+-- at COMMIT, as the worker's role; settings would last; notifications would come without end. (The worker's own ones are given when it connects, and so come back.)
 CREATE FUNCTION psp.reset_apply_session() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE 'CLOSE ALL';
+    EXECUTE 'UNLISTEN *';
     RESET ALL;
 END $$;
 

@@ -67,3 +67,12 @@ def test_it_goes_back_when_a_copy_begins(adopted: Pair) -> None:
         worker.execute("SELECT psp.end_batch(111, 111, false, false)")
         worker.execute("SELECT psp.forget_watermarks()")
         assert one(worker, READ) == 111
+
+
+def test_a_batch_leaves_no_listener(adopted: Pair) -> None:
+    """Code of an owner may have made the session one: its notifications would come without end."""
+    with adopted.connect() as worker:
+        worker.execute("LISTEN anything")
+        worker.execute("SELECT psp.end_batch(0, 1, false, false)")
+        worker.commit()
+        assert worker.execute("SELECT pg_listening_channels()").fetchall() == []
