@@ -27,6 +27,11 @@ std::string ProblemOf(const proto::Row& row, bool is_schema_change) {
   switch (row.access()) {
     case proto::ACCESS_WRITE:
       if (row.table_id() == kAdvisoryLocksId) return "malformed write-set: an advisory lock is no guard";
+      if (row.has_image() == row.deleted())
+        return row.deleted() ? "malformed write-set: a deleted row has an image"
+                             : "malformed write-set: a row without its image";
+      if (row.gone_before() && !(row.deleted() && is_schema_change))
+        return "malformed write-set: a row is gone without a statement";
       return "";
     case proto::ACCESS_GUARD:
       if (row.deleted() || row.has_image()) return "malformed write-set: a guard has a row";

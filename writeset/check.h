@@ -9,7 +9,7 @@
 namespace psp {
 
 // The problem of the first row that has one, or of the whole: an unknown kind of entry or access, a row
-// without a table or a key, a guard that has an image or is deleted, an advisory lock that is no guard; statements of psp.schema_history, or
+// without a table, a key or an image, a guard that has an image or is deleted, an advisory lock that is no guard; statements of psp.schema_history, or
 // changes of tables, in an entry that is no schema change. Empty: there is none.
 std::string ProblemOf(const proto::WriteSet& write_set);
 

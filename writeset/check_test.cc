@@ -181,5 +181,27 @@ TEST(ProblemOfUsesTest, TheSnapshotAscendsAboveItsWatermark) {
   }
 }
 
+TEST(ProblemOfTest, ARowHasItsImageUnlessItIsDeleted) {
+  proto::WriteSet write_set = OneRow();
+  write_set.mutable_rows(0)->clear_image();
+  EXPECT_EQ(ProblemOf(write_set), "malformed write-set: a row without its image");
+  write_set.mutable_rows(0)->set_deleted(true);
+  EXPECT_EQ(ProblemOf(write_set), "");
+  write_set.mutable_rows(0)->set_image("image");
+  EXPECT_EQ(ProblemOf(write_set), "malformed write-set: a deleted row has an image");
+}
+
+// It would go at the primary, and stay at the semi-primaries.
+TEST(ProblemOfTest, OnlyAStatementTakesARowAway) {
+  proto::WriteSet write_set = OneRow();
+  proto::Row* row = write_set.mutable_rows(0);
+  row->clear_image();
+  row->set_deleted(true);
+  row->set_gone_before(true);
+  EXPECT_EQ(ProblemOf(write_set), "malformed write-set: a row is gone without a statement");
+  write_set.set_kind(proto::ENTRY_SCHEMA_CHANGE);
+  EXPECT_EQ(ProblemOf(write_set), "");
+}
+
 }  // namespace
 }  // namespace psp

@@ -97,7 +97,12 @@ KnownTables LoadKnownTables(pqxx::transaction_base& tx) {
   for (const pqxx::row& row : tx.exec(std::string(sql::kKnownTables))) {
     tables.version = row[0].as<std::uint32_t>();
     if (row[1].is_null()) continue;
-    tables.numbers[row[1].as<std::uint32_t>()] = {row[2].as<std::uint32_t>(), row[3].as<bool>()};
+    KnownTable& table = tables.numbers[row[1].as<std::uint32_t>()];
+    table.changed_in = row[2].as<std::uint32_t>();
+    table.dropped = row[3].as<bool>();
+    if (!row[4].is_null()) table.of_table = row[4].as<std::uint32_t>();
+    if (!row[5].is_null()) table.key = Oids(row[5]);
+    if (!row[6].is_null()) table.columns = Oids(row[6]);
   }
   return tables;
 }

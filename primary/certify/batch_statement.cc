@@ -189,18 +189,21 @@ void ChangeCatalog(pqxx::transaction_base& tx, const BatchItem& item) {
   ArrayWriter numbers(kOidInt4);
   ArrayWriter dropped(kOidBool);
   ArrayWriter emptied(kOidBool);
-  const auto add = [&](std::uint32_t number, bool is_dropped, bool is_emptied) {
+  ArrayWriter of_tables(kOidInt4);
+  const auto add = [&](std::uint32_t number, std::uint32_t of_table, bool is_dropped, bool is_emptied) {
     numbers.AddInt4(static_cast<std::int32_t>(number));
     dropped.AddBool(is_dropped);
     emptied.AddBool(is_emptied);
+    of_tables.AddInt4(static_cast<std::int32_t>(of_table));
   };
   const proto::WriteSet& change = item.request->rows;
   for (const proto::TableChange& table : change.table_changes()) {
-    add(table.table_id(), table.dropped(), table.emptied());
-    for (const std::uint32_t guard_id : table.guard_ids()) add(guard_id, false, false);
+    add(table.table_id(), table.table_id(), table.dropped(), table.emptied());
+    for (const std::uint32_t guard_id : table.guard_ids()) add(guard_id, table.table_id(), false, false);
   }
   tx.exec_params(std::string(sql::kChangeCatalog), change.catalog_version(), item.global_t,
-                 Binary(numbers.Finish()), Binary(dropped.Finish()), Binary(emptied.Finish()));
+                 Binary(numbers.Finish()), Binary(dropped.Finish()), Binary(emptied.Finish()),
+                 Binary(of_tables.Finish()));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ void Core::GoOnWithHolds() {
 
 // By today's catalog. It waits for no other hold, so that its COMMIT is answered in time.
 void Core::CertifyParked(CertifyRequest request) {
-  intake_.RefuseUnknown(&request);
+  intake_.Judge(&request);
   Certify(std::move(request));
 }
 
@@ -216,7 +216,7 @@ void Core::OnHouseReport(HouseReport report, std::int64_t now_us) {
   BeginJoins(report.number);
   for (CertifyRequest& request : waiting_requests_.TakeAnswered(report.number)) {
     waiting_bytes_ -= request.bytes();
-    intake_.RefuseUnknown(&request);
+    intake_.Judge(&request);
     Admit(std::move(request), now_us);
   }
 }

@@ -109,10 +109,13 @@ void Core::OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us) {
     request.uses.Clear();
     request.uses_bytes = 0;
   }
-  if (request.refusal.reason.empty() && !intake_.KnowsTables(request)) {
-    waiting_bytes_ += request.bytes();
-    waiting_requests_.Add(AskHousekeeper(false, false), std::move(request));
-    return;
+  if (request.refusal.reason.empty()) {
+    if (!intake_.KnowsTables(request)) {
+      waiting_bytes_ += request.bytes();
+      waiting_requests_.Add(AskHousekeeper(false, false), std::move(request));
+      return;
+    }
+    intake_.Judge(&request);
   }
   Admit(std::move(request), now_us);
 }

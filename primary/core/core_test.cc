@@ -574,7 +574,11 @@ TEST_F(PrimaryCoreTest, TheCatalogNeverGoesBack) {
   proto::WriteSet rows = OneRow("k");
   rows.set_catalog_version(kCatalogVersion + 1);
   Certify("x", 'c', rows);
-  rows.mutable_rows(0)->set_table_id(8);
+  rows.mutable_rows(0)->set_key("other");
+  proto::Row* guard = rows.add_rows();
+  guard->set_table_id(8);
+  guard->set_key("value");
+  guard->set_access(proto::ACCESS_GUARD);
   Certify("x", 'd', rows);
   Decide();
   const auto actions = Now();

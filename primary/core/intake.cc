@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "embedded/constants.h"
+#include "primary/core/catalog_check.h"
 #include "writeset/check.h"
 
 namespace psp::primary {
@@ -91,12 +92,14 @@ Refusal Intake::OlderCatalog(const CertifyRequest& request) const {
   return {};
 }
 
-void Intake::RefuseUnknown(CertifyRequest* request) const {
+void Intake::Judge(CertifyRequest* request) const {
   request->refusal = OlderCatalog(*request);  // it may have become newer meanwhile
   if (!request->refusal.reason.empty()) return;
   if (const std::string unknown = UnknownIn(*request); !unknown.empty()) {
     request->refusal.reason = "the primary does not know " + unknown;
+    return;
   }
+  request->refusal.reason = ProblemByCatalog(*request, tables_);
 }
 
 std::string Intake::UnknownIn(const CertifyRequest& request) const {
@@ -137,8 +140,9 @@ void Intake::Change(const proto::WriteSet& schema_change) {
   if (version <= tables_.version) return;  // it was read from the database before the decision came
   tables_.version = version;
   for (const proto::TableChange& change : schema_change.table_changes()) {
-    tables_.numbers[change.table_id()] = {version, change.dropped()};
-    for (const std::uint32_t guard_id : change.guard_ids()) tables_.numbers[guard_id] = {version, false};
+    tables_.numbers[change.table_id()] = {version, change.dropped(), change.table_id()};
+    for (const std::uint32_t guard_id : change.guard_ids())
+      tables_.numbers[guard_id] = {version, false, change.table_id()};
   }
 }
 

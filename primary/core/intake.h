@@ -22,8 +22,9 @@ class Intake {
   // Whether the catalog here has all tables and guards of the request, and is not older than the request's.
   bool KnowsTables(const CertifyRequest& request) const { return UnknownIn(request).empty(); }
 
-  // Refuses a request whose tables are not known here. To be called when the catalog has been read again.
-  void RefuseUnknown(CertifyRequest* request) const;
+  // Refuses a request whose tables are not known here, or which does not fit them (catalog_check.h). To be called when all are known, or
+  // the catalog has been read again.
+  void Judge(CertifyRequest* request) const;
 
   // Whether the request, which has been let in, fits the catalog still.
   Refusal OlderCatalog(const CertifyRequest& request) const;

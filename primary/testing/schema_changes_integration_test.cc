@@ -141,7 +141,7 @@ TEST_F(SchemaChangesTest, TheCatalogChangesWithTheDecision) {
   EXPECT_TRUE(Decide(b, 2, 0, Change(2, {{1}})).older_catalog()) << "it lacks rows of a";
   EXPECT_EQ(Decide(b, 3, 1, Change(2, {{1, {2, 9}}, {8, {10}}, {7, {}, true}})).global_t(), 2);
   const auto catalog =
-      testing::ElementsAre("2", "1 2 f", "2 2 f", "7 2 t", "8 2 f", "9 2 f", "10 2 f", "2 2");
+      testing::ElementsAre("2", "1 2 f 1", "2 2 f 1", "7 2 t 7", "8 2 f 8", "9 2 f 1", "10 2 f 8", "2 2");
   EXPECT_THAT(Catalog(), catalog);
   EXPECT_TRUE(Decide(a, 4, 2, Rows({{"k", "2"}})).older_catalog());
   EXPECT_GT(Decide(a, 5, 2, Under(2, Rows({{"k", "2"}}))).global_t(), 2);

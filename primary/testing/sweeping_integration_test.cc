@@ -42,6 +42,7 @@ proto::WriteSet RowAndGuard(const std::string& key, const std::string& guard) {
   proto::WriteSet rows = Rows({{key, "image"}});
   rows.MergeFrom(Rows({{guard, std::nullopt}}, 2));
   rows.mutable_rows(1)->set_deleted(false);
+  rows.mutable_rows(1)->set_access(proto::ACCESS_GUARD);
   return rows;
 }
 

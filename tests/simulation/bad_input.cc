@@ -11,6 +11,13 @@ namespace {
 constexpr std::uint32_t kUnknownTable = 99;
 constexpr std::uint32_t kUnknownVersion = 1'000'000;
 
+void MakeDeleted(std::uint32_t table_id, proto::Row* row) {
+  row->set_table_id(table_id);
+  row->set_access(proto::ACCESS_WRITE);
+  row->set_deleted(true);
+  row->clear_image();
+}
+
 }  // namespace
 
 bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set) {
@@ -18,7 +25,7 @@ bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set) {
   std::memcpy(&dice, tx_id.View().data(), sizeof dice);
   if (dice % 100 >= static_cast<std::uint64_t>(percent)) return false;
   proto::Row* last = write_set->mutable_rows(write_set->rows_size() - 1);
-  switch (dice / 100 % 6) {
+  switch (dice / 100 % 10) {
     case 0:
       last->set_access(static_cast<proto::AccessKind>(7));
       break;
@@ -34,8 +41,27 @@ bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set) {
     case 4:
       write_set->clear_catalog_version();
       break;
-    default:
+    case 5:
       last->set_table_id(kUnknownTable);
+      break;
+    case 6:  // a unique value that somebody else has becomes free
+      MakeDeleted(kNamesGuard, last);
+      break;
+    case 7:
+      MakeDeleted(kCounters, last);
+      last->set_deleted(false);
+      last->set_access(proto::ACCESS_GUARD);
+      break;
+    case 8:
+      MakeDeleted(kCounters, last);
+      last->set_deleted(false);
+      // What a schema change makes of a table's columns is not known.
+      if (write_set->kind() == proto::ENTRY_ROWS && dice / 1000 % 2 == 0) last->set_image("no record");
+      break;
+    default:  // the row goes at the primary, and stays elsewhere
+      MakeDeleted(kCounters, last);
+      last->set_gone_before(true);
+      if (write_set->kind() == proto::ENTRY_SCHEMA_CHANGE) last->set_image("no record");
   }
   return true;
 }

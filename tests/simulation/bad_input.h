@@ -1,4 +1,5 @@
-// What a newer or broken psp might send: kinds, versions and tables that nobody here knows.
+// What a newer, broken or hostile psp might send: kinds, versions and tables that nobody here knows; a guard that is deleted or has
+// the number of a table, a row that others cannot apply.
 #pragma once
 
 #include "common/ids.h"

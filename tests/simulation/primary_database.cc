@@ -2,12 +2,19 @@
 
 #include <algorithm>
 
+#include "common/pg_binary.h"
 #include "primary/publish/encode.h"
 #include "tests/simulation/rows.h"
 
 namespace psp::simulation {
 
 constexpr std::int64_t kStillValues = 1000;
+
+KnownTable PrimaryDatabase::AsAdopted(std::uint32_t number) const {
+  if (mutation_ == Mutation::kCatalogIsNotAsked) return {};
+  if (number == kNamesGuard) return {1, false, kNames};
+  return {1, false, number, {kOidInt8}, {kOidInt8, kOidInt8}};
+}
 
 PrimaryDatabase::PrimaryDatabase(const Scenario& scenario) : mutation_(scenario.mutation) {
   for (std::int64_t id = 0; id < scenario.counters; ++id) data_[CounterKey(id)] = {0, 0, false, Image(id, 0)};
@@ -19,7 +26,7 @@ PrimaryDatabase::PrimaryDatabase(const Scenario& scenario) : mutation_(scenario.
   for (std::int64_t id = 0; id < kDoctorRows; ++id) data_[DoctorKey(id)] = {0, 0, false, Image(id, 1)};
   for (SpId sp_id = 1; sp_id <= scenario.sps; ++sp_id) acked_[sp_id] = 0;
   tables_.version = 1;
-  for (std::uint32_t number = 0; number <= kLastNumber; ++number) tables_.numbers[number] = {};
+  for (std::uint32_t number = 0; number <= kLastNumber; ++number) tables_.numbers[number] = AsAdopted(number);
 }
 
 GlobalT PrimaryDatabase::closed_t() const {
@@ -105,10 +112,10 @@ void PrimaryDatabase::ChangeCatalog(const proto::WriteSet& change, GlobalT globa
   tables_.version = change.catalog_version();
   versions_.push_back(global_t);
   for (const proto::TableChange& table : change.table_changes()) {
-    tables_.numbers[table.table_id()] = {tables_.version, table.dropped()};
+    tables_.numbers[table.table_id()] = {tables_.version, table.dropped(), table.table_id()};
     if (table.emptied()) emptied_[table.table_id()] = global_t;
     for (const std::uint32_t guard_id : table.guard_ids())
-      tables_.numbers[guard_id] = {tables_.version, false};
+      tables_.numbers[guard_id] = {tables_.version, false, table.table_id()};
   }
 }
 

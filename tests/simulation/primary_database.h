@@ -69,6 +69,7 @@ class PrimaryDatabase {
   const std::map<RowKey, Row>& data() const { return data_; }
 
  private:
+  KnownTable AsAdopted(std::uint32_t number) const;
   std::optional<Conflict> Lost(const primary::BatchItem& item) const;
   std::optional<Conflict> LostOn(const RowKey& key, const primary::CertifyRequest& request) const;
   void Write(const primary::BatchItem& item);

@@ -48,7 +48,8 @@ enum class Mutation {
   kCommitsBeforeApplyHasBegun,  // after a crash the hook does not wait until the daemon has heard of it
   kJoinerAcknowledges,          // an SP that joins acknowledges 0 before it has its copy
   kUnknownIsTakenForKnown,      // the primary ignores kinds, versions and tables that it does not know
-  kOlderDefinitionsAreTaken,    // … takes every transaction for one that found the newest catalog
+  kCatalogIsNotAsked,  // … lets a write-set write what its tables do not have: the numbers of guards, other columns
+  kOlderDefinitionsAreTaken,  // … takes every transaction for one that found the newest catalog
   kWaitingAreNotCheckedAgain,  // … takes those that come while a schema change is decided for ones that found it
   kMissingRowsAreOverlooked,  // … takes every schema change for one that has seen everything
   kNobodyIsHeld,              // … grants every hold, and lets nobody wait

@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation::kCopyIsNotCleared, Mutation::kJoinedBeforeTheLog, Mutation::kLogIsNotKeptForJoiners,
         Mutation::kHistoryIsNotDrawn, Mutation::kGapsAreNotSeen, Mutation::kEpochsAreNotSaved,
         Mutation::kCollectedKeysAreNew, Mutation::kLostOwnAreThere, Mutation::kCommitsBeforeApplyHasBegun,
-        Mutation::kSchemaChangesAreRows, Mutation::kUnknownIsTakenForKnown,
+        Mutation::kSchemaChangesAreRows, Mutation::kUnknownIsTakenForKnown, Mutation::kCatalogIsNotAsked,
         Mutation::kOlderDefinitionsAreTaken, Mutation::kWaitingAreNotCheckedAgain,
         Mutation::kMissingRowsAreOverlooked, Mutation::kJoinerAcknowledges, Mutation::kNobodyIsHeld,
         Mutation::kReservationsNeverEnd, Mutation::kEmptiedRowsAreCopied, Mutation::kSharedIsNotTold,

@@ -57,7 +57,8 @@ CREATE TABLE psp.tables (
 CREATE TABLE psp.table_versions (
     table_id   integer PRIMARY KEY,                -- of a table or a guard
     changed_in integer NOT NULL,                   -- the catalog version that its last change has made
-    dropped    boolean NOT NULL
+    dropped    boolean NOT NULL,
+    of_table   integer                             -- the table that it belongs to, or is; null: not known, from before version 11
 );
 
 -- Tables that TRUNCATE has emptied, until their older rows are removed from psp.data (collect_emptied.sql): rows below emptied_t

@@ -125,14 +125,14 @@ def other_requests(random: Random, hook: Hook) -> list[str]:
     requests = (
         hook.proven(f"rows {tx} ", content),
         hook.proven("segment ", content),
-        hook.proven("statements ", content),
+        hook.proven("statements 10 ", content),
         hook.proven("hold ", content),
         hook.proven(
             "hold ", f"{random.randrange(10**6)} {random.choice((0, 50))} {random.randrange(9)}".encode()
         ),
         b"doubts %s" % str(tx).encode(),
         b"doubts x",
-        b"outcome %s" % str(tx).encode(),
+        b"outcome %s 10" % str(tx).encode(),
         b"commit",
         b"ping",
         b"SET x = 1",
