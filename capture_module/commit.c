@@ -59,8 +59,12 @@ static void Prove(const char *token, const char *message, const char *bytes, siz
 
 // ---- the request --------------------------------------------------------------------------------------------------------------
 
+static void PutBigEndian(unsigned char *bytes, int count, uint64 number) {
+  for (int i = count - 1; i >= 0; --i, number >>= 8) bytes[i] = (unsigned char)number;
+}
+
 // psp.id_of_own_transaction makes the same id.
-static void MakeId(Commit *commit) {
+static void MakeId(Commit *commit, int32 sp_id) {
   uint8 hash[PG_SHA256_DIGEST_LENGTH];
   char *to = commit->tx_id;
   const TimestampTz start =
@@ -69,10 +73,15 @@ static void MakeId(Commit *commit) {
                               U64FromFullTransactionId(GetTopFullTransactionId()), MyProcPid,
                               start / USECS_PER_SEC, (int)(start % USECS_PER_SEC));
   HashOf((const void *[3]){text, "", ""}, (const size_t[3]){strlen(text), 0, 0}, hash);
-  memcpy(commit->id.data, hash, UUID_LEN);
+  unsigned char *id = commit->id.data;
+  PutBigEndian(id, 6, U64FromFullTransactionId(GetTopFullTransactionId()));
+  memcpy(id + 6, hash, 6);
+  id[6] = (unsigned char)((id[6] & 0x0f) | 0x80);
+  id[8] = (unsigned char)((id[8] & 0x3f) | 0x80);
+  PutBigEndian(id + 12, 4, (uint32)sp_id);
   for (int i = 0; i < UUID_LEN; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) *to++ = '-';
-    to += hex_encode((const char *)&hash[i], 1, to);
+    to += hex_encode((const char *)&id[i], 1, to);
   }
   *to = '\0';
 }
@@ -84,7 +93,7 @@ static void ReadCommit(Commit *commit) {
     pg_unreachable();
   }
   commit->token = state.token;
-  MakeId(commit);
+  MakeId(commit, state.sp_id);
   commit->head = psprintf("%s %d " INT64_FORMAT " %s", commit->tx_id, state.catalog_version, state.watermark,
                           state.seen);
 }

@@ -85,6 +85,7 @@ void CloseDaemonConnection(void);
 // In the transaction's snapshot.
 typedef struct CommitState {
   char *token;
+  int32 sp_id;
   int32 catalog_version;
   int64 watermark;
   char *seen;  // own commits above it, or "-"

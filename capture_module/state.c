@@ -42,6 +42,7 @@ static bool ReadIdentity(Snapshot snapshot, CommitState *state) {
   const bool is_there = HeapTupleIsValid(row);
   if (is_there) {
     state->token = TextDatumGetCString(ColumnOf(table, row, "token"));
+    state->sp_id = DatumGetInt32(ColumnOf(table, row, "sp_id"));
     state->catalog_version = DatumGetInt32(ColumnOf(table, row, "catalog_version"));
   }
   systable_endscan(scan);

@@ -7,8 +7,8 @@
 #include "miscadmin.h"
 #include "tcop/utility.h"
 #include "utils/fmgroids.h"
-#include "utils/timestamp.h"
 #include "utils/tuplestore.h"
+#include "utils/uuid.h"
 
 PG_MODULE_MAGIC;
 
@@ -21,25 +21,26 @@ enum {
   kLogSpId,
   kLogGlobalT,
   kLogReason,
-  kLogDecidedAt,
   kLogLostTableId,
   kLogLostKey,
   kLogWinnerT,
   kLogWinnerSpId,
   kLogLostUse,
+  kLogDecidedMs,
   kLogColumns
 };
-static const char *const kTxLog[kLogColumns] = {"tx_id",        "sp_id",         "global_t", "reason",
-                                                "decided_at",   "lost_table_id", "lost_key", "winner_t",
-                                                "winner_sp_id", "lost_use"};
+static const char *const kTxLog[kLogColumns] = {"tx_id",         "sp_id",     "global_t", "reason",
+                                                "lost_table_id", "lost_key",  "winner_t", "winner_sp_id",
+                                                "lost_use",      "decided_ms"};
 
 static const char *const kReplicationLog[] = {"global_t", "tx_id", "sp_id", "write_set"};
 static const char *const kDecided[] = {"first_t", "last_t"};
-static const char *const kLogStart[] = {"collected_t"};
+static const char *const kLogStart[] = {"collected_t", "clock_ms"};
+static const char *const kSemiPrimaries[] = {"forgotten_xid"};
 
 // What becomes of a transaction.
 typedef struct Outcome {
-  enum { kCommits, kAborts, kHasLost, kIsKnown } fate;
+  enum { kCommits, kAborts, kHasLost, kIsKnown, kIsForgotten } fate;
   int row;  // on which it has lost
 } Outcome;
 
@@ -60,8 +61,8 @@ typedef struct Batch {
   EState *estate;
   Table data;
   Table tx_log;
-  bool has_collected_t;
   int64 collected_t;
+  int64 clock_ms;
 } Batch;
 
 // ---- the rows that are returned ------------------------------------------------------------------------------------------------
@@ -100,7 +101,36 @@ static void ReturnLost(Batch *batch, int transaction, int row) {
   Return(batch, values, nulls);
 }
 
+// It was not decided, or was forgotten since.
+static void ReturnForgotten(Batch *batch, int transaction) {
+  Datum values[kAnswerColumns] = {Int64GetDatum(transaction + 1), Int64GetDatum(0),
+                                  ValueAt(&batch->in, kReason, transaction)};
+  bool nulls[kAnswerColumns] = {false, false, false, true, true, true, true, true};
+  Return(batch, values, nulls);
+}
+
 // ---- the rule --------------------------------------------------------------------------------------------------------------------
+
+static int64 BigEndian(const unsigned char *bytes, int count) {
+  int64 number = 0;
+  for (int i = 0; i < count; ++i) number = number << 8 | bytes[i];
+  return number;
+}
+
+// Whether it may have committed long ago, for all that is known (psp.sp_of, psp.xid_of).
+static bool MayBeForgotten(Batch *batch, int transaction) {
+  const unsigned char *id = DatumGetUUIDP(ValueAt(&batch->in, kTxId, transaction))->data;
+  if (id[6] >> 4 != 8) return true;
+  Table semi_primaries;
+  bool is_null;
+  const Key key = {F_INT4EQ, Int32GetDatum((int32)BigEndian(id + 12, 4))};
+  OpenTable(&semi_primaries, "semi_primaries", ACL_SELECT, kSemiPrimaries, lengthof(kSemiPrimaries));
+  TupleTableSlot *row = FindRow(&semi_primaries, &key, 1);
+  const bool may_be =
+      row == NULL || BigEndian(id, 6) <= DatumGetInt64(ColumnOf(&semi_primaries, row, 0, &is_null));
+  CloseTable(&semi_primaries);
+  return may_be;
+}
 
 static void LookUpDecision(Batch *batch, int transaction) {
   Outcome *outcome = &batch->outcomes[transaction];
@@ -109,13 +139,17 @@ static void LookUpDecision(Batch *batch, int transaction) {
   if (row != NULL) {
     outcome->fate = kIsKnown;
     ReturnKnown(batch, transaction, row);
-  } else if (!IsNullAt(&batch->in, kReason, transaction)) {
+  } else if (IsNullAt(&batch->in, kReason, transaction)) {
+    return;
+  } else if (IsNullAt(&batch->in, kLostTableId, transaction) && MayBeForgotten(batch, transaction)) {
+    outcome->fate = kIsForgotten;
+    ReturnForgotten(batch, transaction);
+  } else {
     outcome->fate = kAborts;
   }
 }
 
-static int64 CollectedT(Batch *batch) {
-  if (batch->has_collected_t) return batch->collected_t;
+static void ReadLogStart(Batch *batch) {
   Table log_start;
   bool is_null;
   const Key key = {F_BOOLEQ, BoolGetDatum(true)};
@@ -123,9 +157,8 @@ static int64 CollectedT(Batch *batch) {
   TupleTableSlot *row = FindRow(&log_start, &key, 1);
   if (row == NULL) ereport(ERROR, errmsg("psp: psp.log_start is empty"));
   batch->collected_t = DatumGetInt64(ColumnOf(&log_start, row, 0, &is_null));
-  batch->has_collected_t = true;
+  batch->clock_ms = DatumGetInt64(ColumnOf(&log_start, row, 1, &is_null));
   CloseTable(&log_start);
-  return batch->collected_t;
 }
 
 static void LookUpKey(Batch *batch, int row) {
@@ -136,7 +169,7 @@ static void LookUpKey(Batch *batch, int row) {
   TupleTableSlot *found = FindRow(&batch->data, keys, lengthof(keys));
   last->is_there = found != NULL;
   if (!last->is_there) {
-    last->global_t = CollectedT(batch);
+    last->global_t = batch->collected_t;
     last->sp_id = 0;
     return;
   }
@@ -245,12 +278,12 @@ static void FillInReason(const Parameters *in, int transaction, Row *row) {
 static void WriteDecision(Batch *batch, int transaction) {
   const Parameters *in = &batch->in;
   const Outcome *outcome = &batch->outcomes[transaction];
-  if (outcome->fate == kIsKnown) return;
+  if (outcome->fate == kIsKnown || outcome->fate == kIsForgotten) return;
   Row row = {.values = {[kLogTxId] = ValueAt(in, kTxId, transaction),
                         [kLogSpId] = ValueAt(in, kSpId, transaction),
-                        [kLogDecidedAt] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp())}};
+                        [kLogDecidedMs] = Int64GetDatum(batch->clock_ms)}};
   memset(row.nulls, true, sizeof(row.nulls));
-  row.nulls[kLogTxId] = row.nulls[kLogSpId] = row.nulls[kLogDecidedAt] = false;
+  row.nulls[kLogTxId] = row.nulls[kLogSpId] = row.nulls[kLogDecidedMs] = false;
   if (outcome->fate == kCommits) {
     row.values[kLogGlobalT] = ValueAt(in, kGlobalT, transaction);
     row.nulls[kLogGlobalT] = false;
@@ -280,11 +313,12 @@ static void Begin(FunctionCallInfo call, Batch *batch) {
   batch->estate = CreateExecutorState();
   OpenTable(&batch->tx_log, "tx_log", ACL_SELECT | ACL_INSERT, kTxLog, kLogColumns);
   OpenTable(&batch->data, "data", ACL_SELECT | ACL_INSERT | ACL_UPDATE, kData, kDataColumns);
+  ReadLogStart(batch);
 }
 
 PG_FUNCTION_INFO_V1(psp_certify_batch);
 Datum psp_certify_batch(PG_FUNCTION_ARGS) {
-  Batch batch = {.has_collected_t = false};
+  Batch batch = {.collected_t = 0};
   Begin(fcinfo, &batch);
   for (int i = 0; i < batch.in.transactions; ++i) LookUpDecision(&batch, i);
   for (int row = 0; row < batch.in.rows; ++row) {

@@ -121,7 +121,9 @@ bool IsAtRest(const Observed& observed) {
 
 bool IsFresh(std::int64_t window_began_us, std::int64_t window_ended_us,
              std::optional<std::int64_t> changed_us) {
-  return !changed_us || *changed_us <= window_began_us + (window_ended_us - window_began_us) / 4;
+  const std::int64_t length_us = window_ended_us - window_began_us;
+  if (!changed_us || *changed_us <= window_began_us + length_us / 4) return true;
+  return *changed_us > window_ended_us + kClockWasSetBackWindows * length_us;
 }
 
 }  // namespace psp::mrv

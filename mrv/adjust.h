@@ -83,6 +83,9 @@ bool MayChange(const AdjustParameters& parameters, const Observed& observed, std
 // Whether nothing at all was reported of the value in the window.
 bool IsAtRest(const Observed& observed);
 
+// A change that is so many windows in the future was made before the server's clock was set back.
+inline constexpr std::int64_t kClockWasSetBackWindows = 10;
+
 // Whether a window tells about the records as they are since `changed_us`: at most a quarter of it may be
 // from before. All in microseconds of one clock.
 bool IsFresh(std::int64_t window_began_us, std::int64_t window_ended_us,

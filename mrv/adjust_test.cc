@@ -144,6 +144,7 @@ TEST(IsFresh, AWindowFromBeforeTheChangeSaysNothing) {
   EXPECT_TRUE(IsFresh(1000, 2000, 1010)) << "changed right after the window before was closed";
   EXPECT_FALSE(IsFresh(1000, 2000, 1500));
   EXPECT_FALSE(IsFresh(1000, 2000, 2001));
+  EXPECT_TRUE(IsFresh(1000, 2000, 3'600'000)) << "the clock was set back since";
 }
 
 // The thesis's simulation (figures 21 and 22): `per_second` transactions begin at random within 995 ms, last

@@ -28,7 +28,6 @@ Core::Options ToCoreOptions(const PrimarySettings& settings) {
   options.heartbeat_interval_ms = settings.heartbeat_interval_ms;
   options.heartbeat_timeout_us = settings.heartbeat_timeout_ms * 1000;
   options.log_truncation_interval_us = settings.log_truncation_interval_ms * 1000;
-  options.tx_log_retention_s = settings.tx_log_retention_s;
   options.write_set_bytes_max = Size(settings.write_set_bytes_max);
   options.inflight_bytes_max = Size(settings.inflight_bytes_max);
   options.hold_timeout_max_us = settings.hold_timeout_max_ms * 1000;

@@ -81,10 +81,11 @@ void DeclareIntegers(Settings& settings, PrimarySettings* into) {
   settings.Integer("log_truncation_interval_ms",
                    "how often log entries that every semi-primary has acknowledged are removed", 10000, 100,
                    86400000, &into->log_truncation_interval_ms);
-  settings.Integer("tx_log_retention_s",
-                   "how long a decision is remembered for repeated requests; longer for what a semi-primary "
-                   "has not applied yet",
-                   86400, 60, 10L * 365 * 86400, &into->tx_log_retention_s);
+  settings.Integer(
+      "tx_log_retention_s",
+      "how long a decision is remembered, of the time in which psp-primary serves; longer for what a "
+      "semi-primary has not applied yet",
+      86400, 60, 10L * 365 * 86400, &into->tx_log_retention_s);
   settings.Integer(
       "deleted_retention_s",
       "how long deleted rows and old unique values are remembered, and tx_log_retention_s at most; "

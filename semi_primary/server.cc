@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <random>
 #include <utility>
 
@@ -50,11 +49,6 @@ Core::Options ToCoreOptions(const SemiPrimarySettings& settings, const Identity&
   return options;
 }
 
-std::int64_t WallClockMs() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
 SessionFront::Options ToSessionOptions(const SemiPrimarySettings& settings, const Identity& identity) {
   return {.conninfo = settings.database,
           .database = identity.database,
@@ -63,8 +57,7 @@ SessionFront::Options ToSessionOptions(const SemiPrimarySettings& settings, cons
           .sessions = {.sp_id = identity.sp_id,
                        .wait_for_apply = settings.wait_for_apply,
                        .write_set_bytes_max = static_cast<std::size_t>(settings.write_set_bytes_max),
-                       .commit_timeout_us = settings.commit_timeout_ms * 1000,
-                       .wall_clock_ms = WallClockMs},
+                       .commit_timeout_us = settings.commit_timeout_ms * 1000},
           .gc = {.conninfo = settings.database,
                  .database = identity.database,
                  .interval_ms = settings.gc_interval_ms,
@@ -154,7 +147,6 @@ void Server::Step(int timeout_ms, StopSignals* stop) {
   if (ready[3] && stop->TakeSignal()) stopping_ = true;
   if (ready[2]) TakeApplyEvents();
   TakeMessages();
-  front_->SetPrimaryRemembers(core_.primary_remembers_ms());
   front_->TakeInput(MonotonicUs());
   TakeApplyEvents();  // after the requests: what let them pass (ClaimApply) came after the ApplyStarted that they need
   PassRequests();

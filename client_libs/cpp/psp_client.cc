@@ -33,10 +33,10 @@ std::mt19937_64& Random() {
   return generator;
 }
 
-// Ids that psp has not given. They are uuids of version 8, which is reserved for such marks: psp is never
+// Ids that psp has not given. They are uuids of version 15, which nothing else has: psp is never
 // asked about them.
 TxId RandomId() {
-  static constexpr std::string_view kForm = "xxxxxxxx-xxxx-8xxx-axxx-xxxxxxxxxxxx";
+  static constexpr std::string_view kForm = "xxxxxxxx-xxxx-fxxx-axxx-xxxxxxxxxxxx";
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::uniform_int_distribution<std::size_t> digit(0, 15);
   TxId id(kForm);
@@ -46,7 +46,7 @@ TxId RandomId() {
 }
 
 void RefuseOwnId(const TxId& tx_id) {
-  if (tx_id.size() > 14 && tx_id[14] == '8')
+  if (tx_id.size() > 14 && tx_id[14] == 'f')
     throw pqxx::usage_error("psp: " + tx_id +
                             " is known to its client alone; of an OutcomeUnknown psp knows the id");
 }
@@ -258,7 +258,9 @@ Status Client::AskDatabase(const TxId& tx_id) const {
       pqxx::connection connection(dsn_);
       pqxx::nontransaction sql(connection);
       const auto found = sql.exec_params1("SELECT psp.outcome($1::uuid)::text", tx_id);
-      return found[0].as<std::string>("") == "committed" ? Status::kCommitted : Status::kAborted;
+      const auto outcome = found[0].as<std::string>("");
+      if (outcome == "forgotten") throw OutcomeUnknown(tx_id, "it is forgotten");
+      return outcome == "committed" ? Status::kCommitted : Status::kAborted;
     } catch (const pqxx::broken_connection& problem) {
       if (std::chrono::steady_clock::now() >= deadline) throw OutcomeUnknown(tx_id, problem.what());
       std::this_thread::sleep_for(kAskDatabaseInterval);

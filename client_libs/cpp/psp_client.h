@@ -12,7 +12,8 @@
 // - pqxx::serialization_failure (40001), pqxx::deadlock_detected (40P01): rolled back; Run tries again.
 // - pqxx::transaction_rollback: aborted for another reason (class 40).
 // - pqxx::broken_connection: PostgreSQL, or the primary of psp, cannot be reached (class 08).
-// - OutcomeUnknown, a pqxx::in_doubt_error: committed or not; Commit(tx_id) asks again.
+// - OutcomeUnknown, a pqxx::in_doubt_error: committed or not; Commit(tx_id) asks again. Also of a transaction that is so old that
+//   nobody knows it any more; views mode tells that by pqxx::sql_error with 25P01.
 // - pqxx::in_doubt_error: in native mode, the connection was lost during COMMIT.
 // - pqxx::sql_error: all others, by sqlstate(); 25P02: a statement had failed before.
 // - pqxx::usage_error: a call out of place, such as a second Begin.

@@ -135,18 +135,21 @@ func (c *Client) Commit(ctx context.Context) (Committed, error) {
 	if tried.id == nil { // it has written nothing
 		return done, err
 	}
-	outcome, unknown := c.Outcome(ctx, done.ID)
-	if unknown != nil || outcome == committed {
-		return done, unknown
+	again, unknown := c.CommitAgain(ctx, done.ID)
+	var aborted *Error
+	if errors.As(unknown, &aborted) {
+		aborted.Detail = err.Error()
 	}
-	return done, &Error{Code: "40000", Message: "psp: transaction " + done.ID + " is aborted", Detail: err.Error()}
+	return again, unknown
 }
 
 // CommitAgain asks again for a transaction whose outcome is unknown: in views mode to commit it, with the same answer at any time.
 func (c *Client) CommitAgain(ctx context.Context, id string) (Committed, error) {
 	if !c.isViews {
 		outcome, err := c.Outcome(ctx, id)
-		if err == nil && outcome != committed {
+		if err == nil && outcome == forgotten {
+			err = isForgotten(id)
+		} else if err == nil && outcome != committed {
 			err = &Error{Code: "40000", Message: "psp: transaction " + id + " is aborted"}
 		}
 		return Committed{ID: id}, err
@@ -158,7 +161,7 @@ func (c *Client) CommitAgain(ctx context.Context, id string) (Committed, error) 
 	return Committed{ID: id, GlobalT: answer.globalT}, err
 }
 
-// Outcome is the status of a transaction: in native mode "committed" or "aborted", for good; in views mode also "running", "waiting"
+// Outcome is the status of a transaction: in native mode "committed", "aborted" or, of a very old one, "forgotten"; in views mode also "running", "waiting"
 // and "pending".
 func (c *Client) Outcome(ctx context.Context, id string) (string, error) {
 	if !c.isViews {

@@ -20,7 +20,8 @@ type Options struct {
 	Isolation     string        // of a Client's transactions; "repeatable read"
 }
 
-// OutcomeUnknown: nobody has told in time whether the transaction is committed. Outcome asks again, at any time.
+// OutcomeUnknown: nobody has told in time whether the transaction is committed. Outcome asks again, at any time. Or the question came so
+// late that the primary has forgotten the transaction; then it stays so.
 type OutcomeUnknown struct {
 	ID    string // of the transaction, for psp.outcome
 	Cause error
@@ -54,6 +55,7 @@ const (
 	findID      = "SELECT CASE WHEN pg_catalog.pg_current_xact_id_if_assigned() IS NOT NULL THEN psp.transaction_id()::text END"
 	findOutcome = "SELECT psp.outcome($1::text::uuid)::text"
 	committed   = "committed"
+	forgotten   = "forgotten"
 )
 
 // Classes of SQLSTATEs after which the same work may succeed.
@@ -95,8 +97,8 @@ func (o Options) run(ctx context.Context, once func(*attempt) error, ask func(co
 				return err
 			}
 			if tried.id != nil {
-				outcome, unknown := o.outcome(ctx, *tried.id, ask)
-				if unknown != nil || outcome == committed {
+				isCommitted, unknown := o.isCommitted(ctx, *tried.id, ask)
+				if unknown != nil || isCommitted {
 					return unknown
 				}
 			}
@@ -123,6 +125,18 @@ func (o Options) outcome(ctx context.Context, id string, ask func(context.Contex
 		}
 		pauses.pause(limited, failures)
 	}
+}
+
+func (o Options) isCommitted(ctx context.Context, id string, ask func(context.Context, string) (string, error)) (bool, error) {
+	outcome, err := o.outcome(ctx, id, ask)
+	if outcome == forgotten {
+		err = isForgotten(id)
+	}
+	return outcome == committed, err
+}
+
+func isForgotten(id string) error {
+	return &OutcomeUnknown{ID: id, Cause: errors.New("it is forgotten")}
 }
 
 func (o Options) pause(ctx context.Context, failures int) {

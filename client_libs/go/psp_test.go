@@ -48,6 +48,7 @@ func TestWhatIsRunAgain(t *testing.T) {
 		"08007, and committed":        {atCommit, &Error{Code: "08007"}, committed, 1, 1, false},
 		"a violated constraint":       {atCommit, &Error{Code: "23505"}, committed, 1, 0, true},
 		"an odd error, and committed": {atCommit, &Error{Code: "XX000"}, committed, 1, 1, false},
+		"lost, and forgotten":         {lost, errLost, forgotten, 1, 1, true},
 		"an odd error, and aborted":   {atCommit, &Error{Code: "XX000"}, "aborted", 1, 1, true},
 		"lost before COMMIT":          {attempt{isLost: true}, errLost, "", 2, 0, false},
 		"an error of the work":        {attempt{}, errLost, "", 1, 0, true},

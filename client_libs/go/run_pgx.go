@@ -13,7 +13,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, work func(pgx.Tx) error, optio
 	return first(options).run(ctx, once, askPgx(pool))
 }
 
-// Outcome is "committed" or "aborted", for good. It fails with OutcomeUnknown while nobody answers.
+// Outcome is "committed", "aborted" or, of a very old transaction, "forgotten". It fails with OutcomeUnknown while nobody answers.
 func Outcome(ctx context.Context, pool *pgxpool.Pool, id string, options ...Options) (string, error) {
 	return first(options).outcome(ctx, id, askPgx(pool))
 }

@@ -12,7 +12,7 @@ func RunSQL(ctx context.Context, db *sql.DB, work func(*sql.Tx) error, options .
 	return first(options).run(ctx, once, askSQL(db))
 }
 
-// OutcomeSQL is "committed" or "aborted", for good. It fails with OutcomeUnknown while nobody answers.
+// OutcomeSQL is "committed", "aborted" or, of a very old transaction, "forgotten". It fails with OutcomeUnknown while nobody answers.
 func OutcomeSQL(ctx context.Context, db *sql.DB, id string, options ...Options) (string, error) {
 	return first(options).outcome(ctx, id, askSQL(db))
 }

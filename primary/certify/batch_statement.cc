@@ -162,6 +162,7 @@ void ReadVerdict(const Column& column, std::vector<Verdict>* verdicts) {
   Verdict verdict;
   verdict.global_t = NumberIn<GlobalT>(column(1));
   verdict.reason = column(2) == nullptr ? "" : column(2);
+  verdict.forgotten = column(1) != nullptr && verdict.global_t == 0;
   if (column(3) != nullptr) {
     verdict.conflict = Conflict{{NumberIn<std::uint32_t>(column(3)), DecodeByteaText(column(4)).value_or("")},
                                 NumberIn<GlobalT>(column(5)),

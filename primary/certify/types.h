@@ -55,6 +55,7 @@ struct Verdict {
   std::optional<Conflict> conflict;
   std::string reason;
   std::string sqlstate{};  // with a reason: of PostgreSQL's error, unless it was decided before
+  bool forgotten = false;  // with a reason: it may have committed so long ago that nobody knows it any more
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };

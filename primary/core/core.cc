@@ -131,6 +131,7 @@ void Core::SendDecision(const Scheduler::Decided& decided) {
     proto::OutcomeReply* reply = message.mutable_outcome_reply();
     reply->set_tx_id(decided.request->tx_id.View().data(), TxId::kSize);
     reply->set_global_t(verdict.global_t);
+    reply->set_forgotten(verdict.forgotten);
     if (verdict.conflict) *reply->mutable_conflict() = ToMessage(*verdict.conflict);
     SendTo(decided.request->sp_id, &message);
   }

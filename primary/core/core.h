@@ -45,7 +45,6 @@ class Core {
     std::int64_t housekeeping_interval_us = 1'000'000;  // acknowledgements, the registry
     std::int64_t log_truncation_interval_us = 10'000'000;
     std::int64_t sweep_interval_us = 60'000'000;  // old decisions, deleted rows and guards
-    std::int64_t tx_log_retention_s = 86'400;     // told to the SPs
     std::size_t write_set_bytes_max = 64 << 20;
     std::size_t inflight_bytes_max = 256 << 20;  // of all write-sets that are not decided
     Scheduler::Limits scheduler;

@@ -86,7 +86,6 @@ proto::ToSemiPrimary Core::Welcome(bool say_hello) const {
     one->set_history(epoch.history);
     one->set_start_t(epoch.start_t);
   }
-  welcome->set_tx_log_retention_s(options_.tx_log_retention_s);
   for (const auto& [sp_id, sp] : connections_.registry()) {
     proto::SemiPrimaryName* name = welcome->add_semi_primaries();
     name->set_sp_id(sp_id);

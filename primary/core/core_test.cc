@@ -128,7 +128,6 @@ class PrimaryCoreTest : public testing::Test {
   }
   static Core::Options Options() {
     Core::Options options;
-    options.tx_log_retention_s = 3600;
     options.batch_wait_max_us = 2'000;
     return options;
   }
@@ -166,7 +165,6 @@ TEST_F(PrimaryCoreTest, HelloIsWelcomedAndStreamsBeginWithStreamRequest) {
   EXPECT_EQ(welcome.epochs(1).start_t(), 11);
   EXPECT_EQ(welcome.semi_primaries_size(), 3);
   EXPECT_FALSE(welcome.say_hello());
-  EXPECT_EQ(welcome.tx_log_retention_s(), 3600);
   Certify("x", 'a', "k");
   Decide();
   EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToSemiPrimary::kDecision)) << "no stream yet";

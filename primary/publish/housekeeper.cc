@@ -108,6 +108,7 @@ PgResult<HouseReport> Housekeeper::Write(const HouseWork& work) {
     WritePositions(tx, sql::kBeginJoins, work.joins);
     WritePositions(tx, sql::kAcknowledge, work.acks);
     if (work.losses) tx.exec_params(std::string(sql::kWriteLosses), *work.losses);
+    if (work.truncate_log || work.sweep) sweeper.AdvanceClock(tx);
     if (work.sweep) report.more_to_sweep = sweeper.Sweep(tx);
     if (work.truncate_log) {
       report.more_to_truncate = tx.exec1(std::string(sql::kTruncateLog))[1].as<bool>();

@@ -1,16 +1,28 @@
 #include "primary/publish/sweeper.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "common/clock.h"
 #include "common/pg_binary.h"
 #include "embedded/publish_sql.h"
 
 namespace psp::primary {
 namespace {
 
-// More than the transactions of one batch, which were all decided at the same time.
+// A decision has the time that the clock told before it, so it looks older than it is by one step at most. After a pause of the
+// housekeeper the clock is late, and everything is kept for longer.
+constexpr std::int64_t kClockStepMaxMs = 60'000;
 constexpr std::int64_t kPieceDecisions = 20000;
 constexpr std::int64_t kPieceKeys = 5000;
 
 }  // namespace
+
+void Sweeper::AdvanceClock(pqxx::transaction_base& tx) {
+  const std::int64_t now_us = MonotonicUs();
+  const std::int64_t passed_ms = (now_us - std::exchange(clock_read_us_, now_us).value_or(now_us)) / 1000;
+  tx.exec_params(std::string(sql::kAdvanceClock), std::min(passed_ms, kClockStepMaxMs));
+}
 
 bool Sweeper::Sweep(pqxx::transaction_base& tx) {
   const bool more_decisions = PurgeDecisions(tx);
@@ -24,20 +36,21 @@ bool Sweeper::PurgeDecisions(pqxx::transaction_base& tx) {
   const auto truncated_t = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>();
   if (truncated_t != truncated_t_) {
     truncated_t_ = truncated_t;
-    purged_upto_ = "-infinity";
+    purged_upto_ms_ = INT64_MIN;
   }
   const pqxx::row piece =
-      tx.exec_params1(std::string(sql::kPurgeTxLog), retention_.tx_log_s, purged_upto_, kPieceDecisions);
-  const auto upto = piece[2].as<std::string>(purged_upto_);
-  const bool moved = piece[1].as<std::int64_t>() > 0 || upto != purged_upto_;
-  purged_upto_ = upto;
+      tx.exec_params1(std::string(sql::kPurgeTxLog), retention_.tx_log_s * 1000 + kClockStepMaxMs,
+                      purged_upto_ms_, kPieceDecisions);
+  const auto upto_ms = piece[2].as<std::int64_t>(purged_upto_ms_);
+  const bool moved = piece[1].as<std::int64_t>() > 0 || upto_ms != purged_upto_ms_;
+  purged_upto_ms_ = upto_ms;
   return moved && piece[0].as<std::int64_t>() == kPieceDecisions;
 }
 
 bool Sweeper::CollectDeleted(pqxx::transaction_base& tx) {
   if (!collecting_) {
     const auto collectable_t =
-        tx.exec_params1(std::string(sql::kCollectable), retention_.deleted_s)[0].as<GlobalT>();
+        tx.exec_params1(std::string(sql::kCollectable), retention_.deleted_s * 1000)[0].as<GlobalT>();
     if (collectable_t <= collected_t_) return false;
     collected_t_ = collectable_t;
     collecting_ = true;

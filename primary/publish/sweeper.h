@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/ids.h"
@@ -20,6 +21,8 @@ class Sweeper {
 
   explicit Sweeper(Retention retention) : retention_(retention) {}
 
+  // Moves psp.log_start.clock_ms on by what has passed since the last call.
+  void AdvanceClock(pqxx::transaction_base& tx);
   // The next piece of each. True: there is more.
   bool Sweep(pqxx::transaction_base& tx);
 
@@ -28,9 +31,10 @@ class Sweeper {
   bool CollectDeleted(pqxx::transaction_base& tx);
 
   Retention retention_;
-  // All decisions before this one have been checked since the log began at truncated_t_. Those that are still
+  std::optional<std::int64_t> clock_read_us_;  // of the monotonic clock, at the last call
+  // All decisions before this time have been checked since the log began at truncated_t_. Those that are still
   // there stay until the log begins later.
-  std::string purged_upto_ = "-infinity";
+  std::int64_t purged_upto_ms_ = INT64_MIN;
   GlobalT truncated_t_ = -1;
   // Deleted keys are being collected up to this number, or have been when `collecting_` is false.
   GlobalT collected_t_ = -1;

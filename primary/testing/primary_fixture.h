@@ -22,10 +22,13 @@
 
 namespace psp::primary {
 
+// As semi-primary 1 makes them (sql/semi_primary/install/semi_primary.sql: psp.transaction_uuid).
 inline TxId Id(int number) {
   std::string bytes(TxId::kSize, '\0');
-  bytes[0] = static_cast<char>(number >> 8);
-  bytes[1] = static_cast<char>(number);
+  bytes[4] = static_cast<char>(number >> 8);
+  bytes[5] = static_cast<char>(number);
+  bytes[6] = bytes[8] = '\x80';
+  bytes[15] = 1;
   return *TxId::FromBytes(bytes);
 }
 

@@ -2,6 +2,9 @@
 // primary_integration_test.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "primary/certify/batch_statement.h"
 #include "primary/publish/sweeper.h"
 #include "primary/testing/primary_fixture.h"
@@ -11,12 +14,10 @@ namespace {
 
 class SweepingTest : public PrimaryTest {
  protected:
-  // Decided two hours ago, unless `age` says otherwise; everything up to `truncated_t` is acknowledged.
-  void Age(GlobalT truncated_t, const std::string& age = "2 hours") {
-    Sql("UPDATE psp.tx_log SET decided_at = now() - interval '" + age +
-        "' WHERE decided_at > now() - interval '1 hour';"
-        "UPDATE psp.log_start SET truncated_t = " +
-        std::to_string(truncated_t));
+  // Everything up to `truncated_t` is acknowledged, and two hours pass, unless `hours` says otherwise.
+  void Age(GlobalT truncated_t, int hours = 2) {
+    Sql("UPDATE psp.log_start SET clock_ms = clock_ms + 3600000 * " + std::to_string(hours) +
+        ", truncated_t = " + std::to_string(truncated_t));
   }
   // Everything that can be removed now. How many pieces it took.
   int Sweep(Sweeper::Retention retention = {86'400, 3600}) {
@@ -123,6 +124,7 @@ TEST_F(SweepingTest, WhatLongTransactionsMayLackStaysForAWhile) {
   Sweep();
   EXPECT_EQ(Count("psp.data WHERE key = 'fresh'"), 1);
   EXPECT_EQ(Count("psp.data"), 1);
+  Sql("UPDATE psp.log_start SET clock_ms = clock_ms + 1");
   Sweep({86'400, 0});
   EXPECT_EQ(Count("psp.data"), 0);
 }
@@ -166,8 +168,8 @@ TEST_F(SweepingTest, ABatchNeverLosesTheRowThatIsCollectedUnderIt) {
 
 TEST_F(SweepingTest, ABacklogIsRemovedInPieces) {
   Sql("INSERT INTO psp.data SELECT 1, int8send(g), 1, 1, true, NULL FROM generate_series(1, 12000) g;"
-      "INSERT INTO psp.tx_log (tx_id, sp_id, global_t, decided_at)"
-      " SELECT gen_random_uuid(), 1, NULL, now() - interval '2 days' + g * interval '1 ms'"
+      "INSERT INTO psp.tx_log (tx_id, sp_id, global_t, decided_ms)"
+      " SELECT gen_random_uuid(), 1, NULL, g - 2 * 86400000"
       " FROM generate_series(1, 50000) g;"
       "UPDATE psp.log_start SET truncated_t = 1");
   EXPECT_EQ(Sweep(), 3);
@@ -178,8 +180,8 @@ TEST_F(SweepingTest, ABacklogIsRemovedInPieces) {
 // A semi-primary that is away for long keeps what it may ask for. Decisions that cannot go are not read again
 // and again.
 TEST_F(SweepingTest, DecisionsThatMustStayAreLookedAtOnce) {
-  Sql("INSERT INTO psp.tx_log (tx_id, sp_id, global_t, decided_at) SELECT gen_random_uuid(), 1, g, now() - "
-      "interval '2 days' + g * interval '1 ms' FROM generate_series(1, 50000) g");
+  Sql("INSERT INTO psp.tx_log (tx_id, sp_id, global_t, decided_ms)"
+      " SELECT gen_random_uuid(), 1, g, g - 2 * 86400000 FROM generate_series(1, 50000) g");
   pqxx::connection connection(settings_.database);
   pqxx::work tx(connection);
   Sweeper sweeper({86'400, 3600});
@@ -192,6 +194,61 @@ TEST_F(SweepingTest, DecisionsThatMustStayAreLookedAtOnce) {
   while (sweeper.Sweep(tx)) {
   }
   EXPECT_EQ(tx.exec1("SELECT count(*) FROM psp.tx_log")[0].as<int>(), 20000);
+}
+
+TEST_F(SweepingTest, WhatIsForgottenIsNeverToldAsAborted) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  EXPECT_GT(Decide(a, 10, 0, Rows({{"a", "1"}})).global_t(), 0);
+  EXPECT_FALSE(Decide(a, 20, 0, Rows({{"a", "2"}})).has_global_t());
+  const GlobalT newest = Decide(a, 30, 1, Rows({{"b", "1"}})).global_t();
+  Age(newest - 1, 48);
+  Sweep();
+  EXPECT_TRUE(Outcome(a, 10).forgotten());
+  EXPECT_TRUE(Outcome(a, 9).forgotten()) << "it may have committed before";
+  EXPECT_EQ(Outcome(a, 30).global_t(), newest) << "not everybody has it yet";
+  const auto never = Outcome(a, 11);
+  EXPECT_FALSE(never.forgotten()) << "it is newer than all that was forgotten";
+  EXPECT_EQ(never.global_t(), 0);
+  EXPECT_FALSE(Decide(a, 11, 2, Rows({{"c", "1"}})).has_global_t()) << "for good";
+  EXPECT_EQ(Count("psp.tx_log WHERE psp.xid_of(tx_id) <= 10"), 0) << "no such question is written down";
+  EXPECT_GT(Decide(a, 8, 2, Rows({{"c", "1"}})).global_t(), 0) << "it has been open for long";
+  EXPECT_GT(Outcome(a, 8).global_t(), 0);
+}
+
+TEST_F(SweepingTest, IdsThatNoSemiPrimaryHasMadeAreNotWrittenDown) {
+  FakeSp a = Sp(1);
+  Enter(a, 0);
+  for (const auto& [place, byte] : {std::pair(6, '\x40'), std::pair(15, '\x09')}) {
+    std::string bytes = Id(7).ToBytes();
+    bytes[static_cast<std::size_t>(place)] = byte;
+    proto::ToPrimary ask;
+    ask.mutable_outcome_request()->set_tx_id(bytes);
+    a.Send(ask);
+    auto message = a.Next();
+    while (message && !message->has_outcome_reply()) message = a.Next();
+    ASSERT_TRUE(message);
+    EXPECT_TRUE(message->outcome_reply().forgotten());
+  }
+  EXPECT_EQ(Count("psp.tx_log"), 0);
+}
+
+// The server's clock does not matter: only the time in which daemons have served makes a decision old.
+TEST_F(SweepingTest, TheClockMovesOnWithTheDaemon) {
+  Stop();
+  pqxx::connection connection(settings_.database);
+  Sweeper sweeper({86'400, 3600});
+  const auto advance = [&] {
+    pqxx::work tx(connection);
+    sweeper.AdvanceClock(tx);
+    tx.commit();
+    return Sql("SELECT clock_ms FROM psp.log_start")[0][0].as<std::int64_t>();
+  };
+  const std::int64_t began_ms = advance();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const std::int64_t later_ms = advance();
+  EXPECT_GE(later_ms - began_ms, 50);
+  EXPECT_LT(later_ms - began_ms, 50'000);
 }
 
 TEST_F(SweepingTest, TheDaemonSweepsByItself) {
@@ -208,8 +265,7 @@ TEST_F(SweepingTest, TheDaemonSweepsByItself) {
 
 TEST_F(SweepingTest, OldDecisionsAndDeletedKeysAreFoundByIndexes) {
   Sql("INSERT INTO psp.data SELECT 1, int8send(g), 1, 1, g % 1000 = 0, 'x' FROM generate_series(1, 100000) g;"
-      "INSERT INTO psp.tx_log (tx_id, sp_id, decided_at) SELECT gen_random_uuid(), 1, now() - g * interval "
-      "'1 s' "
+      "INSERT INTO psp.tx_log (tx_id, sp_id, decided_ms) SELECT gen_random_uuid(), 1, g * 1000 "
       "FROM generate_series(1, 100000) g; ANALYZE psp.data, psp.tx_log");
   const auto plan = [this](const std::string& query) {
     std::string text;
@@ -220,9 +276,9 @@ TEST_F(SweepingTest, OldDecisionsAndDeletedKeysAreFoundByIndexes) {
       "SELECT FROM psp.data WHERE deleted AND (table_id, key) > (0, '') ORDER BY table_id, key LIMIT 50");
   EXPECT_NE(deleted.find("data_deleted"), std::string::npos) << deleted;
   const std::string old = plan(
-      "SELECT FROM psp.tx_log WHERE decided_at >= '-infinity' AND decided_at < now() - interval '1 day' "
-      "ORDER BY decided_at LIMIT 50");
-  EXPECT_NE(old.find("tx_log_decided_at"), std::string::npos) << old;
+      "SELECT FROM psp.tx_log WHERE decided_ms >= -9 AND decided_ms < 1000000 "
+      "ORDER BY decided_ms LIMIT 50");
+  EXPECT_NE(old.find("tx_log_decided_ms"), std::string::npos) << old;
 }
 
 }  // namespace

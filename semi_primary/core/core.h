@@ -109,8 +109,6 @@ class Core {
   // one.
   int exit_code() const { return exit_code_; }
   bool connected() const { return connection_.is_open(); }
-  // How long the primary remembers a decision at least, from its last Welcome; 0: there was none.
-  std::int64_t primary_remembers_ms() const { return primary_remembers_ms_; }
   DaemonStatus Status(std::int64_t now_us) const;
 
  private:
@@ -168,7 +166,6 @@ class Core {
   EpochStarts epochs_;        // as the primary told last
   EpochStarts saved_epochs_;  // on the disk; the same list or an older one
   std::map<SpId, std::string> sp_names_;
-  std::int64_t primary_remembers_ms_ = 0;
   TableCatalogPtr catalog_;
   ApplyTrouble trouble_;  // the apply worker's
   std::string last_error_;

@@ -63,7 +63,6 @@ void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t no
   connection_.OnWelcome(epoch, welcome.heartbeat_interval_ms());
   epochs_ = std::move(epochs);
   progress_.OnWelcome(welcome.closed_t());
-  primary_remembers_ms_ = welcome.tx_log_retention_s() * 1000;
   last_error_.clear();
   own_.OnWelcome(welcome.closed_t());
   submissions_.RefuseUnsentBefore(own_.back_t());

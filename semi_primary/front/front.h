@@ -31,8 +31,6 @@ class Front {
   virtual void Answer(CommitReply reply, std::int64_t now_us) = 0;
   // The apply worker has begun, or begun again. There may be requests afterwards.
   virtual void OnApplyStarted() = 0;
-  // How long the primary remembers a decision; 0: the primary has not told yet.
-  virtual void SetPrimaryRemembers(std::int64_t ms) = 0;
 
   // The end, in this order. StopAccepting: no new requests. Stop: the answers leave, and the threads end.
   virtual void StopAccepting() = 0;

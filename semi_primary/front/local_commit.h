@@ -62,7 +62,8 @@ struct Committed {
   GlobalT global_t = 0;
 };
 struct Outcome {
-  bool committed = false;
+  enum class Is { kCommitted, kAborted, kForgotten };  // for good; kForgotten: nobody knows it any more
+  Is is = Is::kAborted;
   GlobalT global_t = 0;
   std::optional<UserError> lost{};  // the conflict of an aborted one
 };

@@ -25,7 +25,6 @@ class HookFront : public Front {
   std::vector<FrontRequest> TakeRequests() override { return std::exchange(requests_, {}); }
   void Answer(CommitReply reply, std::int64_t now_us) override;
   void OnApplyStarted() override {}
-  void SetPrimaryRemembers(std::int64_t /*ms*/) override {}
   void StopAccepting() override { hook_.StopAccepting(); }
   void Stop() override { hook_.Stop(); }
 

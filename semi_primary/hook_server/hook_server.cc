@@ -41,6 +41,18 @@ void WatchLine(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
+const char* NameOf(Outcome::Is outcome) {
+  switch (outcome) {
+    case Outcome::Is::kCommitted:
+      return "committed";
+    case Outcome::Is::kAborted:
+      return "aborted";
+    case Outcome::Is::kForgotten:
+      break;
+  }
+  return "forgotten";
+}
+
 // Everybody on the machine, or in the network, may connect. Connections without a login keep nobody out: the oldest one
 // has to go.
 UserError TooManyLogins() {
@@ -298,8 +310,7 @@ void HookServer::Reply(HookConnectionId id, const FrontAnswer& reply) {
   } else if (const auto* held = std::get_if<Held>(&reply)) {
     connection.protocol.ReplyHeld(held->granted);
   } else {
-    const bool is_in = std::get<Outcome>(reply).committed;
-    connection.protocol.ReplyText("outcome", is_in ? "committed" : "aborted");
+    connection.protocol.ReplyText("outcome", NameOf(std::get<Outcome>(reply).is));
   }
   AfterFeed(connection);
 }

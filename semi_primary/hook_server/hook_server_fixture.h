@@ -63,7 +63,7 @@ class HookServerTest : public ::testing::Test {
   void Answer(const HookServer::Event& event) {
     if (!event.request) return;
     const bool commits = std::holds_alternative<CommitRequest>(*event.request);
-    server_->Reply(event.connection, commits ? reply_ : FrontAnswer(Outcome{true}));
+    server_->Reply(event.connection, commits ? reply_ : FrontAnswer(Outcome{Outcome::Is::kCommitted}));
   }
   // For tests without the loop: serves until something comes.
   std::vector<HookServer::Event> NextEvents() {

@@ -21,9 +21,12 @@ GarbageCollector::GarbageCollector(const Options& options)
                 .application_name = "psp garbage collector",
                 .settings = {"SET synchronous_commit = off", "SET search_path = pg_catalog",
                              "SET session_replication_role = replica", "SET row_security = off",
-                             "SET lock_timeout = '1s'"}}) {
-  session_.Prepare("collect", "SELECT psp.collect_garbage($1::interval)");
-  session_.Prepare("forget", "SELECT psp.forget($1::interval)");
+                             "SET lock_timeout = '1s'"}}),
+      running_(options.running_timeout_ms * 1000),
+      finished_(options.forget_after_ms * 1000) {
+  session_.Prepare("collect",
+                   "SELECT psp.collect_garbage($1::xid8), pg_snapshot_xmax(pg_current_snapshot())");
+  session_.Prepare("forget", "SELECT psp.forget($1::xid8, $2::interval)");
 }
 
 void GarbageCollector::Start() {
@@ -46,7 +49,12 @@ void GarbageCollector::Run(std::stop_token stop) {
 
 void GarbageCollector::Collect() {
   const auto collected = session_.Autocommit([&](pqxx::nontransaction& tx) {
-    return tx.exec_prepared1("collect", Interval(options_.running_timeout_ms))[0].as<std::int64_t>();
+    const std::int64_t began_us = MonotonicUs();
+    const pqxx::row found = tx.exec_prepared1("collect", std::to_string(running_.OldBelow(began_us)));
+    const std::int64_t now_us = MonotonicUs();
+    running_.Note(found[1].as<std::uint64_t>(), now_us);
+    finished_.Note(found[1].as<std::uint64_t>(), now_us);
+    return found[0].as<std::int64_t>();
   });
   if (!collected) return spdlog::warn("garbage collector: {}", collected.error().message);
   if (*collected > 0) spdlog::debug("garbage collector: {} temporary rows", *collected);
@@ -57,8 +65,10 @@ void GarbageCollector::ForgetIfDue() {
       std::max(options_.interval_ms, std::min(kForgetEveryMs, options_.forget_after_ms));
   if (MonotonicUs() - forgot_us_ < every_ms * 1000) return;
   forgot_us_ = MonotonicUs();
-  const auto forgotten = session_.Autocommit(
-      [&](pqxx::nontransaction& tx) { tx.exec_prepared1("forget", Interval(options_.forget_after_ms)); });
+  const std::string old_below = std::to_string(finished_.OldBelow(forgot_us_));
+  const auto forgotten = session_.Autocommit([&](pqxx::nontransaction& tx) {
+    tx.exec_prepared1("forget", old_below, Interval(options_.forget_after_ms));
+  });
   if (!forgotten) spdlog::warn("garbage collector: {}", forgotten.error().message);
 }
 

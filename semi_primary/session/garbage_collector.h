@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/pg_session.h"
+#include "semi_primary/session/xid_ages.h"
 
 namespace psp::sp {
 
@@ -33,6 +34,8 @@ class GarbageCollector {
   const Options options_;
   PgSession session_;
   std::int64_t forgot_us_ = 0;
+  XidAges running_;
+  XidAges finished_;
   std::jthread thread_;
 };
 

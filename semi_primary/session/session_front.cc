@@ -58,7 +58,7 @@ void SessionFront::Answer(CommitReply reply, std::int64_t now_us) {
   if (const auto* committed = std::get_if<Committed>(&reply.answer)) {
     sessions_.OnCommitted(reply.ticket, committed->global_t);
   } else if (const auto* outcome = std::get_if<Outcome>(&reply.answer)) {
-    sessions_.OnOutcome(reply.ticket, outcome->global_t, outcome->lost);
+    sessions_.OnOutcome(reply.ticket, *outcome);
   } else {
     sessions_.OnError(reply.ticket, std::get<UserError>(reply.answer), now_us);
   }

@@ -35,7 +35,6 @@ class SessionFront : public Front {
   std::vector<FrontRequest> TakeRequests() override { return std::exchange(requests_, {}); }
   void Answer(CommitReply reply, std::int64_t now_us) override;
   void OnApplyStarted() override;
-  void SetPrimaryRemembers(std::int64_t ms) override { sessions_.SetPrimaryRemembers(ms); }
   void StopAccepting() override { sessions_.Stop(); }
   // New requests are dropped meanwhile: the next daemon finds their transactions waiting.
   void Stop() override;

@@ -15,15 +15,25 @@ const UserError kNotInTheLog = {"40000", "the primary has not committed the tran
                                 "A crash came first, or the primary refused it. Run it again."};
 const UserError kTooMany = {"53300", "psp: too many transactions commit at once", "",
                             "Send the same request again later."};
-const UserError kNotConnected = {"57P03",
-                                 "psp: the primary, which may know the transaction, was not reached yet", "",
-                                 "Send the same request again."};
+const UserError kNotConnected = {"57P03", "psp: the primary, which may know the transaction, was not reached",
+                                 "", "Send the same request again."};
 const UserError kNotReady = {"57P03", "psp: the semi-primary is starting or stopping", "",
                              "Send the same request again."};
 
 UserError NotDecidedYet(const TxId& tx_id) {
   return {"08007", "psp: transaction " + tx_id.ToText() + " is not decided yet", "",
           "Send the same request again later."};
+}
+
+UserError NotOfHere(const TxId& tx_id) {
+  return {"25P01", "psp: no transaction " + tx_id.ToText() + " has begun at this semi-primary", "",
+          "Send the request to the semi-primary whose psp.begin() gave the id."};
+}
+
+UserError Forgotten(const TxId& tx_id) {
+  return {"25P01", "psp: transaction " + tx_id.ToText() + " began too long ago: it is forgotten",
+          "The primary has forgotten what was committed at that time (tx_log_retention_s).",
+          "Look in the database for what it has written."};
 }
 
 proto::ClientReply::Status ToReply(Status status) {
@@ -167,7 +177,7 @@ void Sessions::OnTaken(CommitRequestTaken taken) {
       break;
     default:
       entry->is_known_here = false;
-      return AskIfRemembered(found);
+      return AskIfOfHere(found);
   }
   const std::size_t bytes = taken.write_set->ByteSizeLong();
   if (bytes > options_.write_set_bytes_max) {
@@ -192,7 +202,7 @@ void Sessions::OnLooked(const Looked& looked, std::int64_t now_us) {
   const auto entry = entries_.try_emplace(looked.tx_id).first;
   entry->second.is_known_here = false;
   Wait(&entry->second, looked.asked_by, now_us);
-  AskIfRemembered(entry);
+  AskIfOfHere(entry);
 }
 
 void Sessions::OnApplyTried(const ApplyTried& tried, std::int64_t now_us) {
@@ -216,12 +226,14 @@ void Sessions::OnCommitted(Ticket ticket, GlobalT global_t) {
   if (Entry* entry = EntryOf(ticket, &tx_id)) SetCommitted(tx_id, entry, global_t);
 }
 
-void Sessions::OnOutcome(Ticket ticket, GlobalT global_t, const std::optional<UserError>& lost) {
+void Sessions::OnOutcome(Ticket ticket, const Outcome& outcome) {
   TxId tx_id;
   Entry* entry = EntryOf(ticket, &tx_id);
   if (entry == nullptr) return;
-  if (global_t > 0) return SetCommitted(tx_id, entry, global_t);
-  SetAborted(tx_id, entry, lost.value_or(kNotInTheLog));
+  if (outcome.is == Outcome::Is::kCommitted) return SetCommitted(tx_id, entry, outcome.global_t);
+  if (outcome.is == Outcome::Is::kForgotten && !entry->is_known_here)
+    return EndUnknown(entries_.find(tx_id), Forgotten(tx_id));
+  SetAborted(tx_id, entry, outcome.lost.value_or(kNotInTheLog));
 }
 
 void Sessions::OnError(Ticket ticket, const UserError& error, std::int64_t now_us) {
@@ -229,7 +241,8 @@ void Sessions::OnError(Ticket ticket, const UserError& error, std::int64_t now_u
   Entry* entry = EntryOf(ticket, &tx_id);
   if (entry == nullptr) return;
   if (entry->state == State::kAsking) {  // the primary has not answered
-    if (!stopping_) AskIfRemembered(entries_.find(tx_id));
+    if (!entry->is_known_here) return EndUnknown(entries_.find(tx_id), kNotConnected);
+    if (!stopping_) AskOutcome(tx_id, entry);
     return OnTime(now_us);
   }
   if (error.sqlstate != "08007") return SetAborted(tx_id, entry, error);
@@ -266,21 +279,8 @@ std::size_t Sessions::jobs() const {
 
 // ---- from state to state ---------------------------------------------------------------------------------
 
-std::optional<UserError> Sessions::CannotBeAsked(const TxId& tx_id) const {
-  const std::string_view bytes = tx_id.View();
-  if (static_cast<SpId>(Number(bytes.substr(TxId::kSize - 4))) != options_.sp_id) {
-    return UserError{"25P01", "psp: no transaction " + tx_id.ToText() + " has begun at this semi-primary", "",
-                     "Send the request to the semi-primary whose psp.begin() gave the id."};
-  }
-  if (!options_.wall_clock_ms) return std::nullopt;
-  if (primary_remembers_ms_ == 0) return kNotConnected;
-  // The question may be under way for as long as the daemon waits for an answer.
-  const std::int64_t age_ms = options_.wall_clock_ms() - Number(bytes.substr(0, 6));
-  if (age_ms < primary_remembers_ms_ - options_.commit_timeout_us / 1000) return std::nullopt;
-  return UserError{"25P01", "psp: transaction " + tx_id.ToText() + " began too long ago: it is forgotten",
-                   "The primary remembers outcomes for " + std::to_string(primary_remembers_ms_ / 1000) +
-                       " s (tx_log_retention_s).",
-                   "Look in the database for what it has written."};
+bool Sessions::IsOfThisSemiPrimary(const TxId& tx_id) const {
+  return static_cast<SpId>(Number(tx_id.View().substr(TxId::kSize - 4))) == options_.sp_id;
 }
 
 Sessions::Entry* Sessions::EntryOf(Ticket ticket, TxId* tx_id) {
@@ -311,10 +311,13 @@ void Sessions::AskOutcome(const TxId& tx_id, Entry* entry) {
   actions_.questions.push_back({entry->ticket, tx_id});
 }
 
-void Sessions::AskIfRemembered(Entries::iterator found) {
-  const auto why = found->second.is_known_here ? std::nullopt : CannotBeAsked(found->first);
-  if (!why) return AskOutcome(found->first, &found->second);
-  FailAll(found->first, &found->second, *why);
+void Sessions::AskIfOfHere(Entries::iterator found) {
+  if (!IsOfThisSemiPrimary(found->first)) return EndUnknown(found, NotOfHere(found->first));
+  AskOutcome(found->first, &found->second);
+}
+
+void Sessions::EndUnknown(Entries::iterator found, const UserError& why) {
+  FailAll(found->first, &found->second, why);
   entries_.erase(found);
 }
 

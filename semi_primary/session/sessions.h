@@ -6,7 +6,8 @@
 //               pending, or unknown ──▶ kAsking
 //   kSubmitted  the primary is deciding: committed ──▶ kApplying; lost or refused ──▶ kAborting;
 //               not decided in time (its clients are told 08007) ──▶ kAsking
-//   kAsking     the primary's log is being asked: committed ──▶ kApplying; anything else ──▶ kAborting
+//   kAsking     the primary's log is being asked: committed ──▶ kApplying; forgotten, and not known here, ──▶
+//               failed; anything else ──▶ kAborting
 //   kApplying   it is being applied; then it is answered COMMITTED
 //   kAborting   it is answered ABORTED at once; a local worker is writing that down
 //
@@ -15,13 +16,12 @@
 //   has decided, or psp.transactions has it, or nothing was sent to the primary and nothing ever will be.
 // - A transaction that was submitted stays here until it is decided, also when no client waits.
 // - A question to the primary makes the outcome definite, so it is asked only about transactions of this
-//   semi-primary that the primary would still remember (ids tell where and when one began), and never while
-//   one may still run. Of one that is known here and not decided it has forgotten nothing, however old it is:
-//   the primary keeps what it has committed until this semi-primary has it.
+//   semi-primary (ids tell where one began), and never while one may still run. The primary says so if it would
+//   have forgotten the commit. But of one that is known here and not decided it has forgotten nothing, however
+//   old it is: the primary keeps what it has committed until this semi-primary has it.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -39,9 +39,8 @@ class Sessions {
     bool wait_for_apply =
         true;  // answer COMMITTED when it can be read here, not when the primary has decided
     std::size_t write_set_bytes_max = 256 << 20;
-    std::int64_t commit_timeout_us = 10'000'000;    // after which clients are told that it is not known yet
-    std::function<std::int64_t()> wall_clock_ms{};  // since 1970; unset: ids are never too old
-    std::size_t transactions_max = 100'000;         // under way at once, and as many questions
+    std::int64_t commit_timeout_us = 10'000'000;  // after which clients are told that it is not known yet
+    std::size_t transactions_max = 100'000;       // under way at once, and as many questions
   };
   struct Reply {
     ClientRoute route;
@@ -63,13 +62,9 @@ class Sessions {
   void OnJobResult(JobResult result, std::int64_t now_us);
   // What became of a submission or a question. A ticket that is not known (any more) is ignored.
   void OnCommitted(Ticket ticket, GlobalT global_t);
-  // global_t 0: aborted, for good; because of a conflict if `lost` is given.
-  void OnOutcome(Ticket ticket, GlobalT global_t, const std::optional<UserError>& lost);
+  void OnOutcome(Ticket ticket, const Outcome& outcome);
   void OnError(Ticket ticket, const UserError& error, std::int64_t now_us);
 
-  // For how long the primary remembers a decision (its tx_log_retention_s); 0: not known yet. An older id
-  // that is not known here cannot be answered.
-  void SetPrimaryRemembers(std::int64_t ms) { primary_remembers_ms_ = ms; }
   // The apply worker has begun (again): from now on requests are taken, and pending transactions are looked
   // up.
   void OnApplyStarted();
@@ -107,12 +102,13 @@ class Sessions {
   void OnPending(const PendingListed& pending);
 
   std::optional<TransactionState> ToldAlready(const Entry& entry) const;
-  std::optional<UserError> CannotBeAsked(const TxId& tx_id) const;
+  bool IsOfThisSemiPrimary(const TxId& tx_id) const;
   Entry* EntryOf(Ticket ticket, TxId* tx_id);
   void Wait(Entry* entry, const Waiter& waiter, std::int64_t now_us);
   void Submit(Entry* entry, CommitRequestTaken taken, std::size_t bytes);
   void AskOutcome(const TxId& tx_id, Entry* entry);
-  void AskIfRemembered(Entries::iterator found);
+  void AskIfOfHere(Entries::iterator found);
+  void EndUnknown(Entries::iterator found, const UserError& why);
   void SetCommitted(const TxId& tx_id, Entry* entry, GlobalT global_t);
   void SetAborted(const TxId& tx_id, Entry* entry, const UserError& reason);
   void Finish(Entries::iterator found, const TransactionState& state);
@@ -126,7 +122,6 @@ class Sessions {
   std::unordered_map<Ticket, TxId> by_ticket_;
   Ticket last_ticket_ = 0;
   std::size_t looks_ = 0;  // jobs under way
-  std::int64_t primary_remembers_ms_ = 0;
   bool ready_ = false;
   bool stopping_ = false;
   Actions actions_;

@@ -15,12 +15,9 @@ using Status = TransactionState::Status;
 
 constexpr SpId kMe = 258;
 constexpr std::int64_t kTimeoutUs = 10'000'000;
-constexpr std::int64_t kRemembersMs = 60'000;
-constexpr std::int64_t kAskableMs = kRemembersMs - kTimeoutUs / 1000;
 
 TxId Id(char number, SpId sp_id = kMe) {
   std::string bytes(12, number);
-  bytes[0] = bytes[1] = 0;  // a time long ago, but not before the test's
   for (const int shift : {24, 16, 8, 0}) bytes.push_back(static_cast<char>(sp_id >> shift & 0xFF));
   return *TxId::FromBytes(bytes);
 }
@@ -32,9 +29,7 @@ class SessionsTest : public testing::Test {
                    .wait_for_apply = wait_for_apply,
                    .write_set_bytes_max = 1000,
                    .commit_timeout_us = kTimeoutUs,
-                   .wall_clock_ms = [this] { return wall_ms_; },
                    .transactions_max = 3}) {
-    sessions_.SetPrimaryRemembers(kRemembersMs);
     sessions_.OnApplyStarted();
     sessions_.OnJobResult(PendingListed{}, now_us_);
     Now();
@@ -93,7 +88,6 @@ class SessionsTest : public testing::Test {
   }
 
   std::int64_t now_us_ = 1'000'000;
-  std::int64_t wall_ms_ = 0;
   Sessions sessions_;
   Sessions::Actions now_;
 };
@@ -200,59 +194,49 @@ TEST_F(SessionsTest, AnOwnOneThatIsNotKnownIsLookedUpInThePrimarysLog) {
   Request(Kind::COMMIT, Id('a'));
   Taken(Id('a'), {Status::kUnknown});
   ASSERT_THAT(now_.questions, SizeIs(1));
-  sessions_.OnOutcome(now_.questions[0].ticket, 0, {});
+  sessions_.OnOutcome(now_.questions[0].ticket, {});
   Now();
   EXPECT_THAT(Statuses(), ElementsAre(Told::ABORTED));
   EXPECT_EQ(SqlState(), "40000");
 
   Request(Kind::COMMIT, Id('b'));
   Taken(Id('b'), {Status::kUnknown});
-  sessions_.OnOutcome(now_.questions[0].ticket, 8, {});
+  sessions_.OnOutcome(now_.questions[0].ticket, {Outcome::Is::kCommitted, 8});
   Now();
   ASSERT_NE(OnlyJob<Apply>(), nullptr) << "its row here was lost, perhaps its data, too";
   Result(ApplyTried{Id('b'), 8, true});
   EXPECT_THAT(Statuses(), ElementsAre(Told::COMMITTED));
 }
 
-TEST_F(SessionsTest, WhatThePrimaryMayHaveForgottenIsNotAskedAbout) {
-  wall_ms_ = 0x61616161 + kAskableMs - 1;  // the first six bytes of Id('a')
-  Request(Kind::COMMIT, Id('a'));
-  EXPECT_THAT(Taken(Id('a'), {Status::kUnknown}).questions, SizeIs(1));
-  wall_ms_ = 0x62626262 + kAskableMs;
-  Request(Kind::COMMIT, Id('b'));
-  Taken(Id('b'), {Status::kUnknown});
-  EXPECT_THAT(Statuses(), ElementsAre(Told::FAILED));
-  EXPECT_EQ(SqlState(), "25P01");
-  EXPECT_THAT(now_.questions, IsEmpty()) << "it may have been committed";
-  sessions_.SetPrimaryRemembers(2 * kRemembersMs);  // the next primary does
-  Request(Kind::OUTCOME, Id('b'));
-  EXPECT_THAT(Result(Looked{Id('b'), {"client", 1}, {}, {}}).questions, SizeIs(1));
-}
-
-TEST_F(SessionsTest, WhatBecomesTooOldWhileThePrimaryIsAwayIsNotAskedAboutAgain) {
-  wall_ms_ = 0x61616161;
-  Request(Kind::COMMIT, Id('a'));
-  ASSERT_THAT(Taken(Id('a'), {Status::kUnknown}).questions, SizeIs(1));
-  wall_ms_ += kAskableMs;
-  sessions_.OnError(now_.questions[0].ticket, {"08006", "no answer"}, now_us_);
-  EXPECT_THAT(Now().questions, IsEmpty());
-  EXPECT_EQ(SqlState(), "25P01");
-  EXPECT_EQ(sessions_.jobs(), 0);
-}
-
-TEST_F(SessionsTest, APendingOneIsAskedAboutHoweverOldItIs) {
-  wall_ms_ = 0x61616161 + 10 * kRemembersMs;
-  ASSERT_THAT(Result(PendingListed{{Id('a')}}).questions, SizeIs(1));
-  sessions_.OnError(now_.questions[0].ticket, {"08006", "no answer"}, now_us_);
-  EXPECT_THAT(Now().questions, SizeIs(1)) << "the primary keeps what this semi-primary has not applied";
-}
-
-TEST_F(SessionsTest, NothingIsAskedBeforeThePrimaryHasToldHowLongItRemembers) {
-  sessions_.SetPrimaryRemembers(0);
+TEST_F(SessionsTest, WhatThePrimaryHasForgottenIsNotToldAsAborted) {
   Request(Kind::COMMIT, Id('a'));
   Taken(Id('a'), {Status::kUnknown});
-  EXPECT_THAT(now_.questions, IsEmpty());
+  ASSERT_THAT(now_.questions, SizeIs(1));
+  sessions_.OnOutcome(now_.questions[0].ticket, {Outcome::Is::kForgotten});
+  EXPECT_THAT(Now().jobs, IsEmpty());
+  EXPECT_THAT(Statuses(), ElementsAre(Told::FAILED)) << "it may have been committed";
+  EXPECT_EQ(SqlState(), "25P01");
+  Request(Kind::OUTCOME, Id('a'));
+  EXPECT_THAT(Result(Looked{Id('a'), {"client", 1}, {}, {}}).questions, SizeIs(1)) << "every time";
+}
+
+TEST_F(SessionsTest, APendingOneThatIsForgottenHasNeverCommitted) {
+  ASSERT_THAT(Result(PendingListed{{Id('a')}}).questions, SizeIs(1));
+  sessions_.OnOutcome(now_.questions[0].ticket, {Outcome::Is::kForgotten});
+  ASSERT_NE((Now(), OnlyJob<Abort>()), nullptr) << "the primary keeps what this semi-primary has not applied";
+}
+
+TEST_F(SessionsTest, WhileThePrimaryIsAwayOnlyPendingOnesAreAskedAboutAgain) {
+  Request(Kind::COMMIT, Id('a'));
+  Taken(Id('a'), {Status::kUnknown});
+  ASSERT_THAT(now_.questions, SizeIs(1));
+  sessions_.OnError(now_.questions[0].ticket, {"08006", "no answer"}, now_us_);
+  EXPECT_THAT(Now().questions, IsEmpty()) << "who wants to know sends the request again";
   EXPECT_EQ(SqlState(), "57P03");
+  EXPECT_EQ(sessions_.jobs(), 0);
+  ASSERT_THAT(Result(PendingListed{{Id('b')}}).questions, SizeIs(1));
+  sessions_.OnError(now_.questions[0].ticket, {"08006", "no answer"}, now_us_);
+  EXPECT_THAT(Now().questions, SizeIs(1));
 }
 
 TEST_F(SessionsTest, ARefusedRequestLeavesTheTransactionAsItWas) {
@@ -281,10 +265,10 @@ TEST_F(SessionsTest, PendingOnesAreAskedAboutByThemselves) {
   Result(PendingListed{{Id('a'), Id('b')}});
   ASSERT_THAT(now_.questions, SizeIs(2));
   const auto questions = now_.questions;
-  sessions_.OnOutcome(questions[0].ticket, 0, UserError{"40001", "it lost"});
+  sessions_.OnOutcome(questions[0].ticket, {Outcome::Is::kAborted, 0, UserError{"40001", "it lost"}});
   ASSERT_NE((Now(), OnlyJob<Abort>()), nullptr);
   EXPECT_EQ(OnlyJob<Abort>()->reason.sqlstate, "40001");
-  sessions_.OnOutcome(questions[1].ticket, 4, {});
+  sessions_.OnOutcome(questions[1].ticket, {Outcome::Is::kCommitted, 4});
   EXPECT_NE((Now(), OnlyJob<Apply>()), nullptr);
   Request(Kind::COMMIT, Id('b'));
   Result(ApplyTried{Id('b'), 4, true});

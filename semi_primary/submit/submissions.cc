@@ -43,7 +43,7 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
 void Submissions::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us) {
   const auto found = entries_.find(tx_id);
   if (found != entries_.end() && found->second.state == State::kCommitted) {
-    replies_.push_back({ticket, Outcome{true, found->second.global_t}});
+    replies_.push_back({ticket, Outcome{Outcome::Is::kCommitted, found->second.global_t}});
     return;
   }
   questions_[ticket] = {tx_id, now_us};
@@ -106,15 +106,18 @@ void Submissions::OnOutcomeReply(const proto::OutcomeReply& reply) {
   const bool has_lost = global_t <= 0 && reply.has_conflict();
   const std::optional<UserError> lost =
       has_lost ? std::optional(ErrorOf(ToConflict(reply.conflict()))) : std::nullopt;
+  const auto found = entries_.find(*tx_id);
+  Outcome::Is is = global_t > 0 ? Outcome::Is::kCommitted : Outcome::Is::kAborted;
+  // What is here and open was never committed: the primary forgets nothing that this semi-primary has not applied.
+  if (reply.forgotten() && found == entries_.end()) is = Outcome::Is::kForgotten;
   for (auto question = questions_.begin(); question != questions_.end();) {
     if (question->second.tx_id == *tx_id) {
-      replies_.push_back({question->first, Outcome{global_t > 0, global_t, lost}});
+      replies_.push_back({question->first, Outcome{is, global_t, lost}});
       question = questions_.erase(question);
     } else {
       ++question;
     }
   }
-  const auto found = entries_.find(*tx_id);
   if (found == entries_.end() || found->second.state == State::kCommitted) return;
   if (global_t > 0) return SetCommitted(found, global_t);
   Answer(found->second,

@@ -58,7 +58,9 @@ class SubmissionsTest : public ::testing::Test {
       if (const auto* committed = std::get_if<Committed>(&reply.answer)) {
         text += std::to_string(committed->global_t);
       } else if (const auto* outcome = std::get_if<Outcome>(&reply.answer)) {
-        text += outcome->committed ? "committed" : outcome->lost ? outcome->lost->sqlstate : "aborted";
+        const bool is_in = outcome->is == Outcome::Is::kCommitted;
+        const char* other = outcome->is == Outcome::Is::kForgotten ? "forgotten" : "aborted";
+        text += is_in ? "committed" : outcome->lost ? outcome->lost->sqlstate : other;
       } else {
         text += std::get<UserError>(reply.answer).sqlstate;
       }

@@ -39,7 +39,6 @@ class SemiPrimaryCoreTest : public testing::Test {
   void Welcome(GlobalT closed_t = 0, Epoch epoch = kEpoch, const EpochStarts& epochs = kEpochs) {
     proto::ToSemiPrimary message;
     message.mutable_welcome()->set_closed_t(closed_t);
-    message.mutable_welcome()->set_tx_log_retention_s(3600);
     for (const SpId sp_id : {kMe, kOther}) {
       proto::SemiPrimaryName* name = message.mutable_welcome()->add_semi_primaries();
       name->set_sp_id(sp_id);

@@ -78,11 +78,10 @@ def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
 @pytest.fixture(scope="session")
 def shared_views_cluster() -> Iterator[LocalCluster]:
     """The cluster behind `views_cluster`; use that one."""
-    # A garbage collector that comes often, so that tests of it need not wait; a primary that forgets soon.
+    # A garbage collector that comes often, so that tests of it need not wait.
     options = Options(
         mode="views",
         pg_settings={"shared_buffers": "32MB"},
-        primary_options={"tx_log_retention_s": 3600},
         sp_options={"gc_interval_ms": 100},
     )
     with adopted_pair([ITEMS], options) as cluster:

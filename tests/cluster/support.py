@@ -131,6 +131,17 @@ def settle(cluster: LocalCluster) -> None:
     assert result.consistent, result.as_dict()
 
 
+def forget_all(cluster: LocalCluster) -> None:
+    """The primary forgets its decisions, as after a day in which it has served."""
+    with psycopg.connect(cluster.primary_dsn, autocommit=True, cursor_factory=psycopg.RawCursor) as primary:
+        acknowledged: LiteralString = (
+            "SELECT 1 FROM psp.log_start WHERE truncated_t >= (SELECT max(global_t) FROM psp.tx_log)"
+        )
+        wait_until("all to be acknowledged", lambda: primary.execute(acknowledged).fetchone(), WAIT_S)
+        primary.execute("UPDATE psp.log_start SET clock_ms = clock_ms + 1")
+        primary.execute(read_sql("primary/daemon/purge_tx_log.sql"), (0, 0, 1_000_000))
+
+
 def start_second(
     cluster: LocalCluster, name: ProcessName, config: dict[str, object], timeout_s: float = 15
 ) -> Path:

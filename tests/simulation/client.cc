@@ -36,6 +36,7 @@ void Client::Begin() {
     bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
   }
   open_->tx_id = *TxId::FromBytes(bytes);
+  open_->xid = ++node_.last_xid;
   open_->repeatable_read = sim_.Chance(50);
   open_->begin = node_.database().state();
   open_->own_before = node_.reported.size();
@@ -273,11 +274,17 @@ void Client::Commit() {
   for (std::size_t i = 0; i < own_before; ++i) {
     if (!submission.snapshot.Has(node_.reported[i].second)) lacks_own.insert(node_.reported[i]);
   }
-  history_[open_->tx_id] = {node_.sp_id(),        submission.snapshot,
-                            submission.write_set, open_->increments,
-                            Report::kNothing,     0,
-                            std::nullopt,         -1,
-                            std::move(lacks_own), is_bad};
+  history_[open_->tx_id] = {node_.sp_id(),
+                            submission.snapshot,
+                            submission.write_set,
+                            open_->increments,
+                            Report::kNothing,
+                            0,
+                            std::nullopt,
+                            -1,
+                            std::move(lacks_own),
+                            is_bad,
+                            open_->xid};
   sim_.Trace("SP ", node_.sp_id(), " client ", number_, ": COMMIT ", open_->tx_id.ToText(), " W ",
              submission.snapshot.watermark);
   open_->ticket = node_.Commit(submission, [this, weak = std::weak_ptr<Open>(open_)](const Done& done) {
@@ -351,7 +358,8 @@ void Client::AskOutcome(const TxId& tx_id) {
   const sp::Ticket ticket = node_.AskOutcome(tx_id, [this, tx_id, again](const Done& done) {
     if (retired_) return;
     if (const auto* outcome = std::get_if<sp::Outcome>(&done)) {
-      history_[tx_id].outcome = outcome->committed;
+      if (outcome->is != sp::Outcome::Is::kForgotten)
+        history_[tx_id].outcome = outcome->is == sp::Outcome::Is::kCommitted;
       --open_questions_;
     } else {
       sim_.After(100'000, again);

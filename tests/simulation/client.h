@@ -52,6 +52,7 @@ class Client {
   };
   struct Open {
     TxId tx_id;
+    std::int64_t xid = 0;
     std::int64_t begun_us = 0;
     bool repeatable_read = false;
     SpStatePtr begin;

@@ -30,6 +30,7 @@ struct TxRecord {
   std::int64_t asked_at_us = -1;  // psp.outcome: when last
   Lost lacks_own{};               // reported at this SP before the snapshot was taken, and not in it
   bool is_bad = false;            // must be refused (bad_input.h)
+  std::int64_t xid = 0;           // ascending at each SP
 };
 
 using History = std::map<TxId, TxRecord>;

@@ -16,7 +16,8 @@ KnownTable PrimaryDatabase::AsAdopted(std::uint32_t number) const {
   return {1, false, number, {kOidInt8}, {kOidInt8, kOidInt8}};
 }
 
-PrimaryDatabase::PrimaryDatabase(const Scenario& scenario) : mutation_(scenario.mutation) {
+PrimaryDatabase::PrimaryDatabase(const Scenario& scenario, const History& history)
+    : mutation_(scenario.mutation), history_(&history) {
   for (std::int64_t id = 0; id < scenario.counters; ++id) data_[CounterKey(id)] = {0, 0, false, Image(id, 0)};
   for (std::int64_t i = 0; i < scenario.still_rows; ++i) {
     const std::int64_t id = scenario.names + i;
@@ -140,20 +141,40 @@ std::vector<primary::Verdict> PrimaryDatabase::Decide(const primary::Batch& batc
     primary::Verdict verdict{item.global_t, std::nullopt, item.abort_reason};
     if (known != tx_log_.end()) {
       verdict = known->second;
+    } else if (MayBeForgotten(item)) {
+      verdict.forgotten = true;
     } else {
       if (auto lost = Lost(item)) verdict = {0, std::move(lost), ""};
       if (verdict.global_t > 0) Write(item);
       tx_log_[item.request->tx_id] = verdict;
       ++written_;
+      ever_decided_.emplace(item.request->tx_id, verdict);
     }
     verdicts.push_back(std::move(verdict));
   }
   return verdicts;
 }
 
+bool PrimaryDatabase::MayBeForgotten(const primary::BatchItem& item) const {
+  if (item.abort_reason.empty() || item.conflict || mutation_ == Mutation::kForgottenAreAborted) return false;
+  const auto forgotten = forgotten_xid_.find(item.request->sp_id);
+  return forgotten != forgotten_xid_.end() && history_->at(item.request->tx_id).xid <= forgotten->second;
+}
+
+// As in sql/primary/daemon/purge_tx_log.sql, but nothing is too young. What was made aborted must be remembered while it may be sent.
+void PrimaryDatabase::Purge() {
+  std::erase_if(tx_log_, [&](const auto& one) {
+    const auto& [tx_id, verdict] = one;
+    if (verdict.global_t <= 0 || verdict.global_t > truncated_t_) return false;
+    const TxRecord& record = history_->at(tx_id);
+    forgotten_xid_[record.sp_id] = std::max(forgotten_xid_[record.sp_id], record.xid);
+    return true;
+  });
+}
+
 const primary::Verdict* PrimaryDatabase::DecisionOf(const TxId& tx_id) const {
-  const auto found = tx_log_.find(tx_id);
-  return found == tx_log_.end() ? nullptr : &found->second;
+  const auto found = ever_decided_.find(tx_id);
+  return found == ever_decided_.end() ? nullptr : &found->second;
 }
 
 primary::LogChunk PrimaryDatabase::Read(const primary::ReadLog& work) const {
@@ -214,6 +235,7 @@ primary::HouseReport PrimaryDatabase::Keep(const primary::HouseWork& work) {
     settled_t_ = std::max(settled_t_, work.settled_t);
     std::erase_if(decided_, [&](const NumberRange& batch) { return batch.last_t <= settled_t_; });
   }
+  if (work.sweep) Purge();
   const bool more_to_sweep = work.sweep && Collect();
   return {work.number, Registry(), Tables(), truncated_t_, false, more_to_sweep};
 }

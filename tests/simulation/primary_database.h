@@ -12,6 +12,7 @@
 #include "primary/certify/types.h"
 #include "primary/publish/housework.h"
 #include "primary/publish/streams.h"
+#include "tests/simulation/history.h"
 #include "tests/simulation/rows.h"
 #include "tests/simulation/scenario.h"
 
@@ -32,7 +33,7 @@ class PrimaryDatabase {
   };
 
   // The rows of the application at adoption.
-  explicit PrimaryDatabase(const Scenario& scenario);
+  PrimaryDatabase(const Scenario& scenario, const History& history);
 
   // One batch: duplicates, conflicts, winners, decisions, log.
   std::vector<primary::Verdict> Decide(const primary::Batch& batch);
@@ -77,6 +78,8 @@ class PrimaryDatabase {
   std::uint32_t CatalogVersionAt(GlobalT global_t) const;
   void Truncate();
   bool Collect();
+  void Purge();
+  bool MayBeForgotten(const primary::BatchItem& item) const;
 
   Mutation mutation_;
   std::uint64_t written_ = 1;
@@ -93,7 +96,10 @@ class PrimaryDatabase {
   std::map<std::uint32_t, GlobalT> emptied_;  // when each table was
   std::vector<GlobalT> versions_;             // by which each version from 2 on came
   std::map<RowKey, Row> data_;
+  const History* history_;  // for the transactions' xids, which real ids have in them
   std::map<TxId, primary::Verdict> tx_log_;
+  std::map<SpId, std::int64_t> forgotten_xid_;
+  std::map<TxId, primary::Verdict> ever_decided_;
   std::map<GlobalT, LogEntry> log_;
   std::map<GlobalT, TxId> committed_;
 };

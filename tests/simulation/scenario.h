@@ -44,6 +44,7 @@ enum class Mutation {
   kLostOwnAreThere,         // an SP says that own commits which a crash took are there
   kLogIsNotKeptForJoiners,  // the log is truncated to what those that have joined acknowledge
   kCollectedKeysAreNew,     // a key that was collected passes for one that was never written
+  kForgottenAreAborted,     // a question about a commit that the primary has forgotten makes it aborted
   kSchemaChangesAreRows,    // the apply worker takes schema changes for ordinary transactions
   kCommitsBeforeApplyHasBegun,  // after a crash the hook does not wait until the daemon has heard of it
   kJoinerAcknowledges,          // an SP that joins acknowledges 0 before it has its copy

@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation::kReservationsNeverEnd, Mutation::kEmptiedRowsAreCopied, Mutation::kSharedIsNotTold,
         Mutation::kEndedIsNotTold, Mutation::kEndedIsToldLate, Mutation::kReferrersReadIsNotTold,
         Mutation::kTableReadIsNotTold, Mutation::kReadsAreNotLookedUp, Mutation::kCancelledWaitIsProof,
-        Mutation::kRepeatedBatchIsProven));
+        Mutation::kRepeatedBatchIsProven, Mutation::kForgottenAreAborted));
 
 }  // namespace
 }  // namespace psp::simulation

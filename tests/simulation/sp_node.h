@@ -33,6 +33,7 @@ class SpNode {
 
   // Own commits that clients were told of, in that order.
   std::vector<std::pair<TxId, GlobalT>> reported;
+  std::int64_t last_xid = 0;
 
   void CrashDaemon();
   void StartDaemon();  // as soon as PostgreSQL is up

@@ -25,7 +25,10 @@ std::string DrawHistory(Simulator* sim) {
 class World {
  public:
   World(const Scenario& scenario, bool tracing)
-      : scenario_(scenario), sim_(scenario.seed, tracing), network_(&sim_, scenario_), database_(scenario_) {
+      : scenario_(scenario),
+        sim_(scenario.seed, tracing),
+        network_(&sim_, scenario_),
+        database_(scenario_, history_) {
     SpState initial;
     for (const auto& [key, row] : database_.data()) initial.Put(key, row.image);
     for (SpId sp_id = 1; sp_id <= scenario_.sps; ++sp_id) AddSp(sp_id, initial);

@@ -48,7 +48,7 @@ public final class Psp {
                 if (tried.isCommitted) return tried.result;  // what has failed is close
                 if (tried.mayBeCommitted(error)) {
                     if (!tried.hasPsp) throw error;
-                    if (tried.id != null && outcome(source, tried.id, options).equals("committed")) return tried.result;
+                    if (tried.id != null && isCommitted(tried.id, outcome(source, tried.id, options))) return tried.result;
                 }
                 if (failures >= options.attempts() || !isWorthAnother(error)) throw error;
             }
@@ -60,7 +60,13 @@ public final class Psp {
         return outcome(source, id, Options.DEFAULTS);
     }
 
-    /** "committed" or "aborted", for good. OutcomeUnknown: nobody has answered in time. */
+    /** Of what outcome says. OutcomeUnknown: nobody knows any more. */
+    static boolean isCommitted(UUID id, String outcome) throws OutcomeUnknown {
+        if (outcome.equals("forgotten")) throw OutcomeUnknown.forgotten(id);
+        return outcome.equals("committed");
+    }
+
+    /** "committed", "aborted" or, of a very old transaction, "forgotten". OutcomeUnknown: nobody has answered in time. */
     public static String outcome(DataSource source, UUID id, Options options) throws SQLException, InterruptedException {
         long end = System.nanoTime() + options.timeout().toNanos();
         for (int failures = 1; ; failures++) {

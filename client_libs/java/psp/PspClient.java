@@ -107,7 +107,7 @@ public final class PspClient implements AutoCloseable {
     /** Asks again for a transaction whose outcome is unknown: in views mode to commit it, with the same answer at any time. */
     public Committed commit(UUID asked) throws SQLException, InterruptedException {
         if (!isViews) {
-            if (outcome(asked).equals("committed")) return new Committed(asked, 0);
+            if (Psp.isCommitted(asked, outcome(asked))) return new Committed(asked, 0);
             throw new SQLException("psp: transaction " + asked + " is aborted", "40000");
         }
         Messages.Reply reply = ask(Messages.COMMIT, asked);
@@ -115,7 +115,7 @@ public final class PspClient implements AutoCloseable {
         return new Committed(asked, reply.globalT());
     }
 
-    /** Its status: "committed" or "aborted", for good; in views mode also "running", "waiting" and "pending". */
+    /** Its status: "committed", "aborted" or, of a very old one, "forgotten"; in views mode also "running", "waiting" and "pending". */
     public String outcome(UUID asked) throws SQLException, InterruptedException {
         if (!isViews) return Psp.outcome(source, asked, options);
         Messages.Reply reply = ask(Messages.OUTCOME, asked);

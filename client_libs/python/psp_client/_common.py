@@ -60,14 +60,14 @@ class TransactionOpenError(psycopg.ProgrammingError):
 def connection_id() -> UUID:
     """An id for this library alone, of a transaction that psp gives none, or one of its own at COMMIT.
 
-    Its version, 8, tells it from psp's, so that psp is never asked about an id that it has not given.
+    Its version, 15, tells it from psp's, so that psp is never asked about an id that it has not given.
     """
-    return UUID(int=uuid4().int & ~(0xF << 76) | 8 << 76)
+    return UUID(int=uuid4().int | 15 << 76)
 
 
 def refuse_connection_id(tx_id: UUID) -> None:
     """Raises if psp cannot know the transaction by this id."""
-    if tx_id.version == 8:
+    if tx_id.version == 15:
         raise NoTransactionError(
             f"psp: {tx_id} is not under way here, and psp does not know it by this id: "
             "ask for the tx_id of OutcomeUnknown"

@@ -8,15 +8,25 @@ import psycopg
 from psycopg import errors
 
 from psp_client._messages import Reply, Status
-from psp_client._outcome import is_worth_another
+from psp_client._outcome import FORGOTTEN, is_worth_another
 
 
 class OutcomeUnknown(errors.TransactionResolutionUnknown):
-    """No answer came in time (SQLSTATE 08007). `commit(error.tx_id)` asks again, at any time."""
+    """No answer came in time (SQLSTATE 08007). `commit(error.tx_id)` asks again, at any time.
+
+    Or the question came so late that the primary has forgotten the transaction; then it stays so.
+    """
 
     def __init__(self, tx_id: UUID, why: str = "") -> None:
         super().__init__(f"psp: transaction {tx_id} may be committed or not{': ' if why else ''}{why}")
         self.tx_id = tx_id
+
+
+def is_committed(tx_id: UUID, outcome: str, unknown: type[OutcomeUnknown] = OutcomeUnknown) -> bool:
+    """What psp.outcome says. Raises `unknown` if nobody knows any more."""
+    if outcome == FORGOTTEN:
+        raise unknown(tx_id, "it is forgotten")
+    return outcome == "committed"
 
 
 def error_of(reply: Reply) -> psycopg.Error:

@@ -18,6 +18,9 @@ ASK_AGAIN = Backoff(first_s=0.1, longest_s=1.5)
 """The pauses between questions: a semi-primary answers 20 a second."""
 TIMEOUT_S = 60.0
 
+FORGOTTEN = "forgotten"
+"""What psp.outcome says of a transaction that is so old that nobody knows it any more."""
+
 _AGAIN = ("40", "08", "53", "57")  # classes of SQLSTATEs
 _ROLLED_BACK = ("40001", "40P01", "40000", "08006", "0A000", "53200", "54000")
 

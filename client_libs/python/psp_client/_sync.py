@@ -34,9 +34,9 @@ from psp_client._common import (
     status_of,
     unknown,
 )  # fmt: skip
-from psp_client._errors import failed_transaction, instead_of, is_retryable
+from psp_client._errors import OutcomeUnknown, failed_transaction, instead_of, is_retryable
 from psp_client._messages import Kind, Reply
-from psp_client._outcome import FIND_ID, FIND_PSP
+from psp_client._outcome import FIND_ID, FIND_PSP, FORGOTTEN
 
 T = TypeVar("T")
 
@@ -159,7 +159,11 @@ class Client:
             self._roll_back()
 
     def outcome(self, tx_id: UUID) -> str:
-        """The status of a transaction: running, waiting, pending, committed, aborted. Final: the last two."""
+        """The status of a transaction: running, waiting, pending, committed, aborted. Final: the last two.
+
+        In native mode also forgotten, for one that is so old that nobody knows it any more; views mode
+        raises an error with SQLSTATE 25P01 then.
+        """
         refuse_connection_id(tx_id)
         if self.mode == "native":
             row = plain_cursor(self.connection).execute(FIND_OUTCOME, (tx_id,)).fetchone()
@@ -282,6 +286,8 @@ class Client:
                     row = plain_cursor(connection).execute(FIND_OUTCOME, (tx_id,)).fetchone()
                 if row and row[0] == "committed":
                     return Committed(tx_id)
+                if row and row[0] == FORGOTTEN:
+                    return OutcomeUnknown(tx_id, "it is forgotten")
                 return psycopg.errors.TransactionRollback(f"psp: transaction {tx_id} is aborted")
             except psycopg.OperationalError:
                 if time.monotonic() >= deadline_s:

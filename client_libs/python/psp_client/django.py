@@ -79,7 +79,9 @@ def run(
         except Error as error:
             connection.close_if_unusable_or_obsolete()
             asked = attempt.id_to_ask_about(error)
-            if asked is not None and outcome(asked, using, timeout_s) == "committed":
+            if asked is not None and _errors.is_committed(
+                asked, outcome(asked, using, timeout_s), OutcomeUnknown
+            ):
                 break
             failures += 1
             if not _is_worth_another(error) or failures >= backoff.attempts or not rewind():
@@ -168,7 +170,10 @@ class RetryMiddleware:
 
 
 def outcome(tx_id: UUID, using: str = DEFAULT_DB_ALIAS, timeout_s: float = TIMEOUT_S) -> str:
-    """`committed` or `aborted`, for good. OutcomeUnknown: nobody has answered for so long."""
+    """`committed`, `aborted` or, of a very old one, `forgotten`.
+
+    OutcomeUnknown: nobody has answered for so long.
+    """
     connection = connections[using]
     deadline = Deadline(timeout_s)
     while True:

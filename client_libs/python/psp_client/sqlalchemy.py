@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 from sqlalchemy.orm import Session, sessionmaker
 
-from psp_client._errors import OutcomeUnknown
+from psp_client._errors import OutcomeUnknown, is_committed
 from psp_client._outcome import (
     BACKOFF,
     FIND_ID,
@@ -60,7 +60,7 @@ def run(
             return result
         except Exception as error:
             asked = attempt.id_to_ask_about(error)
-            if asked is not None and outcome(attempt.engine(), asked, timeout_s) == "committed":
+            if asked is not None and is_committed(asked, outcome(attempt.engine(), asked, timeout_s)):
                 if attempt.is_of_commit(error):
                     return result
                 raise  # by a listener of after_commit
@@ -96,7 +96,10 @@ async def run_async(
 
 
 def outcome(engine: Engine, tx_id: UUID, timeout_s: float = TIMEOUT_S) -> str:
-    """`committed` or `aborted`, for good. OutcomeUnknown: nobody has answered for so long."""
+    """`committed`, `aborted` or, of a very old one, `forgotten`.
+
+    OutcomeUnknown: nobody has answered for so long.
+    """
     deadline = Deadline(timeout_s)
     while True:
         try:
@@ -120,7 +123,7 @@ async def outcome_async(engine: AsyncEngine, tx_id: UUID, timeout_s: float = TIM
 
 
 async def _is_committed(engine: Engine, tx_id: UUID, timeout_s: float) -> bool:
-    return await outcome_async(AsyncEngine(engine), tx_id, timeout_s) == "committed"
+    return is_committed(tx_id, await outcome_async(AsyncEngine(engine), tx_id, timeout_s))
 
 
 def _pause_s(deadline: Deadline, error: Exception, tx_id: UUID) -> float:

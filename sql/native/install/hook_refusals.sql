@@ -23,7 +23,8 @@ CREATE FUNCTION psp.refuse_what_runs_later() RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     cursors text := (SELECT string_agg(quote_ident(name), ', ') FROM pg_cursor()
-                      WHERE is_holdable AND creation_time >= least(transaction_timestamp(), statement_timestamp()));
+                      -- If the clock was set back since, any of them may have been made in this transaction.
+                      WHERE is_holdable AND (creation_time >= transaction_timestamp() OR statement_timestamp() < transaction_timestamp()));
 BEGIN
     IF psp.is_prepare(current_query()) THEN
         RAISE EXCEPTION USING
@@ -123,7 +124,7 @@ DECLARE
     tx uuid;
 BEGIN
     IF decided THEN
-        SELECT psp.id_of_own_transaction(i.token, x) INTO tx FROM psp.identity i;
+        SELECT psp.id_of_own_transaction(i.token, x, i.sp_id) INTO tx FROM psp.identity i;
         RAISE EXCEPTION USING
             ERRCODE = 'transaction_resolution_unknown',
             MESSAGE = 'psp: the transaction is being committed, nothing more can be written in it',

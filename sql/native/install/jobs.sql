@@ -329,6 +329,9 @@ BEGIN
     RETURN true;
 END $$;
 
+CREATE FUNCTION psp.longest_pause_of_jobs() RETURNS interval
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT interval '10 min' $$;
+
 -- The next job, which runs from now on; null: there is none. leftover: an index that an attempt has left behind.
 CREATE FUNCTION psp.begin_job(OUT change integer, OUT statement_n integer, OUT statement text, OUT role name, OUT settings jsonb,
                               OUT is_drop boolean, OUT leftover text)
@@ -344,7 +347,8 @@ BEGIN
                coalesce(psp.with_name_of_index(h.statement, quote_ident(j.index_name)), h.statement) AS statement INTO next
           FROM psp.jobs j JOIN psp.schema_history h USING (change, statement_n)
          WHERE j.state IN ('waiting', 'running') ORDER BY j.change, j.statement_n LIMIT 1;
-        IF NOT FOUND OR next.try_at > clock_timestamp() OR (SELECT i.joining FROM psp.identity i) OR NOT psp.end_older_jobs() THEN
+        -- No pause is longer: the clock was set back.
+        IF NOT FOUND OR next.try_at BETWEEN clock_timestamp() AND clock_timestamp() + psp.longest_pause_of_jobs() OR (SELECT i.joining FROM psp.identity i) OR NOT psp.end_older_jobs() THEN
             RETURN;
         END IF;
         SELECT i.indexrelid, i.indisvalid INTO made, is_valid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -394,7 +398,7 @@ BEGIN
     PERFORM psp.take_back_job_roles();
     UPDATE psp.jobs j
        SET state = end_job.state, last_error = error, changed_at = clock_timestamp(),
-           try_at = clock_timestamp() + least(j.attempts * interval '5 s', interval '10 min')
+           try_at = clock_timestamp() + least(j.attempts * interval '5 s', psp.longest_pause_of_jobs())
      WHERE (j.change, j.statement_n) = (end_job.change, end_job.statement_n) AND j.state <> 'done';
 END $$;
 

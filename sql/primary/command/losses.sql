@@ -17,4 +17,4 @@ SELECT jsonb_build_object(
                      ON t.table_id = (r ->> 'table_id')::integer
                      OR t.guards @> jsonb_build_array(jsonb_build_object('guard_id', (r ->> 'table_id')::integer)))) AS losses
   FROM psp.losses d
- WHERE d.updated_at > clock_timestamp() - interval '5 seconds'
+ WHERE d.updated_at BETWEEN clock_timestamp() - interval '5 seconds' AND clock_timestamp() + interval '5 seconds'

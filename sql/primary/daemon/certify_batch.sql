@@ -16,11 +16,19 @@
 -- $22, $23: the first and the last number that was given to one of them; 0, 0: none was
 --
 -- Returns one row for each transaction that was decided before (with that decision) or that lost (with the key it
--- lost on). All others have committed, or aborted for the reason they came with.
+-- lost on). All others have committed, or aborted for the reason they came with. global_t 0: it was not decided, or was forgotten since.
+-- It must not commit, and has aborted only if it was never committed: nothing is written down about it.
 WITH known AS MATERIALIZED (
     SELECT t.i, l.global_t, l.reason, l.lost_table_id, l.lost_key, l.winner_t, l.winner_sp_id, l.lost_use
     FROM unnest($1::uuid[]) WITH ORDINALITY AS t (tx_id, i)
     CROSS JOIN LATERAL (SELECT * FROM psp.tx_log AS o WHERE o.tx_id = t.tx_id OFFSET 0) AS l
+), forgotten AS MATERIALIZED (
+    -- Of the others it is known that they were never committed.
+    SELECT t.i, t.reason
+    FROM unnest($1::uuid[], $8::text[], $10::int4[]) WITH ORDINALITY AS t (tx_id, reason, lost_table_id, i)
+    WHERE t.reason IS NOT NULL AND t.lost_table_id IS NULL AND t.i NOT IN (SELECT i FROM known)
+      AND NOT EXISTS (SELECT FROM psp.semi_primaries AS s
+                      WHERE s.sp_id = psp.sp_of(t.tx_id) AND s.forgotten_xid < psp.xid_of(t.tx_id) OFFSET 0)
 ), found AS MATERIALIZED (
     -- Every key's last version, looked up once: for the rule, and for where to write the next one. A key that is not
     -- here may have been deleted and collected: it counts as written by the last transaction that collected keys are from.
@@ -72,8 +80,9 @@ WITH known AS MATERIALIZED (
 ), decided AS (
     INSERT INTO psp.decided (first_t, last_t) SELECT $22::int8, $23::int8 WHERE $23 > 0
 ), logged AS (
-    INSERT INTO psp.tx_log (tx_id, sp_id, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use)
-    SELECT t.tx_id, t.sp_id, t.global_t, NULL, NULL, NULL, NULL, NULL, NULL
+    INSERT INTO psp.tx_log (tx_id, sp_id, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use, decided_ms)
+    SELECT d.*, (SELECT clock_ms FROM psp.log_start WHERE only_row) FROM (
+    SELECT t.tx_id, t.sp_id, t.global_t, NULL, NULL, NULL::bytea, NULL::int8, NULL::int4, NULL::int4
     FROM unnest($1::uuid[], $2::int4[], $3::int8[]) WITH ORDINALITY AS t (tx_id, sp_id, global_t, i)
     WHERE t.i NOT IN (SELECT i FROM out)
     UNION ALL
@@ -86,11 +95,14 @@ WITH known AS MATERIALIZED (
     FROM unnest($1::uuid[], $2::int4[], $8::text[], $10::int4[], $11::bytea[], $12::int8[], $13::int4[], $14::int4[])
          WITH ORDINALITY AS t (tx_id, sp_id, reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use, i)
     WHERE t.reason IS NOT NULL
-      AND t.i NOT IN (SELECT i FROM known)
+      AND t.i NOT IN (SELECT i FROM known UNION ALL SELECT i FROM forgotten)
+    ) AS d
 )
 SELECT i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use FROM known
 UNION ALL
 SELECT i, NULL, NULL, table_id, key, winner_t, winner_sp_id, lost_use FROM lost WHERE i NOT IN (SELECT i FROM known)
+UNION ALL
+SELECT i, 0, reason, NULL, NULL, NULL, NULL, NULL FROM forgotten
 UNION ALL
 SELECT psp.refuse_batch(), NULL, NULL, NULL, NULL, NULL, NULL, NULL
 WHERE (SELECT count(*) FROM updated)

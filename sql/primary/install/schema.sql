@@ -37,7 +37,10 @@ CREATE TABLE psp.semi_primaries (
     acked_t       bigint NOT NULL DEFAULT -1,      -- everything <= this is on the SP's disk; -1: has not joined yet
     join_t        bigint,
     -- psp schema release has made a plain database of it, with everything up to this number; null: it has not, or not all
-    released_t    bigint
+    released_t    bigint,
+    -- The newest of its committed transactions that psp.tx_log has forgotten: of an older one, or this, nobody can say that it was never
+    -- committed
+    forgotten_xid bigint NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX semi_primaries_name ON psp.semi_primaries (name) WHERE released_at IS NULL;
 
@@ -108,22 +111,34 @@ BEGIN
     RAISE serialization_failure USING MESSAGE = 'a deleted key of this batch has been collected meanwhile';
 END $$;
 
+-- A semi-primary makes the ids of its transactions: uuids of version 8, which begin with six bytes of the transaction's xid8 and end
+-- with four of the semi-primary's number. Of another id both functions return NULL.
+CREATE FUNCTION psp.sp_of(tx_id uuid) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN get_byte(uuid_send(tx_id), 6) >> 4 = 8 THEN ('x' || right(tx_id::text, 8))::bit(32)::integer END
+$$;
+CREATE FUNCTION psp.xid_of(tx_id uuid) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN get_byte(uuid_send(tx_id), 6) >> 4 = 8
+                THEN ('x' || left(tx_id::text, 8) || substr(tx_id::text, 10, 4))::bit(48)::bigint END
+$$;
+
 -- Every decision, so that a repeated request gets the same answer. Old ones are purged.
 CREATE TABLE psp.tx_log (
     tx_id      uuid PRIMARY KEY,
     sp_id      integer NOT NULL,
     global_t   bigint,                             -- null: aborted, because of a conflict or for a reason
     reason     text,
-    decided_at timestamptz NOT NULL DEFAULT now(),
     -- the key that it lost on and that key's writer, to give a repeated request the very same answer
     lost_table_id integer,
     lost_key      bytea,
     winner_t      bigint,
     winner_sp_id  integer,
-    lost_use      smallint                         -- psp.proto.UseKind; null: the key was written
+    lost_use      smallint,                        -- psp.proto.UseKind; null: the key was written
+    decided_ms    bigint NOT NULL                  -- log_start.clock_ms
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 -- Not BRIN: once the space of purged rows is used again, its ranges hold old and new rows, and each purge reads them all.
-CREATE INDEX tx_log_decided_at ON psp.tx_log (decided_at);
+CREATE INDEX tx_log_decided_ms ON psp.tx_log (decided_ms);
 
 -- What was published, kept until every registered SP has acknowledged it.
 CREATE TABLE psp.replication_log (
@@ -143,11 +158,13 @@ CREATE TABLE psp.decided (
 
 -- Where the log begins: everything <= truncated_t has been removed from it. Every number <= settled_t is decided.
 -- Deleted keys were collected that transactions <= collected_t had written last, none that a later one had written.
+-- clock_ms: for how long daemons have served the database. The age of a decision is told by it: the server's clock may jump.
 CREATE TABLE psp.log_start (
     only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     truncated_t bigint NOT NULL DEFAULT 0,
     settled_t   bigint NOT NULL DEFAULT 0,
-    collected_t bigint NOT NULL DEFAULT 0
+    collected_t bigint NOT NULL DEFAULT 0,
+    clock_ms    bigint NOT NULL DEFAULT 0
 );
 INSERT INTO psp.log_start DEFAULT VALUES;
 

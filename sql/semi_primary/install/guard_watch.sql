@@ -63,7 +63,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format('prepared transaction %L may keep rows of other servers away: only its owner or a superuser can end it',
                   p.gid)
       FROM pg_prepared_xacts p
-     WHERE p.database = current_database() AND p.prepared < now() - interval '1 minute'
+     WHERE p.database = current_database() AND p.prepared NOT BETWEEN now() - interval '1 minute' AND now()
     UNION ALL
     SELECT format('job %s.%s has failed: %s', change, statement_n, last_error) FROM psp.jobs WHERE state = 'failed'
     UNION ALL

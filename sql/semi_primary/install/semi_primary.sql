@@ -18,6 +18,16 @@ CREATE TABLE psp.identity (
     joining         boolean NOT NULL DEFAULT false  -- true until the copy from the primary is complete
 );
 
+-- The id of a transaction: a uuid of version 8, which begins with six bytes of its xid8 and ends with four of the semi-primary's
+-- number. By these the primary knows of an id that it has not in its log whether its commit may have been forgotten
+-- (sql/primary/install/schema.sql: psp.sp_of, psp.xid_of). The rest is of `digest`.
+CREATE FUNCTION psp.transaction_uuid(x xid8, sp_id integer, digest bytea) RETURNS uuid
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT encode(substring(int8send(x::text::bigint) FROM 3)
+                  || set_byte(set_byte(substring(digest FROM 1 FOR 6), 0, get_byte(digest, 0) & 15 | 128), 2, get_byte(digest, 2) & 63 | 128)
+                  || int4send(sp_id), 'hex')::uuid
+$$;
+
 -- The catalog of captured tables: writeset/FORMAT.md describes the columns.
 CREATE TABLE psp.tables (
     table_id     integer PRIMARY KEY,
@@ -180,7 +190,9 @@ $$;
 CREATE VIEW psp.status AS
 SELECT i.name,
        i.sp_id,
-       CASE WHEN d.updated_at IS NULL OR d.updated_at < clock_timestamp() - interval '5 seconds' THEN 'stopped'
+       -- Also when the clock was set back: a daemon that serves writes it again.
+       CASE WHEN d.updated_at BETWEEN clock_timestamp() - interval '5 seconds' AND clock_timestamp() + interval '5 seconds' IS NOT TRUE
+            THEN 'stopped'
             ELSE d.status ->> 'state' END                     AS state,
        w.watermark,
        (d.status ->> 'closed_t')::bigint                      AS closed_t,

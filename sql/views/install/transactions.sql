@@ -7,8 +7,6 @@ INSERT INTO psp.watermarks VALUES (0);
 -- ---- for clients --------------------------------------------------------------------------------------------------
 
 -- Begins a transaction inside the open transaction of PostgreSQL, whose COMMIT must come before the commit request.
--- The id's first six bytes are the time in milliseconds: an old one that is not known any more is told from a lost one.
--- Its last four tell at which semi-primary it began: another one says so instead of looking for it.
 CREATE FUNCTION psp.begin() RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
@@ -21,9 +19,7 @@ BEGIN
             HINT = 'Use REPEATABLE READ.';
     END IF;
     INSERT INTO psp.transactions (tx_id, xid, watermark, seen, catalog_version, epoch)
-    SELECT encode(overlay(overlay(uuid_send(gen_random_uuid())
-                                  PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1)
-                          PLACING int4send(coalesce(i.sp_id, 0)) FROM 13), 'hex')::uuid,
+    SELECT psp.transaction_uuid(pg_current_xact_id(), coalesce(i.sp_id, 0), uuid_send(gen_random_uuid())),
            pg_current_xact_id(), w.watermark, ARRAY(SELECT a.global_t FROM psp.applied a), coalesce(i.catalog_version, 1), t.epoch
       FROM psp.temp_alive t CROSS JOIN psp.watermark w LEFT JOIN psp.identity i ON true
      WHERE i.joining IS NOT TRUE
@@ -190,13 +186,13 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
      WHERE tx_id = tx AND status = 'waiting'
 $$;
 
--- Forgets finished transactions, long after their temporary rows are gone. A client that asks again is answered from the
--- primary's log. Returns how many.
-CREATE FUNCTION psp.forget(retention interval) RETURNS bigint
+-- Forgets finished transactions, long after their temporary rows are gone: those with an older xid that ended so long ago. (The clock may
+-- jump, so that it makes none old alone.) A client that asks again is answered from the primary's log. Returns how many.
+CREATE FUNCTION psp.forget(begun_before xid8, retention interval) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH forgotten AS (
         DELETE FROM psp.transactions
-         WHERE status IN ('committed', 'aborted') AND changed_at < clock_timestamp() - retention
+         WHERE status IN ('committed', 'aborted') AND xid < begun_before AND changed_at < clock_timestamp() - retention
         RETURNING 1)
     SELECT count(*) FROM forgotten
 $$;

@@ -12,7 +12,7 @@ from psp.cluster.local import LocalCluster, SpNode
 from psp.waiting import wait_until
 from psp_client._messages import Kind, Status, read_reply, request
 
-from tests.cluster.support import WAIT_S, as_admin, execute, wait_for_row
+from tests.cluster.support import WAIT_S, as_admin, execute, forget_all, wait_for_row
 from tests.cluster.wire import ask, begin, socket, stock, written
 
 NOT_AN_ID = b"\x08\x07\x10\x01\x1a\x02ab"  # request 7: COMMIT of an id of two bytes
@@ -47,21 +47,22 @@ def test_another_semi_primarys_transaction_is_left_alone(views_cluster: LocalClu
     assert ask(sp, Kind.COMMIT, tx_id).status == Status.COMMITTED
 
 
-def aged(tx_id: UUID, age_s: int) -> UUID:
-    """An id of the same semi-primary, drawn so much earlier; what it names has never been."""
-    drawn_ms = int.from_bytes(tx_id.bytes[:6], "big") - age_s * 1000
-    return UUID(bytes=drawn_ms.to_bytes(6, "big") + tx_id.bytes[6:])
+def older(tx_id: UUID) -> UUID:
+    """An id of the same semi-primary whose transaction began before; what it names has never been."""
+    xid = int.from_bytes(tx_id.bytes[:6], "big") - 1
+    return UUID(bytes=xid.to_bytes(6, "big") + tx_id.bytes[6:])
 
 
-def test_one_that_the_primary_may_have_forgotten(sp: SpNode) -> None:
-    """The shared cluster's primary remembers for an hour, and has told it to the semi-primary."""
+def test_one_that_the_primary_has_forgotten(views_cluster: LocalCluster, sp: SpNode) -> None:
     tx_id = written(sp, 212)
-    assert ask(sp, Kind.COMMIT, aged(tx_id, 1800)).status == Status.ABORTED
+    assert ask(sp, Kind.COMMIT, tx_id).status == Status.COMMITTED
+    assert ask(sp, Kind.COMMIT, UUID(bytes=b"\xff" + tx_id.bytes[1:])).status == Status.ABORTED
+    forget_all(views_cluster)
     for kind in Kind:
-        reply = ask(sp, kind, aged(tx_id, 3600))
+        reply = ask(sp, kind, older(tx_id))
         assert (reply.status, reply.sqlstate) == (Status.FAILED, "25P01")
         assert "tx_log_retention_s" in reply.detail
-    assert ask(sp, Kind.COMMIT, tx_id).status == Status.COMMITTED
+    assert ask(sp, Kind.COMMIT, tx_id).status == Status.COMMITTED  # the semi-primary knows it still
 
 
 def test_rolled_back(sp: SpNode) -> None:
@@ -128,17 +129,28 @@ def test_a_client_that_vanishes_before_the_answer_is_served(sp: SpNode) -> None:
 def test_a_client_that_vanishes_before_its_request_is_collected(sp: SpNode) -> None:
     tx_id = written(sp, 206)
     admin = as_admin(sp)
-    # As if running_timeout_ms had passed.
+    # As if running_timeout_ms had passed for all that began before the next one.
     execute(
         admin,
-        "UPDATE psp.transactions SET changed_at = changed_at - interval '2 hours' WHERE tx_id = %s",
+        "SELECT psp.collect_garbage((xid::text::bigint + 1)::text::xid8) FROM psp.transactions"
+        " WHERE tx_id = %s",
         (tx_id,),
     )
-    wait_for_row(sp, "SELECT 1 WHERE psp.outcome(%s) = 'aborted'", (tx_id,))
+    assert execute(sp, "SELECT psp.outcome(%s)::text", (tx_id,)) == [("aborted",)]
     wait_for_row(admin, "SELECT 1 WHERE NOT EXISTS (SELECT FROM item_temp WHERE id = 206)")
     reply = ask(sp, Kind.COMMIT, tx_id)
     assert (reply.status, reply.sqlstate) == (Status.ABORTED, "40000")
     assert stock(sp, 206) == 100
+
+
+def test_a_clock_that_jumps_collects_nobody(sp: SpNode) -> None:
+    tx_id = written(sp, 217)
+    admin = as_admin(sp)
+    execute(admin, "UPDATE psp.transactions SET changed_at = changed_at - interval '2 days'")
+    begun = written(sp, 218)
+    assert ask(sp, Kind.COMMIT, begun).status == Status.COMMITTED
+    wait_for_row(admin, "SELECT 1 WHERE NOT EXISTS (SELECT FROM item_temp WHERE id = 218)")  # it was here
+    assert ask(sp, Kind.COMMIT, tx_id).status == Status.COMMITTED
 
 
 def test_garbage_on_the_port(sp: SpNode) -> None:

@@ -16,6 +16,14 @@ Key = tuple[int, bytes]
 Value = int | bool | bytes | str | uuid.UUID | None
 
 
+def make_id(xid: int, sp_id: int, rest: int = 0) -> uuid.UUID:
+    """As sql/semi_primary/install/semi_primary.sql: psp.transaction_uuid makes one."""
+    middle = bytearray(rest.to_bytes(6, "big"))
+    middle[0] = middle[0] & 0x0F | 0x80
+    middle[2] = middle[2] & 0x3F | 0x80
+    return uuid.UUID(bytes=xid.to_bytes(6, "big") + bytes(middle) + sp_id.to_bytes(4, "big"))
+
+
 @dataclass
 class Transaction:
     """One of a batch. A reason, or a loss (table, key, winner's number and SP, use): it must not commit."""
@@ -85,6 +93,7 @@ class Batches:
         self.random = random.Random(seed)
         self.newest_t = 1
         self.tx_ids: list[uuid.UUID] = []
+        self.xid = 1000
 
     def next(self) -> Batch:
         pick = self.random
@@ -109,9 +118,13 @@ class Batches:
         if pick.random() < 0.15 and repeated:
             tx_id = pick.choice(repeated)
         else:
-            tx_id = uuid.UUID(int=pick.getrandbits(128))
+            sp_id = pick.randint(1, SPS)
+            self.xid += pick.randint(-2, 3)
+            tx_id = make_id(self.xid, sp_id, pick.getrandbits(48))
+            if pick.random() < 0.05:
+                tx_id = uuid.UUID(int=pick.getrandbits(128))
             self.tx_ids.append(tx_id)
-        tx = Transaction(tx_id, pick.randint(1, SPS))
+        tx = Transaction(tx_id, tx_id.bytes[-1] if tx_id.bytes[-1] in range(1, SPS + 1) else 1)
         kind = pick.random()
         if kind < 0.1:
             tx.reason = pick.choice(("", 'its "reason" \\ is this', "ein längerer Grund"))

@@ -18,7 +18,7 @@ from psp.servers.temporary import temporary_server
 from psp.sql_files import read_sql
 from psp.waiting import wait_until
 
-from tests.sql.certify.batches import USE_READ, Batch, Batches, Row, Transaction
+from tests.sql.certify.batches import SPS, USE_READ, Batch, Batches, Row, Transaction, make_id
 
 Connection = psycopg.Connection[Any]
 
@@ -32,15 +32,16 @@ CONTENTS = (
     "SELECT *, pg_column_size(image), pg_column_compression(image) FROM psp.data ORDER BY table_id, key",
     "SELECT *, pg_column_compression(write_set) FROM psp.replication_log ORDER BY global_t",
     "SELECT tx_id, sp_id, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use,"
-    " decided_at > now() - interval '1 hour' FROM psp.tx_log ORDER BY tx_id",
+    " decided_ms FROM psp.tx_log ORDER BY tx_id",
     "SELECT * FROM psp.decided ORDER BY first_t, last_t",
     "SELECT * FROM psp.log_start",
+    "SELECT sp_id, forgotten_xid FROM psp.semi_primaries ORDER BY sp_id",
 )
 BY_INDEX = (
     "SELECT ctid FROM psp.data WHERE table_id > 0 ORDER BY table_id, key",
     "SELECT ctid FROM psp.data WHERE deleted ORDER BY table_id, key",
     "SELECT ctid FROM psp.tx_log WHERE tx_id IS NOT NULL ORDER BY tx_id",
-    "SELECT ctid FROM psp.tx_log WHERE decided_at IS NOT NULL ORDER BY decided_at, ctid",
+    "SELECT ctid FROM psp.tx_log WHERE decided_ms IS NOT NULL ORDER BY decided_ms, ctid",
     "SELECT ctid FROM psp.replication_log WHERE global_t > 0 ORDER BY global_t",
 )
 _numbers = itertools.count(1)
@@ -60,6 +61,8 @@ class Primary:
         init_primary(self.dsn)
         self.form = form
         self.connection = self.connect()
+        for number in range(1, SPS + 1):
+            self.connection.execute("INSERT INTO psp.semi_primaries (name) VALUES ($1)", (f"sp{number}",))
 
     def connect(self) -> Connection:
         connection = psycopg.connect(self.dsn, autocommit=True, cursor_factory=psycopg.RawCursor)
@@ -82,6 +85,14 @@ class Primary:
     def collect(self, upto: int) -> None:
         """Deleted keys, as the daemon's housekeeper does."""
         self.connection.execute(read_sql("primary/daemon/collect_deleted.sql"), (upto, -1, b"", 1000))
+
+    def forget(self, upto: int) -> None:
+        """All decisions until now, of the committed ones those up to this number."""
+        self.connection.execute(
+            "UPDATE psp.log_start SET clock_ms = clock_ms + 1, truncated_t = greatest(truncated_t, $1)",
+            (upto,),
+        )
+        self.connection.execute(read_sql("primary/daemon/purge_tx_log.sql"), (0, -(10**9), 1000))
 
 
 def check_indexes(connection: Connection) -> None:
@@ -114,6 +125,7 @@ def test_both_forms_do_the_same(server: PgServer, seed: int) -> None:
             upto = batches.random.randint(0, batches.newest_t)
             for one in both:
                 one.collect(upto)
+                one.forget(upto)
             assert both[0].contents() == both[1].contents(), f"after batch {number}"
     check_indexes(both[1].connection)
     for one in both:
@@ -121,7 +133,7 @@ def test_both_forms_do_the_same(server: PgServer, seed: int) -> None:
 
 
 def new_id() -> uuid.UUID:
-    return uuid.uuid4()
+    return make_id(next(_numbers), 1)
 
 
 def commit(global_t: int, **more: Any) -> Transaction:
@@ -146,6 +158,26 @@ def test_a_collected_key_counts_as_written_by_the_last_that_was_collected(primar
     primary.collect(2)
     batch = Batch([commit(3, watermark=1, seen=[2])], [Row(1, 1, b"never", b"x")])
     assert primary.certify(batch) == [(1, None, None, 1, b"never", 2, 0, None)]
+
+
+def test_of_what_is_forgotten_nothing_is_said(primary: Primary) -> None:
+    def ask(tx_id: uuid.UUID) -> list[Any] | str:
+        return primary.certify(Batch([Transaction(tx_id, 1, reason="asked")]))
+
+    first, second, third = (make_id(xid, 1) for xid in (10, 20, 30))
+    for number, tx_id in enumerate((second, first, third), start=2):
+        assert primary.certify(Batch([Transaction(tx_id, 1, number, write_set=b"w")])) == []
+    assert ask(make_id(5, 1)) == []  # written down: it has never committed
+    primary.forget(3)
+    forgotten = [(1, 0, "asked", None, None, None, None, None)]
+    for tx_id in (first, second, make_id(19, 1), make_id(5, 1), make_id(30, 9), uuid.uuid4()):
+        assert ask(tx_id) == forgotten
+    assert ask(make_id(21, 1)) == []
+    assert ask(make_id(1, 2)) == []  # of another semi-primary nothing is forgotten
+    assert ask(third) == [(1, 4, None, None, None, None, None, None)]
+    assert primary.certify(Batch([Transaction(make_id(15, 1), 1, 5, write_set=b"w")])) == []  # open for long
+    lost = Transaction(make_id(15, 1, 1), 1, reason="it has lost", loss=(1, b"k", 2, 1, None))
+    assert primary.certify(Batch([lost])) == []
 
 
 def test_a_key_that_is_read_is_not_written(primary: Primary) -> None:

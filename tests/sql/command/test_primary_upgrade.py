@@ -43,7 +43,11 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
     primary.upgrade_primary(pair.dsn)
     pair.run(
         "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions, psp.losses;"
-        "ALTER TABLE psp.tx_log DROP COLUMN lost_use;"
+        "DROP FUNCTION psp.sp_of, psp.xid_of;"
+        "ALTER TABLE psp.log_start DROP COLUMN clock_ms;"
+        "ALTER TABLE psp.semi_primaries DROP COLUMN forgotten_xid;"
+        "ALTER TABLE psp.tx_log DROP COLUMN lost_use, DROP COLUMN decided_ms;"
+        "ALTER TABLE psp.tx_log ADD COLUMN decided_at timestamptz;"
         "UPDATE psp.cluster SET schema_version = 6;"
         "INSERT INTO psp.data (table_id, key, global_t, sp_id, image)"
         " SELECT 0, record_send(ROW(change, statement_n)), 10 * change, 1, 'x'::bytea"

@@ -66,7 +66,7 @@ def test_an_owners_code_runs_as_the_owner_in_the_daemons_sessions(app: Pair) -> 
         taken = connection.execute("SELECT * FROM psp.take_commit_request(%s)", (tx_id,)).fetchall()
         assert len(taken) == 1 + 2 + 2  # the transaction, rows, guards
         assert connection.execute("SELECT psp.apply(%s, 1)", (tx_id,)).fetchone() == (True,)
-        assert connection.execute("SELECT psp.collect_garbage('1h')").fetchone() == (2,)
+        assert connection.execute("SELECT psp.collect_garbage('0')").fetchone() == (2,)
         connection.execute("SELECT psp.advance_sequences(), psp.align_sequences(true), psp.make_pending()")
     assert set(roles) == {APPLICATION}
     with app.connect() as check:
@@ -88,7 +88,7 @@ def test_the_daemons_role_has_no_right_on_the_tables(app: Pair) -> None:
 WORKERS = [
     "psp.gather_write_set('1'::xid8)",
     "psp.apply(gen_random_uuid(), 1)",
-    "psp.collect_garbage('1s')",
+    "psp.collect_garbage('0')",
     "psp.gather_write_set_1('1'::xid8)",
     "psp.apply_written_1('1'::xid8, 1)",
     "psp.collect_1('1'::xid8, '{}', 1)",

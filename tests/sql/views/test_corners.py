@@ -25,7 +25,7 @@ def test_columns_named_like_the_functions_variables(pair: Pair) -> None:
     )
     write(pair, 2, "INSERT INTO t VALUES (1, 2, 3, 4, 5, 6, 7)")
     assert one(pair, "SELECT v FROM t") == 7
-    assert one(pair, "SELECT psp.collect_garbage('1 hour')") == 1
+    assert one(pair, "SELECT psp.collect_garbage('0')") == 1
 
 
 ONE_VALUE = {

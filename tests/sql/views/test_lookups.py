@@ -39,16 +39,16 @@ def never_looked_at(pair: Pair) -> None: ...
 
 def vacuumed_while_empty(pair: Pair) -> None:
     vacuum(pair, "VACUUM t_temp")
-    one(pair, "SELECT psp.collect_garbage('1 hour')")
+    one(pair, "SELECT psp.collect_garbage('0')")
 
 
 def analyzed_with_one_transaction_in_it(pair: Pair) -> None:
     with begun(pair) as transaction:
         transaction.run("DELETE FROM t")
     vacuum(pair, "VACUUM ANALYZE t_temp")
-    one(pair, "SELECT psp.collect_garbage('0 s')")
+    one(pair, "SELECT psp.collect_garbage('9000000000000000000')")
     vacuum(pair, "VACUUM t_temp")
-    one(pair, "SELECT psp.collect_garbage('0 s')")
+    one(pair, "SELECT psp.collect_garbage('9000000000000000000')")
 
 
 def emptied_by_a_crash(pair: Pair) -> None:
@@ -107,10 +107,10 @@ def test_statistics_of_a_table_that_is_being_vacuumed_wait(pair: Pair) -> None:
     vacuum(pair, "VACUUM t_temp")
     with pair.connect() as connection:
         connection.execute("LOCK TABLE t_temp IN SHARE UPDATE EXCLUSIVE MODE")  # as VACUUM does
-        one(pair, "SELECT psp.collect_garbage('1 hour')")
+        one(pair, "SELECT psp.collect_garbage('0')")
         connection.rollback()
     assert counted(pair) >= 0
-    one(pair, "SELECT psp.collect_garbage('1 hour')")
+    one(pair, "SELECT psp.collect_garbage('0')")
     assert counted(pair) == -1
 
 

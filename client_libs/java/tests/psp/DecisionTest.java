@@ -18,6 +18,15 @@ public final class DecisionTest {
         if (tried.mayBeCommitted(error) != mayBeCommitted || Psp.isWorthAnother(error) != isWorthAnother) throw new AssertionError(error);
     }
 
+    private static void checkForgotten() {
+        try {
+            Psp.isCommitted(new java.util.UUID(0, 0), "forgotten");
+        } catch (OutcomeUnknown unknown) {
+            return;
+        }
+        throw new AssertionError("what nobody knows is not aborted");
+    }
+
     public static void main(String[] arguments) {
         check(server("40001"), false, true);
         check(server("40P01"), false, true);
@@ -34,5 +43,6 @@ public final class DecisionTest {
         check(new SQLException("of a pool", lost.getSQLState(), lost), true, true);
         check(new SQLException("of a pool", "40001", server("40001")), false, true);
         check(new SQLException("of the work"), true, false);
+        checkForgotten();
     }
 }
