@@ -55,8 +55,11 @@ bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set) {
     case 8:
       MakeDeleted(kCounters, last);
       last->set_deleted(false);
-      // What a schema change makes of a table's columns is not known.
-      if (write_set->kind() == proto::ENTRY_ROWS && dice / 1000 % 2 == 0) last->set_image("no record");
+      // What a schema change makes of a table's columns is not known to the primary.
+      if (write_set->kind() == proto::ENTRY_ROWS && write_set->catalog_version() == 1 &&
+          dice / 1000 % 2 == 0) {
+        last->set_image("no record");
+      }
       break;
     default:  // the row goes at the primary, and stays elsewhere
       MakeDeleted(kCounters, last);

@@ -105,7 +105,7 @@ def copies(
 ) -> None:
     """Sets how many synchronous standbys a decision must be on before psp-primary tells it.
 
-    What synchronous_standby_names asks for counts as well, whichever is more. This number stays when that
+    What synchronous_standby_names asks for counts as well, if it is more. This number stays when that
     list is emptied and when a standby is promoted: COMMITs then wait until there are so many standbys again,
     or until the number is lowered. psp-primary, if it runs, takes a new number within about a second.
 

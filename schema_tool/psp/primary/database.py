@@ -111,7 +111,7 @@ def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> 
 def set_copies(dsn: str, number: int) -> None:
     """At least so many synchronous standbys must have what psp-primary tells."""
     with psycopg.connect(dsn) as connection:
-        # Its own COMMIT must not wait for the standbys that it no longer asks for, nor for ever behind one that does.
+        # Its own COMMIT must not wait for the standbys that it no longer asks for.
         connection.execute("SET LOCAL synchronous_commit = local")
         read_cluster(connection, lock=True)
         connection.execute("UPDATE psp.cluster SET copies = %s", (number,))

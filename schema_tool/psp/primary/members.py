@@ -59,8 +59,9 @@ def show_copies(status: dict[str, Any]) -> str:
     """Which standbys must have a decision, and whether they are there."""
     names = status["synchronous_standby_names"]
     text = (
-        f"Synchronous standbys that must have a decision: at least {status['copies']} (psp primary copies), and what "
-        f"synchronous_standby_names = '{names}' asks for. Connected: {status['synchronous_standbys']}."
+        f"Synchronous standbys that must have a decision: at least {status['copies']} (psp primary copies), "
+        f"and what synchronous_standby_names = '{names}' asks for. "
+        f"Connected: {status['synchronous_standbys']}."
     )
     if status["waits_for_standbys_s"] is not None:
         text += f" COMMITs have waited for them for {status['waits_for_standbys_s']:.1f} s."

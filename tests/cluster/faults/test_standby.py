@@ -1,4 +1,4 @@
-"""What was told is on the synchronous standby: waits that are cancelled, sessions that are lost, lists that are emptied."""
+"""What was told is on the synchronous standby: cancelled waits, lost sessions, emptied lists."""
 
 import uuid
 from collections.abc import Iterator
@@ -124,11 +124,10 @@ def test_a_wait_that_ends_early_is_told_later(
     """The standby comes back: what was decided meanwhile is told then, and nothing is decided twice."""
     north, south = pair.sps
     told = Told()
-    with running(lambda: told.add(north, 1), lambda: told.add(south, 2)):
-        with standby.cut():
-            wait_until("the batches to wait", lambda: executors_that_wait(pair), WAIT_S)
-            end_waits(pair, function)
-            assert not told.committed
+    with running(lambda: told.add(north, 1), lambda: told.add(south, 2)), standby.cut():
+        wait_until("the batches to wait", lambda: executors_that_wait(pair), WAIT_S)
+        end_waits(pair, function)
+        assert not told.committed
     settle(pair)
     assert told.committed | set(told.errors) == {1, 2}
     assert keys(north) == keys(south) == {0, 1, 2}
@@ -151,7 +150,7 @@ def test_an_emptied_list_weakens_nothing(pair: LocalCluster, standby: Standby) -
 
 
 def test_an_outcome_is_not_told_before_it_is_on_the_standby(pair: LocalCluster, standby: Standby) -> None:
-    """The abort that a question makes is lost by the promotion; then the transaction itself arrives, and commits."""
+    """The abort that a question makes is lost by the promotion; then the transaction arrives, and commits."""
     north, south = pair.sps
     answers: list[str] = []
 
@@ -191,9 +190,7 @@ def test_an_outcome_is_not_told_before_it_is_on_the_standby(pair: LocalCluster, 
         assert "aborted" not in answers
 
 
-def test_the_number_of_copies_outlives_the_list_and_the_server(
-    pair: LocalCluster, standby: Standby
-) -> None:
+def test_the_number_of_copies_outlives_the_list_and_the_server(pair: LocalCluster, standby: Standby) -> None:
     """A promoted standby has none of its own: COMMITs wait until the number is lowered."""
     north, _ = pair.sps
     set_copies(pair.primary_dsn, 1)
