@@ -44,6 +44,7 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
     pair.run(
         "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions, psp.losses;"
         "DROP FUNCTION psp.sp_of, psp.xid_of;"
+        "ALTER TABLE psp.cluster DROP COLUMN copies;"
         "ALTER TABLE psp.log_start DROP COLUMN clock_ms;"
         "ALTER TABLE psp.semi_primaries DROP COLUMN forgotten_xid;"
         "ALTER TABLE psp.tx_log DROP COLUMN lost_use, DROP COLUMN decided_ms;"
