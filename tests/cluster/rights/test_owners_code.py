@@ -9,6 +9,7 @@ from typing import LiteralString
 
 import psycopg
 import pytest
+from psp import paths
 from psp.cluster import verify
 from psp.cluster.configs import PRIMARY_ROLE, SP_ROLE
 from psp.cluster.local import LocalCluster
@@ -149,7 +150,10 @@ def test_code_of_an_owner_runs_as_the_owner_where_it_is_applied(attacked: LocalC
     verify.wait_drained(attacked, WAIT_S)
     with psycopg.connect(south.admin_dsn) as connection:
         rows = connection.execute("SELECT DISTINCT place, who::text FROM ran_as ORDER BY 1").fetchall()
-        assert {place for place, _ in rows} >= {name for name, *_ in FUNCTIONS[:5]}
+        places = {name for name, *_ in FUNCTIONS[:5]}
+        if paths.module_dir(paths.server_version()) is not None:
+            places -= {"in_check", "in_domain"}  # the module does not judge others' rows again
+        assert {place for place, _ in rows} >= places
         assert {who for _, who in rows} == {OWNER}, rows
         role = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = %s", (OWNER,))
         assert role.fetchone() == (False,)
