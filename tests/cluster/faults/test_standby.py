@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import LiteralString
 
 import psycopg
@@ -23,7 +24,6 @@ from tests.cluster.support import (
     execute,
     paused,
     settle,
-    wait_for_row,
 )
 from tests.threads import running
 
@@ -58,7 +58,7 @@ def standby(pair: LocalCluster) -> Iterator[Standby]:
     settle(pair)
     execute(pair.sps[0], "DELETE FROM item")
     execute(pair.sps[0], ADD, (0, "first"))
-    wait_for_row(pair.sps[1], "SELECT 1 FROM item WHERE id = 0")
+    settle(pair)
     yield standby
     standby.remove()
 
@@ -124,10 +124,13 @@ def test_a_wait_that_ends_early_is_told_later(
     """The standby comes back: what was decided meanwhile is told then, and nothing is decided twice."""
     north, south = pair.sps
     told = Told()
-    with running(lambda: told.add(north, 1), lambda: told.add(south, 2)), standby.cut():
-        wait_until("the batches to wait", lambda: executors_that_wait(pair), WAIT_S)
-        end_waits(pair, function)
-        assert not told.committed
+    with ExitStack() as line:
+        line.enter_context(standby.cut())
+        with running(lambda: told.add(north, 1), lambda: told.add(south, 2)):
+            wait_until("the batches to wait", lambda: executors_that_wait(pair), WAIT_S)
+            end_waits(pair, function)
+            assert not told.committed
+            line.close()
     settle(pair)
     assert told.committed | set(told.errors) == {1, 2}
     assert keys(north) == keys(south) == {0, 1, 2}
@@ -137,7 +140,7 @@ def test_an_emptied_list_weakens_nothing(pair: LocalCluster, standby: Standby) -
     """PostgreSQL ends the waits then, without a warning."""
     north, _ = pair.sps
     told = Told()
-    with running(lambda: told.add(north, 1)), standby.cut():
+    with standby.cut(), running(lambda: told.add(north, 1)):
         wait_until("the batch to wait", lambda: executors_that_wait(pair), WAIT_S)
         set_list(pair, "")
         wait_until("the wait to end", lambda: not executors_that_wait(pair), WAIT_S)
