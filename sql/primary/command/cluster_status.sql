@@ -11,7 +11,7 @@ SELECT c.epoch, c.state, c.mode, c.catalog_version,
        -- Synchronous standbys: at least so many (psp primary copies), what PostgreSQL asks for, how many there are; and for how long the
        -- oldest batch has waited for them, null: none waits.
        c.copies, current_setting('synchronous_standby_names') AS synchronous_standby_names,
-       (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS synchronous_standbys,
+       (SELECT count(*) FROM psp.synchronous_standbys()) AS synchronous_standbys,
        (SELECT extract(epoch FROM max(clock_timestamp() - query_start))::float FROM pg_stat_activity
          WHERE datname = current_database() AND application_name LIKE 'psp-primary executor%%' AND wait_event = 'SyncRep')
        AS waits_for_standbys_s

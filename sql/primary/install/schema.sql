@@ -123,6 +123,16 @@ LANGUAGE sql IMMUTABLE AS $$
                 THEN ('x' || left(tx_id::text, 8) || substr(tx_id::text, 10, 4))::bit(48)::bigint END
 $$;
 
+-- Those that can take the server's place, and how far each has the WAL on its disk: a logical subscriber and pg_receivewal (which replays
+-- nothing) cannot. None for a role that may not see it (pg_read_all_stats).
+CREATE FUNCTION psp.synchronous_standbys() RETURNS TABLE (flush_lsn pg_lsn)
+LANGUAGE sql STABLE AS $$
+    SELECT w.flush_lsn
+      FROM pg_stat_get_wal_senders() w
+     WHERE w.sync_state IN ('sync', 'quorum') AND w.flush_lsn IS NOT NULL AND w.replay_lsn IS NOT NULL
+       AND NOT EXISTS (SELECT FROM pg_get_replication_slots() s WHERE s.active_pid = w.pid AND s.slot_type = 'logical')
+$$;
+
 -- Every decision, so that a repeated request gets the same answer. Old ones are purged.
 CREATE TABLE psp.tx_log (
     tx_id      uuid PRIMARY KEY,

@@ -43,7 +43,7 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
     primary.upgrade_primary(pair.dsn)
     pair.run(
         "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions, psp.losses;"
-        "DROP FUNCTION psp.sp_of, psp.xid_of;"
+        "DROP FUNCTION psp.sp_of, psp.xid_of, psp.synchronous_standbys;"
         "ALTER TABLE psp.cluster DROP COLUMN copies;"
         "ALTER TABLE psp.log_start DROP COLUMN clock_ms;"
         "ALTER TABLE psp.semi_primaries DROP COLUMN forgotten_xid;"

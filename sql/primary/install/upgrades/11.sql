@@ -1,5 +1,12 @@
 -- From version 10. The number of copies that a decision must be on before it is told.
 ALTER TABLE psp.cluster ADD COLUMN copies integer NOT NULL DEFAULT 0 CHECK (copies >= 0);
+CREATE FUNCTION psp.synchronous_standbys() RETURNS TABLE (flush_lsn pg_lsn)
+LANGUAGE sql STABLE AS $$
+    SELECT w.flush_lsn
+      FROM pg_stat_get_wal_senders() w
+     WHERE w.sync_state IN ('sync', 'quorum') AND w.flush_lsn IS NOT NULL AND w.replay_lsn IS NOT NULL
+       AND NOT EXISTS (SELECT FROM pg_get_replication_slots() s WHERE s.active_pid = w.pid AND s.slot_type = 'logical')
+$$;
 -- It is known which numbers are guards, and of which table.
 ALTER TABLE psp.table_versions ADD COLUMN of_table integer;
 -- The age of decisions is told by a clock that cannot jump, and it is known which transactions were forgotten. What is in
