@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kStopUs = 10'000'000;
 constexpr std::int64_t kLingerMs = 1000;
+constexpr std::int64_t kLookEveryUs = 100'000;
 
 // Room for a message's envelope and snapshot besides the write-set.
 constexpr std::int64_t kEnvelopeBytes = 1 << 20;
@@ -86,7 +87,8 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
                         [this] {
                           usurped_ = true;
                           usurped_wake_up_.Notify();
-                        }}) {}
+                        }}),
+      watch_(settings.database, state.copies) {}
 
 bool Server::Run() {
   while (!usurped_) {
@@ -124,9 +126,19 @@ void Server::Turn() {
   if (decided) TakeBatchResults();
   if (read) TakeCatchUpChunks();
   if (reported) TakeHouseReports();
+  if (now_us >= look_us_) LookAtServer(now_us);
   core_.OnTime(now_us);  // before the batches: what has waited until now goes at once
   CarryOutActions();
   DispatchBatches();
+}
+
+void Server::LookAtServer(std::int64_t now_us) {
+  look_us_ = now_us + kLookEveryUs;
+  Sight sight = watch_.sight();
+  sight.has_session = executors_.has_session();
+  sight.trouble = executors_.trouble();
+  core_.OnSight(std::move(sight), now_us);
+  watch_.Tell(core_.standstill(), now_us);
 }
 
 void Server::TakeMessages() {

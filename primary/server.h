@@ -15,6 +15,7 @@
 #include "primary/core/core.h"
 #include "primary/publish/catch_up_reader.h"
 #include "primary/publish/housekeeper.h"
+#include "primary/server_watch.h"
 #include "primary/settings.h"
 #include "primary/startup.h"
 
@@ -42,6 +43,7 @@ class Server {
   void TakeCatchUpChunks();
   void TakeHouseReports();
   void DispatchBatches();
+  void LookAtServer(std::int64_t now_us);
   // Carries out what the core wants done.
   void CarryOutActions();
   int WaitMs() const;
@@ -54,6 +56,7 @@ class Server {
   // The main thread's.
   Core core_;
   std::int64_t stop_by_us_ = 0;  // 0: not stopping
+  std::int64_t look_us_ = 0;
   // When those that wait for others need not wait any more. Nothing: nobody does, or no executor is free.
   std::optional<std::int64_t> dispatch_us_;
 
@@ -68,6 +71,7 @@ class Server {
   ExecutorPool executors_;
   CatchUpReader catch_up_reader_;
   Housekeeper housekeeper_;
+  ServerWatch watch_;
 };
 
 }  // namespace psp::primary

@@ -109,10 +109,12 @@ void Executor::HandOver(Task task) {
 void Executor::Work(std::stop_token stop) {
   PrepareBatchStatements(session_);
   if (!Connect(stop)) return;
+  options_.troubles->Clear(name_);
   report_({});
   while (const auto task = tasks_.Pop(stop)) {
     std::optional<ExecutorReport> report = Do(*task, stop);
     if (!report || (!session_.connected() && !Connect(stop))) return;
+    options_.troubles->Clear(name_);
     report_(std::move(*report));
   }
 }
@@ -144,6 +146,7 @@ std::optional<Look> Executor::LookUntil(WalPosition position, std::stop_token st
     if (!look) return std::nullopt;
     if (look->ok()) return look->value();
     const PgError& error = look->error();
+    options_.troubles->Set(name_, error);
     if (logged.First(error.sqlstate)) {
       spdlog::warn("the standbys cannot be looked at: {} {}", error.sqlstate, error.message);
     }
@@ -159,6 +162,7 @@ bool Executor::Connect(std::stop_token stop) {
     if (ours.ok() && *ours) {
       const PgResult<Done> prepared = ChooseStatement();
       if (prepared.ok()) return true;
+      options_.troubles->Set(name_, prepared.error());
       if (logged.First(prepared.error().message))
         spdlog::warn("batches cannot be prepared: {}", prepared.error().message);
     } else if (ours.ok()) {
@@ -209,6 +213,7 @@ std::vector<Verdict> Executor::Decide(const Batch& batch, CertifyBy by, std::sto
       return Decide(Refused(batch, error), by, stop);
     }
     if (step == BatchTrouble::Step::kInHalves) return DecideInHalves(batch, by, stop);
+    options_.troubles->Set(name_, error);
     if (logged.First(error.sqlstate)) spdlog::warn("a batch failed: {} {}", error.sqlstate, error.message);
     switch (step) {
       case BatchTrouble::Step::kBySql:

@@ -21,6 +21,7 @@
 #include "common/queue.h"
 #include "primary/certify/batch_statement.h"
 #include "primary/certify/copies.h"
+#include "primary/certify/troubles.h"
 #include "primary/certify/types.h"
 
 namespace psp::primary {
@@ -35,6 +36,7 @@ struct ExecutorOptions {
   std::shared_ptr<std::atomic<int>> refused =
       std::make_shared<std::atomic<int>>(0);  // transactions of an error that came again
   std::shared_ptr<LogOnce> choice_logged = std::make_shared<LogOnce>();  // of all executors
+  std::shared_ptr<Troubles> troubles = std::make_shared<Troubles>();
 };
 
 // What an executor has done.
@@ -57,7 +59,9 @@ class Executor {
   // Its thread ends as soon as it can; the destructor waits for it.
   void RequestStop() { thread_.request_stop(); }
 
-  bool is_free() const { return socket_ >= 0 && !sent_; }
+  bool is_free() const { return has_session() && !sent_; }
+  // False, too, while its thread has the session.
+  bool has_session() const { return socket_ >= 0; }
   // Only if it is free.
   void Submit(Batch batch);
   // Looks until the position is on the required copies. Only if it is free.

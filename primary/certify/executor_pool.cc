@@ -16,7 +16,7 @@ constexpr std::size_t kHeldResultsMax = 64;
 
 ExecutorPool::ExecutorPool(const ExecutorOptions& options, std::size_t executors,
                            const std::function<void()>& on_usurped)
-    : reports_(executors) {
+    : troubles_(options.troubles), reports_(executors) {
   ready_.Add(reports_.fd(), kReports, PollSet::For::kRead);
   for (std::size_t i = 0; i < executors; ++i) {
     const auto report = [this, i](ExecutorReport done) { reports_.Push({i, std::move(done)}); };
@@ -31,6 +31,10 @@ ExecutorPool::~ExecutorPool() {
 bool ExecutorPool::has_free() const {
   return gate_.held() < kHeldResultsMax &&
          std::ranges::any_of(executors_, [](const auto& executor) { return executor->is_free(); });
+}
+
+bool ExecutorPool::has_session() const {
+  return std::ranges::any_of(executors_, [](const auto& executor) { return executor->has_session(); });
 }
 
 void ExecutorPool::Submit(Batch batch) {

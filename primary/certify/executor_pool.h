@@ -32,6 +32,11 @@ class ExecutorPool {
   // Only while has_free().
   void Submit(Batch batch);
 
+  // Whether an executor is known to have a session.
+  bool has_session() const;
+  // Of a batch that fails and is tried again.
+  std::optional<PgError> trouble() const { return troubles_->Any(); }
+
   // Readable when TakeResults has something to do: there may be results, or a free executor again.
   int fd() const { return ready_.fd(); }
   std::vector<BatchResult> TakeResults();
@@ -45,6 +50,7 @@ class ExecutorPool {
   void Take(ExecutorReport report);
   void ProveWhatIsHeld();
 
+  const std::shared_ptr<Troubles> troubles_;
   PollSet ready_;
   Mailbox<FromThread> reports_;
   ProofGate gate_;

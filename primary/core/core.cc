@@ -24,6 +24,7 @@ Core::Core(const Options& options, Start start)
       scheduler_(options.scheduler, start.closed_t),
       batch_timing_(options.batch_wait_max_us, round_trips_),
       reservations_(options.reservations, round_trips_),
+      standstill_(options.standstill),
       streams_(options.streams, start.epoch, start.closed_t),
       schedule_(
           {options.housekeeping_interval_us, options.log_truncation_interval_us, options.sweep_interval_us}) {
@@ -41,7 +42,10 @@ void Core::OnUnreachable(const Send& send) {
 }
 
 std::optional<Batch> Core::NextBatch(std::int64_t now_us) {
-  return now_us < batch_timing_.may_go_us() ? std::nullopt : scheduler_.NextBatch();
+  if (now_us < batch_timing_.may_go_us()) return std::nullopt;
+  std::optional<Batch> batch = scheduler_.NextBatch();
+  if (batch) standstill_.OnBatchSent(now_us);
+  return batch;
 }
 
 std::optional<std::int64_t> Core::WaitUntilUs(std::int64_t now_us) const {
@@ -105,6 +109,7 @@ void Core::CountLosses(const Scheduler::Finished& finished, std::int64_t now_us)
 }
 
 void Core::AnnounceDecisions(const Scheduler::Finished& finished, std::int64_t now_us) {
+  standstill_.OnDecided(now_us);
   CountLosses(finished, now_us);
   for (const Scheduler::Decided& decided : finished.decided) SendDecision(decided);
   Publish(finished.committed);
@@ -265,6 +270,7 @@ void Core::OnTime(std::int64_t now_us) {
     SendHoldReply(*expired, true);
     GoOnWithHolds();
   }
+  if (auto note = standstill_.OnTime(now_us)) actions_.notes.push_back(std::move(*note));
   reservations_.OnTime(now_us);
   GoOnWithReservations();
   if (auto line = losses_report_.TakeLine(reservations_, now_us)) {

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/note.h"
@@ -30,6 +31,7 @@
 #include "primary/core/housework_schedule.h"
 #include "primary/core/intake.h"
 #include "primary/core/losses_report.h"
+#include "primary/core/standstill.h"
 #include "primary/publish/acknowledgements.h"
 #include "primary/publish/housework.h"
 #include "primary/publish/streams.h"
@@ -49,6 +51,7 @@ class Core {
     std::size_t inflight_bytes_max = 256 << 20;  // of all write-sets that are not decided
     Scheduler::Limits scheduler;
     std::int64_t batch_wait_max_us = 0;  // 0: nobody waits for others
+    Standstill::Limits standstill{};
     Reservations::Options reservations;
     Streams::Limits streams;
   };
@@ -104,8 +107,14 @@ class Core {
   void OnHouseReport(HouseReport report, std::int64_t now_us);
   void OnHouseWorkRefused(const HouseWork& work);
 
+  // What the threads see now. To be called several times a second.
+  void OnSight(Sight sight, std::int64_t now_us) { standstill_.OnSight(std::move(sight), now_us); }
+
   // To be called several times a second.
   void OnTime(std::int64_t now_us);
+
+  // Why nothing can be decided; nothing: it can.
+  const std::optional<Standstill::Reason>& standstill() const { return standstill_.reason(); }
 
   // From now on nothing new is certified. Transactions in flight are decided and answered.
   void Stop() { stopping_ = true; }
@@ -129,6 +138,7 @@ class Core {
   void OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request);
   void OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat, std::int64_t now_us);
   void AddReservations(SpId sp_id, std::int64_t now_us, proto::HeartbeatReply* reply) const;
+  void AddStandstill(std::int64_t now_us, proto::HeartbeatReply* reply) const;
   void OnHold(SpId sp_id, const proto::Hold& message);
   void OnLost(SpId sp_id, proto::Lost* message, std::int64_t now_us);
 
@@ -169,6 +179,7 @@ class Core {
   TableHolds holds_;
   Reservations reservations_;
   LossesReport losses_report_;
+  Standstill standstill_;
   Streams streams_;
   Acknowledgements acknowledgements_;
   HouseworkSchedule schedule_;

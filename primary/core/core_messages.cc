@@ -165,11 +165,19 @@ void Core::AddReservations(SpId sp_id, std::int64_t now_us, proto::HeartbeatRepl
   }
 }
 
+void Core::AddStandstill(std::int64_t now_us, proto::HeartbeatReply* reply) const {
+  const auto& reason = standstill_.reason();
+  if (!reason) return;
+  reply->mutable_standstill()->set_why(reason->text);
+  reply->mutable_standstill()->set_age_us(reason->age_us(now_us));
+}
+
 void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat, std::int64_t now_us) {
   proto::ToSemiPrimary message;
   message.mutable_heartbeat_reply()->set_sent_us(heartbeat.sent_us());
   message.mutable_heartbeat_reply()->set_closed_t(closed_t());
   AddReservations(sp_id, now_us, message.mutable_heartbeat_reply());
+  AddStandstill(now_us, message.mutable_heartbeat_reply());
   SendTo(sp_id, &message);
   const auto copied_rows =
       heartbeat.has_copied_rows() ? std::optional<std::int64_t>(heartbeat.copied_rows()) : std::nullopt;

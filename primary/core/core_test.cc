@@ -418,6 +418,29 @@ TEST_F(PrimaryCoreTest, AHoldThatWasGrantedMeanwhileMeetsNobodyWhoHasWaitedForAR
   EXPECT_TRUE(core_.NextBatch(now_us_).has_value()) << "who asks lets it go on";
 }
 
+TEST_F(PrimaryCoreTest, ASemiPrimaryHearsThatNothingCanBeDecided) {
+  Hello("x", 1, "a", 10);
+  Certify("x", 'a', "k");
+  const auto batch = core_.NextBatch(now_us_);
+  const auto hear = [this] {
+    core_.OnTime(now_us_);
+    Now();
+    proto::ToPrimary heartbeat;
+    heartbeat.mutable_heartbeat();
+    Hear("x", heartbeat);
+    return Parsed(Now().sends.at(0)).heartbeat_reply();
+  };
+  core_.OnSight({.copies = 1}, now_us_);
+  EXPECT_FALSE(hear().has_standstill());
+  now_us_ += 2'000'000;
+  core_.OnSight({.copies = 1}, now_us_);
+  const auto told = hear().standstill();
+  EXPECT_THAT(told.why(), HasSubstr("0 of 1 have what was written"));
+  EXPECT_EQ(told.age_us(), 2'000'000);
+  core_.AnnounceDecisions(core_.Finish({batch->batch_id, {{11, std::nullopt, ""}}}), now_us_);
+  EXPECT_FALSE(hear().has_standstill());
+}
+
 TEST_F(PrimaryCoreTest, ASemiPrimaryHearsWhatIsReservedForIt) {
   WaitForXsTurn();
   Now();

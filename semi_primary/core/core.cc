@@ -199,6 +199,7 @@ std::string Core::StateName() const {
   if (stopping_) return "stopped";
   if (!trouble_.message.empty()) return "retrying";
   if (!connected()) return "disconnected";
+  if (!standstill_.empty()) return "blocked";
   if (copy_.joining()) return "joining";
   const bool is_behind = !serving_ || stream_.requested() || lacks_own() || !progress_.has_caught_up();
   return is_behind ? "catchup" : "streaming";
@@ -223,6 +224,7 @@ DaemonStatus Core::Status(std::int64_t now_us) const {
   status.lacks_own = lacks_own();
   status.last_error = !trouble_.message.empty() ? trouble_.message
                       : stream_.has_failed()    ? stream_.failure()
+                      : !standstill_.empty()    ? standstill_
                                                 : last_error_;
   return status;
 }

@@ -124,6 +124,7 @@ class Core {
   void OnCopyChunk(const proto::CopyChunk& chunk, std::int64_t now_us);
   void OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us);
   void OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us);
+  void OnStandstill(const proto::HeartbeatReply& reply);
 
   bool AddTransaction(const proto::Transaction& transaction, ApplyStep* step);
   void RememberOwn(const std::string& tx_id, GlobalT global_t);
@@ -169,7 +170,8 @@ class Core {
   TableCatalogPtr catalog_;
   ApplyTrouble trouble_;  // the apply worker's
   std::string last_error_;
-  std::string reserved_;  // as the primary told last
+  std::string reserved_;    // as the primary told last
+  std::string standstill_;  // why the primary decides nothing, as it told last; empty: it does
   Actions actions_;
 };
 

@@ -68,6 +68,41 @@ TEST_F(SemiPrimaryCoreTest, WhatMayPassIsShownAndRefusesNobody) {
   EXPECT_EQ(core_.Status(now_us_).last_error, "");
 }
 
+TEST_F(SemiPrimaryCoreTest, APrimaryThatCanDecideNothingIsShownAndLoggedOnce) {
+  Enter();
+  Hear(Replicate(0, 0));
+  proto::ToSemiPrimary reply;
+  reply.mutable_heartbeat_reply()->mutable_standstill()->set_why("disk full");
+  Hear(reply);
+  Hear(reply);
+  EXPECT_EQ(core_.Status(now_us_).state, "blocked");
+  EXPECT_EQ(core_.Status(now_us_).last_error, "disk full");
+  auto notes = Now().notes;
+  ASSERT_THAT(notes, SizeIs(1));
+  EXPECT_EQ(notes[0].level, Note::Level::kError);
+  EXPECT_THAT(notes[0].text, HasSubstr("disk full"));
+  reply.mutable_heartbeat_reply()->clear_standstill();
+  Hear(reply);
+  EXPECT_EQ(core_.Status(now_us_).state, "streaming");
+  EXPECT_EQ(core_.Status(now_us_).last_error, "");
+  notes = Now().notes;
+  ASSERT_THAT(notes, SizeIs(1));
+  EXPECT_EQ(notes[0].level, Note::Level::kInfo);
+}
+
+TEST_F(SemiPrimaryCoreTest, AStandstillOfAPrimaryThatIsLostIsForgotten) {
+  Enter();
+  Hear(Replicate(0, 0));
+  proto::ToSemiPrimary reply;
+  reply.mutable_heartbeat_reply()->mutable_standstill()->set_why("disk full");
+  Hear(reply);
+  LostAndHello();
+  EXPECT_EQ(core_.Status(now_us_).state, "disconnected");
+  Welcome();
+  Hear(Replicate(0, 0));
+  EXPECT_EQ(core_.Status(now_us_).state, "streaming");
+}
+
 TEST_F(SemiPrimaryCoreTest, StoppedApplyingRefusesCommitsWithoutSayingWhatIsInTheRows) {
   Enter();
   core_.OnApplyEvent(ApplyTrouble{"a row is (4711, secret)", true}, now_us_);

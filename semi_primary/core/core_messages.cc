@@ -117,11 +117,21 @@ void Core::OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us)
 void Core::OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us) {
   connection_.OnHeartbeatReply(reply.sent_us(), now_us);
   progress_.OnClosed(reply.closed_t());
+  OnStandstill(reply);
   reserved_.clear();
   for (const proto::Reservation& one : reply.reservations()) {
     if (!reserved_.empty()) reserved_ += "; ";
     reserved_ += ReservationText(NamesOf(one.table_id()), one);
   }
+}
+
+void Core::OnStandstill(const proto::HeartbeatReply& reply) {
+  const bool was_told = !standstill_.empty();
+  standstill_ = reply.standstill().why();
+  if (reply.has_standstill() && standstill_.empty()) standstill_ = "the primary can decide nothing";
+  if (was_told == !standstill_.empty()) return;
+  if (was_told) return AddNote(Note::Level::kInfo, "the primary decides transactions again");
+  AddNote(Note::Level::kError, "no transaction can commit: " + standstill_);
 }
 
 void Core::OnReplicate(const proto::Replicate& replicate, std::int64_t now_us) {
@@ -209,6 +219,7 @@ void Core::Disconnect(const char* why) {
   last_error_ = std::string("lost the primary: ") + why;
   AddNote(Note::Level::kWarning, last_error_);
   reserved_.clear();
+  standstill_.clear();
   connection_.OnLost();
   serving_ = false;
   actions_.reconnect = true;

@@ -9,6 +9,8 @@ namespace psp::simulation {
 namespace {
 
 constexpr std::int64_t kTickUs = 50'000;
+constexpr std::int64_t kToldAfterUs = 100'000;
+constexpr std::int64_t kMustBeToldUs = 400'000;
 
 primary::Core::Options CoreOptions(const Scenario& scenario) {
   primary::Core::Options options;
@@ -19,6 +21,7 @@ primary::Core::Options CoreOptions(const Scenario& scenario) {
   options.sweep_interval_us = 3 * scenario.housekeeping_interval_us;
   options.scheduler = {scenario.batch_transactions_max, 1 << 20};
   options.batch_wait_max_us = 5'000;
+  options.standstill.told_after_us = kToldAfterUs;
   if (scenario.mutation == Mutation::kReservationsNeverEnd) {
     options.reservations.reservation_max_us = std::numeric_limits<std::int64_t>::max() / 2;
   }
@@ -38,7 +41,8 @@ PrimaryDaemon::PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDa
       epoch_(epoch),
       core_(CoreOptions(scenario),
             {kClusterId, epoch_, database->closed_t(), database->truncated_t(), database->Registry(),
-             database->Tables(), database->epochs(), database->kept()}) {
+             database->Tables(), database->epochs(), database->kept()}),
+      stands_since_us_(sim->now_us()) {
   network_.to_primary = [this](const std::string& route, const std::string& bytes) {
     OnMessage(route, bytes);
   };
@@ -231,6 +235,7 @@ void PrimaryDaemon::OnBatchResult(const primary::BatchResult& result) {
   }
   Dispatch();
   core_.AnnounceDecisions(finished, sim_.now_us());
+  decided_us_ = stands_since_us_ = sim_.now_us();
   CarryOutActions();
 }
 
@@ -289,12 +294,37 @@ void PrimaryDaemon::KeepHouse(const primary::HouseWork& work) {
   });
 }
 
+// As primary/server_watch.cc does.
+void PrimaryDaemon::Watch() {
+  const bool is_copied = standby_ == nullptr || standby_->Has(watched_position_) ||
+                         scenario_.mutation == Mutation::kStandbyIsNotWatched;
+  if (is_copied) watched_position_ = database_.written();
+  if (!is_copied || scenario_.mutation != Mutation::kStandstillNeverEnds) {
+    sight_.copies = standby_ == nullptr ? 0 : 1;
+    sight_.copied = is_copied ? sight_.copies : 0;
+  }
+  sight_.looked_us = sim_.now_us();
+  core_.OnSight(sight_, sim_.now_us());
+}
+
+void PrimaryDaemon::CheckStandstill() {
+  if (core_.standstill() && sim_.now_us() - decided_us_ < kToldAfterUs) {
+    sim_.Violation("the primary says that it can decide nothing, and does");
+  }
+  const bool may_stand = standby_ != nullptr && standby_->is_cut() && !running_.empty();
+  if (!may_stand) stands_since_us_ = sim_.now_us();
+}
+
 void PrimaryDaemon::CheckSend(const primary::Core::Send& send) {
   proto::ToSemiPrimary message;
   if (!message.ParseFromString(send.bytes) || message.epoch() != epoch_) {
     return sim_.Violation("SP ", send.sp_id, " is sent something malformed or of another epoch");
   }
   if (message.has_welcome() && !message.welcome().say_hello()) streams_[send.sp_id] = {.route = send.route};
+  if (message.has_heartbeat_reply() && !message.heartbeat_reply().has_standstill() &&
+      sim_.now_us() - stands_since_us_ > kMustBeToldUs) {
+    sim_.Violation("SP ", send.sp_id, " is not told that nothing is decided");
+  }
   if (message.has_replicate()) CheckReplicate(send.sp_id, message.replicate());
   if (message.has_copy_chunk()) CheckCopy(send.sp_id, message.copy_chunk());
 }
@@ -336,7 +366,9 @@ void PrimaryDaemon::CheckCopy(SpId sp_id, const proto::CopyChunk& chunk) {
 }
 
 void PrimaryDaemon::Tick() {
+  Watch();
   core_.OnTime(sim_.now_us());
+  CheckStandstill();
   CarryOutActions();
   Dispatch();
   sim_.After(std::min(kTickUs, scenario_.housekeeping_interval_us), alive_, [this] { Tick(); });

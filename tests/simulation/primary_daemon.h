@@ -65,6 +65,8 @@ class PrimaryDaemon {
   void Read(const primary::ReadLog& work);
   void Read(const primary::ReadCopy& work);
   void KeepHouse(const primary::HouseWork& work);
+  void Watch();
+  void CheckStandstill();
   void CheckSend(const primary::Core::Send& send);
   void CheckReplicate(SpId sp_id, const proto::Replicate& replicate);
   void CheckCopy(SpId sp_id, const proto::CopyChunk& chunk);
@@ -89,6 +91,10 @@ class PrimaryDaemon {
   std::map<TxId, std::uint32_t>
       changes_under_way_;           // schema changes that are not decided, and their versions
   std::int64_t house_free_us_ = 0;  // the housekeeper does one thing after the other
+  primary::Sight sight_;            // the watch's
+  std::uint64_t watched_position_ = 0;
+  std::int64_t decided_us_ = 0;
+  std::int64_t stands_since_us_;  // batches are under way, the standby is cut off, and nothing is decided
   const std::shared_ptr<const int> alive_ = std::make_shared<int>(0);
 };
 

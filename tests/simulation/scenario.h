@@ -64,6 +64,8 @@ enum class Mutation {
   kReadsAreNotLookedUp,  // the primary's PostgreSQL takes every row that was read for one that nobody has written
   kCancelledWaitIsProof,   // the primary takes a COMMIT whose wait for the standby was cancelled for durable
   kRepeatedBatchIsProven,  // … what a batch says that was repeated and waits for nothing
+  kStandbyIsNotWatched,    // the primary's watch takes every standby for one that has everything
+  kStandstillNeverEnds,    // … goes on to say what it has seen once
 };
 
 struct Scenario {

@@ -100,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation::kReservationsNeverEnd, Mutation::kEmptiedRowsAreCopied, Mutation::kSharedIsNotTold,
         Mutation::kEndedIsNotTold, Mutation::kEndedIsToldLate, Mutation::kReferrersReadIsNotTold,
         Mutation::kTableReadIsNotTold, Mutation::kReadsAreNotLookedUp, Mutation::kCancelledWaitIsProof,
-        Mutation::kRepeatedBatchIsProven, Mutation::kForgottenAreAborted));
+        Mutation::kRepeatedBatchIsProven, Mutation::kForgottenAreAborted, Mutation::kStandbyIsNotWatched,
+        Mutation::kStandstillNeverEnds));
 
 }  // namespace
 }  // namespace psp::simulation

@@ -79,7 +79,8 @@ void SpDaemon::BackendGone(sp::Ticket ticket) {
 
 bool SpDaemon::Drained(GlobalT closed_t) const {
   return core_.connected() && core_.waiting() == 0 && applier_.idle() && database_.up() &&
-         !database_.state()->joining && database_.state()->watermark == closed_t;
+         !database_.state()->joining && database_.state()->watermark == closed_t &&
+         core_.Status(sim_.now_us()).state != "blocked";
 }
 
 std::string SpDaemon::StateText() const {

@@ -66,6 +66,8 @@ def status(dsn: Dsn, json: Json = False) -> None:
         print_json(found)
     else:
         console.print(members.show(found))
+        if (standstill := members.show_standstill(found)) is not None:
+            console.print(standstill, style="bold red")
         if found["copies"] or found["synchronous_standby_names"]:
             console.print(members.show_copies(found))
         for table in losses.tables(found["losses"]):

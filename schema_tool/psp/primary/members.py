@@ -14,6 +14,14 @@ from psp.primary import losses
 from psp.sql_files import read_sql
 
 CERTIFIED_BY = {"module": "the server module", "sql": "SQL"}
+STANDSTILL = {
+    "no answer": "psp-primary has lost this server",
+    "no space": "there is no space on the disk",
+    "a batch fails": "a batch fails again and again",
+    "standby": "synchronous standbys lack what was written",
+    "no batch ends": "no batch ends: see pg_stat_activity, for a lock perhaps",
+}
+"""What sql/primary/command/cluster_status.sql finds, for people."""
 
 
 def gather(dsn: str) -> dict[str, Any]:
@@ -53,6 +61,18 @@ def show(status: dict[str, Any]) -> Table:
             for m in status["semi_primaries"]
         ],
     )  # fmt: skip
+
+
+def show_standstill(status: dict[str, Any]) -> str | None:
+    """Why no transaction can be decided, if it is so."""
+    cause = status["standstill"]
+    if cause is None:
+        return None
+    return (
+        f"No transaction can be decided, for {status['standstill_s']} s so far: "
+        f"{STANDSTILL.get(cause, cause)}. psp-primary's log and last_error in psp.status of each "
+        "semi-primary tell more."
+    )
 
 
 def show_copies(status: dict[str, Any]) -> str:

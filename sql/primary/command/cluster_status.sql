@@ -14,5 +14,10 @@ SELECT c.epoch, c.state, c.mode, c.catalog_version,
        (SELECT count(*) FROM psp.synchronous_standbys()) AS synchronous_standbys,
        (SELECT extract(epoch FROM max(clock_timestamp() - query_start))::float FROM pg_stat_activity
          WHERE datname = current_database() AND application_name LIKE 'psp-primary executor%%' AND wait_event = 'SyncRep')
-       AS waits_for_standbys_s
-  FROM psp.cluster c, psp.log_start l
+       AS waits_for_standbys_s,
+       -- Why nothing can be decided, and for how long so far: what the daemon's watch calls itself (primary/server_watch.cc); null: it can.
+       w.parts[1] AS standstill, w.parts[2]::integer AS standstill_s
+  FROM psp.cluster c CROSS JOIN psp.log_start l
+  LEFT JOIN (SELECT regexp_match(application_name, '^psp-primary watch: (.+), (\d+) s$') AS parts FROM pg_stat_activity
+              WHERE datname = current_database() AND application_name LIKE 'psp-primary watch:%%'
+              LIMIT 1) AS w ON true

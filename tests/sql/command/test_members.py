@@ -93,6 +93,24 @@ def test_status_tells_what_certifies(
         assert shown in str(members.show(members.gather(cluster.primary_dsn)).title)
 
 
+@pytest.mark.parametrize(
+    ("name", "expected", "shown"),
+    [
+        ("psp-primary watch", (None, None), None),
+        ("psp-primary watch: standby, 12 s", ("standby", 12), "for 12 s so far: synchronous standbys lack"),
+        ("psp-primary watch: no space, 3 s", ("no space", 3), "there is no space"),
+    ],
+)
+def test_status_tells_that_nothing_can_be_decided(
+    cluster: Pair, name: str, expected: tuple[str | None, int | None], shown: str | None
+) -> None:
+    with psycopg.connect(cluster.primary_dsn, application_name=name):
+        found = members.gather(cluster.primary_dsn)
+    assert (found["standstill"], found["standstill_s"]) == expected
+    text = members.show_standstill(found)
+    assert text == shown if shown is None else shown in (text or "")
+
+
 def test_status_tells_who_has_lost_lately(cluster: Pair) -> None:
     assert status(cluster)["losses"] is None
     told = {
