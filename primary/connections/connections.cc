@@ -123,6 +123,11 @@ const std::string* Connections::RouteOf(SpId sp_id) const {
   return peer == peers_.end() ? nullptr : &peer->second.route;
 }
 
+std::optional<std::int64_t> Connections::HeardUs(SpId sp_id) const {
+  const auto peer = peers_.find(sp_id);
+  return peer == peers_.end() ? std::nullopt : std::optional(peer->second.heard_us);
+}
+
 std::uint64_t Connections::IncarnationOf(SpId sp_id) const {
   const auto peer = peers_.find(sp_id);
   return peer == peers_.end() ? 0 : peer->second.incarnation;

@@ -72,6 +72,8 @@ class Connections {
   // Where to send to it, and which daemon it is; nothing when it is not connected.
   const std::string* RouteOf(SpId sp_id) const;
   std::uint64_t IncarnationOf(SpId sp_id) const;
+  // When it was heard last; nothing when it is not connected.
+  std::optional<std::int64_t> HeardUs(SpId sp_id) const;
 
  private:
   struct Peer {

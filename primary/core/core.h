@@ -31,6 +31,7 @@
 #include "primary/core/housework_schedule.h"
 #include "primary/core/intake.h"
 #include "primary/core/losses_report.h"
+#include "primary/core/presence_news.h"
 #include "primary/core/standstill.h"
 #include "primary/publish/acknowledgements.h"
 #include "primary/publish/housework.h"
@@ -183,6 +184,7 @@ class Core {
   Streams streams_;
   Acknowledgements acknowledgements_;
   HouseworkSchedule schedule_;
+  PresenceNews presence_;
   std::uint64_t house_number_ = 0;                 // of the last work that the housekeeper was asked for
   AwaitsReport<WaitingHello> waiting_hellos_;      // of semi-primaries that the registry may have by now
   AwaitsReport<CertifyRequest> waiting_requests_;  // with tables that the catalog may have by now

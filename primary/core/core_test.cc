@@ -418,6 +418,22 @@ TEST_F(PrimaryCoreTest, AHoldThatWasGrantedMeanwhileMeetsNobodyWhoHasWaitedForAR
   EXPECT_TRUE(core_.NextBatch(now_us_).has_value()) << "who asks lets it go on";
 }
 
+TEST_F(PrimaryCoreTest, TheHousekeeperHearsWhoIsConnected) {
+  Hello("x", 1, "a", 10);
+  core_.OnTime(now_us_);
+  const HouseWork work = Now().house_works.at(0);
+  ASSERT_EQ(work.presence.size(), 3U);
+  EXPECT_TRUE(work.presence.at(1).is_connected);
+  EXPECT_FALSE(work.presence.at(2).is_connected);
+  now_us_ += 1'000'000;
+  core_.OnTime(now_us_);
+  EXPECT_THAT(Now().house_works.at(0).presence, IsEmpty());
+  core_.OnHouseWorkRefused(work);
+  now_us_ += 1'000'000;
+  core_.OnTime(now_us_);
+  EXPECT_EQ(Now().house_works.at(0).presence.size(), 3U);
+}
+
 TEST_F(PrimaryCoreTest, ASemiPrimaryHearsThatNothingCanBeDecided) {
   Hello("x", 1, "a", 10);
   Certify("x", 'a', "k");

@@ -24,6 +24,20 @@ void WritePositions(pqxx::transaction_base& tx, std::string_view statement,
   tx.exec_params(std::string(statement), Binary(sp_ids.Finish()), Binary(numbers.Finish()));
 }
 
+void WritePresence(pqxx::transaction_base& tx, const std::map<SpId, Presence>& presence) {
+  if (presence.empty()) return;
+  ArrayWriter sp_ids(kOidInt4);
+  ArrayWriter connected(kOidInt4);
+  ArrayWriter ago_ms(kOidInt8);
+  for (const auto& [sp_id, one] : presence) {
+    sp_ids.AddInt4(static_cast<std::int32_t>(sp_id));
+    connected.AddInt4(one.is_connected ? 1 : 0);
+    ago_ms.AddInt8(one.heard_us_ago ? *one.heard_us_ago / 1000 : -1);
+  }
+  tx.exec_params(std::string(sql::kWritePresence), Binary(sp_ids.Finish()), Binary(connected.Finish()),
+                 Binary(ago_ms.Finish()));
+}
+
 }  // namespace
 
 std::vector<RegistryRow> ReadRegistry(pqxx::transaction_base& tx) {
@@ -107,6 +121,7 @@ PgResult<HouseReport> Housekeeper::Write(const HouseWork& work) {
     report.number = work.number;
     WritePositions(tx, sql::kBeginJoins, work.joins);
     WritePositions(tx, sql::kAcknowledge, work.acks);
+    WritePresence(tx, work.presence);
     if (work.losses) tx.exec_params(std::string(sql::kWriteLosses), *work.losses);
     if (work.truncate_log || work.sweep) sweeper.AdvanceClock(tx);
     if (work.sweep) report.more_to_sweep = sweeper.Sweep(tx);

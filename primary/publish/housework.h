@@ -20,11 +20,20 @@ struct RegistryRow {
   std::optional<GlobalT> join_t;  // as of when it copies the table; nothing: it does not
 };
 
+// Of a semi-primary.
+struct Presence {
+  bool is_connected = false;
+  std::optional<std::int64_t> heard_us_ago;  // nothing: not since this daemon's start
+
+  friend bool operator==(const Presence&, const Presence&) = default;
+};
+
 struct HouseWork {
   std::uint64_t number = 0;  // comes back in the report
   // To write down in this order, before anything is removed:
   std::map<SpId, GlobalT> joins;
   std::map<SpId, GlobalT> acks;
+  std::map<SpId, Presence> presence{};
   std::optional<std::string> losses{};  // JSON; nothing: nobody has lost
   GlobalT settled_t = 0;                // all numbers up to here are decided
   bool truncate_log = false;            // what all have acknowledged; and the batches up to settled_t

@@ -30,7 +30,8 @@ def gather(dsn: str) -> dict[str, Any]:
         primary.read_cluster(connection)
         status = cursor.execute(_sql("cluster_status"), primary.daemon_lock()).fetchone()
         assert status is not None
-        members = cursor.execute(_sql("members"), (status["newest_t"],)).fetchall()
+        known = ("newest_t", "is_served", "log_bytes", "log_begins_t")
+        members = cursor.execute(_sql("members"), [status[name] for name in known]).fetchall()
         lost = cursor.execute(losses.SQL).fetchone()
     return {**status, "semi_primaries": members, "losses": lost and lost["losses"]}
 
@@ -49,18 +50,29 @@ def show(status: dict[str, Any]) -> Table:
         f"catalog version {status['catalog_version']}. Newest number: {status['newest_t']}; "
         f"log from {status['log_begins_t']} on, {status['log_bytes'] / 2**20:,.1f} MiB"
     )
-    columns = ("id", "name", "zone", "state", "on its disk\nup to", "transactions\nbehind", "since")
+    columns = ("id", "name", "zone", "state", "connected", "on its disk\nup to", "transactions\nbehind",
+               "keeps of\nthe log", "since")  # fmt: skip
     return table(
         title,
         columns,
         [
             (
-                m["sp_id"], m["name"], m["zone"], m["state"], m["acked_t"], m["behind"],
+                m["sp_id"], m["name"], m["zone"], m["state"], _connected(m), m["acked_t"], m["behind"],
+                "" if m["keeps_bytes"] is None else f"{m['keeps_bytes'] / 2**20:,.1f} MiB",
                 f"{m['registered_at']:%Y-%m-%d %H:%M}",
             )
             for m in status["semi_primaries"]
         ],
     )  # fmt: skip
+
+
+def _connected(member: dict[str, Any]) -> str:
+    """Whether a semi-primary is connected, or when it was heard last."""
+    if member["is_connected"]:
+        return "yes"
+    seen_at = member["seen_at"]
+    heard = "never heard" if seen_at is None else f"last heard {seen_at:%Y-%m-%d %H:%M:%S}"
+    return f"no, {heard}" if member["is_connected"] is False else heard
 
 
 def show_standstill(status: dict[str, Any]) -> str | None:

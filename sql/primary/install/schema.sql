@@ -40,7 +40,10 @@ CREATE TABLE psp.semi_primaries (
     released_t    bigint,
     -- The newest of its committed transactions that psp.tx_log has forgotten: of an older one, or this, nobody can say that it was never
     -- committed
-    forgotten_xid bigint NOT NULL DEFAULT 0
+    forgotten_xid bigint NOT NULL DEFAULT 0,
+    -- As the daemon has told last; of no meaning while none runs
+    is_connected  boolean NOT NULL DEFAULT false,
+    seen_at       timestamptz                      -- when it was heard last, within 10 s while it is connected; null: never
 );
 CREATE UNIQUE INDEX semi_primaries_name ON psp.semi_primaries (name) WHERE released_at IS NULL;
 

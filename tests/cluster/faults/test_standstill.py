@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -183,3 +183,22 @@ def test_batches_fail(pair: LocalCluster, sqlstate: str, why: str, cause: str) -
             finally:
                 primary.execute("DROP FUNCTION psp.fail() CASCADE")
             await_end(pair)
+
+
+def test_a_member_that_is_away(pair: LocalCluster) -> None:
+    """psp primary status tells since when, and what it keeps of the log."""
+
+    def south() -> dict[str, Any]:
+        found: dict[str, Any]
+        [found] = [m for m in members.gather(pair.primary_dsn)["semi_primaries"] if m["name"] == "south"]
+        return found
+
+    wait_until("south to be seen", lambda: south()["is_connected"], WAIT_S)
+    pair.kill("south")
+    wait_until("south to be missed", lambda: south()["is_connected"] is False, WAIT_S)
+    assert south()["seen_at"] is not None
+    execute(pair.sps[0], ADD)
+    wait_until("south to keep the log", lambda: south()["keeps_bytes"], WAIT_S)
+    pair.start("south", "daemon")
+    wait_until("south to be back", lambda: south()["is_connected"], WAIT_S)
+    wait_until("south to keep nothing", lambda: south()["keeps_bytes"] is None, WAIT_S)

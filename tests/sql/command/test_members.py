@@ -1,5 +1,6 @@
 """psp primary status and remove: who belongs to a cluster, and how a semi-primary that is lost leaves it."""
 
+import io
 import json
 from contextlib import ExitStack
 from typing import Any
@@ -12,6 +13,7 @@ from psp.primary import members
 from psp.primary.database import daemon_lock
 from psp.schema.join import prepare_join
 from psp.sql_files import read_sql
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.sql.databases import Pair
@@ -91,6 +93,45 @@ def test_status_tells_what_certifies(
             sessions.enter_context(psycopg.connect(cluster.primary_dsn, application_name=name))
         assert status(cluster)["certified_by"] == expected
         assert shown in str(members.show(members.gather(cluster.primary_dsn)).title)
+
+
+def test_status_tells_who_is_connected_and_what_keeps_the_log(cluster: Pair) -> None:
+    primary = Pair(f"{cluster.name}_primary", cluster.server)
+
+    def found() -> dict[str, Any]:
+        member: dict[str, Any]
+        [member] = [m for m in status(cluster)["semi_primaries"] if m["name"] == "one"]
+        return member
+
+    def shown() -> str:
+        console = Console(width=200, file=io.StringIO(), record=True)
+        console.print(members.show(members.gather(cluster.primary_dsn)))
+        return console.export_text()
+
+    write = read_sql("primary/daemon/write_presence.sql")
+    for parameter in (b"$1", b"$2", b"$3"):
+        write = write.replace(parameter + b"::", b"%s::")
+    write = write.split(b"\n", 1)[1]
+    sp_id = found()["sp_id"]
+    assert found()["is_connected"] is None, "no daemon runs"
+    assert "never heard" in shown()
+    with primary.connect() as daemon:
+        daemon.execute("SELECT pg_advisory_lock(%s, %s)", daemon_lock())
+        daemon.execute(write, ([sp_id], [1], [1500]))
+        daemon.commit()
+        assert found()["is_connected"] is True
+        seen_at = found()["seen_at"]
+        daemon.execute(write, ([sp_id], [0], [-1]))
+        daemon.commit()
+        assert found()["is_connected"] is False
+        assert found()["seen_at"] == seen_at, "a new daemon knows no better"
+        assert f"no, last heard {seen_at[:10]}" in shown()
+    assert found()["keeps_bytes"] is None
+    primary.run(
+        "INSERT INTO psp.replication_log "
+        "SELECT max(acked_t) + 1, gen_random_uuid(), 1, 'x' FROM psp.semi_primaries"
+    )
+    assert found()["keeps_bytes"] == status(cluster)["log_bytes"] > 0
 
 
 @pytest.mark.parametrize(
