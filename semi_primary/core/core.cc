@@ -194,6 +194,11 @@ std::string Core::NameOf(SpId sp_id) const {
   return name == sp_names_.end() ? std::to_string(sp_id) : name->second;
 }
 
+bool Core::CanCommit() const {
+  const bool is_well = exit_code_ == 0 && !stopping_ && trouble_.message.empty() && !RefusalOfCommits();
+  return is_well && connected() && serving_ && standstill_.empty() && !lacks_own();
+}
+
 std::string Core::StateName() const {
   if (exit_code_ != 0 || stopped_applying()) return "failed";
   if (stopping_) return "stopped";
@@ -221,6 +226,7 @@ DaemonStatus Core::Status(std::int64_t now_us) const {
   status.join_rows_done = copy_.rows_applied();
   status.join_rows_total = copy_.rows_total();
   status.generation = stream_.generation();
+  status.can_commit = CanCommit();
   status.lacks_own = lacks_own();
   status.last_error = !trouble_.message.empty() ? trouble_.message
                       : stream_.has_failed()    ? stream_.failure()

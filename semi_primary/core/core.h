@@ -148,6 +148,7 @@ class Core {
   bool lacks_own() const { return own_.IsLacking(progress_.watermark()); }
   KeyNames NamesOf(std::uint32_t table_id) const;
   std::string NameOf(SpId sp_id) const;
+  bool CanCommit() const;         // whether a transaction that asks now may well commit
   std::string StateName() const;  // of psp.status, whose view adds `stopped` (docs/operating.md)
   void SetCatalog(TableCatalogPtr catalog);
   void AddNote(Note::Level level, std::string text);

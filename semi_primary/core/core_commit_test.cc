@@ -90,6 +90,33 @@ TEST_F(SemiPrimaryCoreTest, APrimaryThatCanDecideNothingIsShownAndLoggedOnce) {
   EXPECT_EQ(notes[0].level, Note::Level::kInfo);
 }
 
+TEST_F(SemiPrimaryCoreTest, ItCanCommitOnlyWhileNothingKeepsItFromThat) {
+  EXPECT_FALSE(core_.Status(now_us_).can_commit) << "there is no connection";
+  Started(0);
+  core_.OnTime(now_us_);
+  EXPECT_FALSE(core_.Status(now_us_).can_commit) << "the primary has not answered";
+  Welcome();
+  EXPECT_TRUE(core_.Status(now_us_).can_commit);
+  proto::ToSemiPrimary reply;
+  reply.mutable_heartbeat_reply()->mutable_standstill()->set_why("disk full");
+  Hear(reply);
+  EXPECT_FALSE(core_.Status(now_us_).can_commit) << "the primary decides nothing";
+  reply.mutable_heartbeat_reply()->clear_standstill();
+  Hear(reply);
+  EXPECT_TRUE(core_.Status(now_us_).can_commit);
+  core_.OnApplyEvent(ApplyTrouble{"disk full", false}, now_us_);
+  EXPECT_FALSE(core_.Status(now_us_).can_commit) << "it cannot write";
+  core_.OnApplyEvent(ApplyTrouble{}, now_us_);
+  EXPECT_TRUE(core_.Status(now_us_).can_commit);
+  core_.Stop();
+  EXPECT_FALSE(core_.Status(now_us_).can_commit) << "it stops";
+}
+
+TEST_F(SemiPrimaryCoreTest, AJoiningOneCannotCommit) {
+  Enter(0, true);
+  EXPECT_FALSE(core_.Status(now_us_).can_commit);
+}
+
 TEST_F(SemiPrimaryCoreTest, AStandstillOfAPrimaryThatIsLostIsForgotten) {
   Enter();
   Hear(Replicate(0, 0));

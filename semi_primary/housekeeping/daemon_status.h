@@ -22,9 +22,10 @@ struct DaemonStatus {
   std::int64_t join_rows_done = 0;
   std::int64_t join_rows_total = 0;
   std::uint64_t generation = 0;  // of the stream
-  bool lacks_own = true;         // own commits that a crash took may not be back
-  std::string last_error;        // empty: none
-  std::string reserved;          // keys that others leave to this semi-primary for a while; empty: none
+  bool can_commit = false;
+  bool lacks_own = true;   // own commits that a crash took may not be back
+  std::string last_error;  // empty: none
+  std::string reserved;    // keys that others leave to this semi-primary for a while; empty: none
 };
 
 }  // namespace psp::sp

@@ -30,12 +30,12 @@ std::string StatusJson(const DaemonStatus& now, const DaemonStatus& before, doub
       R"({{"state":{},"watermark":{},"closed_t":{},"lag_transactions":{},"lag_ms":{},"commits_total":{},)"
       R"("aborts_total":{},"commits_per_s":{:.1f},"aborts_per_s":{:.1f},"rtt_ms":{:.2f},"epoch":{},"waiting":{},)"
       R"("losses_total":{},"losses_per_s":{:.1f},"reserved":{},)"
-      R"("join_rows_done":{},"join_rows_total":{},"lacks_own":{},"last_error":{},"warnings":{}}})",
+      R"("join_rows_done":{},"join_rows_total":{},"can_commit":{},"lacks_own":{},"last_error":{},"warnings":{}}})",
       JsonText(now.state), now.watermark, now.closed_t, std::max<GlobalT>(now.closed_t - now.watermark, 0),
       now.lag_ms, now.commits_total, now.aborts_total, Rate(now.commits_total, before.commits_total, seconds),
       Rate(now.aborts_total, before.aborts_total, seconds), now.rtt_ms, now.epoch, now.waiting,
       now.losses_total, Rate(now.losses_total, before.losses_total, seconds), TextOrNull(now.reserved),
-      now.join_rows_done, now.join_rows_total, now.lacks_own, TextOrNull(now.last_error),
+      now.join_rows_done, now.join_rows_total, now.can_commit, now.lacks_own, TextOrNull(now.last_error),
       TextOrNull(warnings));
 }
 

@@ -22,6 +22,13 @@ TEST(StatusJson, RatesAreOfTheTimeSinceTheLastOne) {
   EXPECT_THAT(json, HasSubstr(R"("losses_total":5,"losses_per_s":0.5,"reserved":null)"));
 }
 
+TEST(StatusJson, WhetherItCanCommitIsABoolean) {
+  DaemonStatus now;
+  EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("can_commit":false)"));
+  now.can_commit = true;
+  EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("can_commit":true)"));
+}
+
 TEST(StatusJson, LagIsNeverNegative) {
   DaemonStatus now;
   now.watermark = 12;

@@ -217,10 +217,20 @@ SELECT i.name,
        (d.status ->> 'losses_total')::bigint                  AS losses_total,
        CASE WHEN pg_has_role('pg_monitor', 'USAGE') OR has_table_privilege('psp.identity', 'SELECT')
                  OR d.status ->> 'reserved' IS NULL THEN d.status ->> 'reserved'
-            ELSE 'there are keys, which members of pg_monitor can see' END AS reserved
+            ELSE 'there are keys, which members of pg_monitor can see' END AS reserved,
+       coalesce((d.status ->> 'can_commit')::boolean
+                AND d.updated_at BETWEEN clock_timestamp() - interval '5 seconds' AND clock_timestamp() + interval '5 seconds', false) AS can_commit
   FROM psp.identity i
  CROSS JOIN psp.watermark w
   LEFT JOIN psp.daemon_status d ON true;
+
+-- For health checks. At a standby of this server psp.daemon_status cannot be read.
+CREATE FUNCTION psp.can_commit() RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF pg_is_in_recovery() THEN RETURN false; END IF;
+    RETURN coalesce((SELECT s.can_commit FROM psp.status s), false);
+END $$;
 
 -- Materialized views and unlogged tables that were there at adoption, or of which an event trigger has told. EXPLAIN ANALYZE makes others.
 CREATE TABLE psp.known_relations (

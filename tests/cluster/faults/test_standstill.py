@@ -67,6 +67,7 @@ def await_blocked(cluster: LocalCluster, why: str) -> None:
         return all(state == "blocked" and why in (error or "") for state, error in found)
 
     wait_until(f"every SP to be blocked: {why}", is_blocked, WAIT_S)
+    assert can_commit(cluster) == {"north": False, "south": False}
 
 
 def states(dsn: str) -> tuple[str, str | None]:
@@ -84,7 +85,13 @@ def await_end(cluster: LocalCluster) -> None:
         return all(states(sp.admin_dsn) == well for sp in cluster.sps)
 
     wait_until("every SP to stream", all_well, WAIT_S)
+    assert can_commit(cluster) == {"north": True, "south": True}
     wait_until("psp primary status to be well", lambda: standstill(cluster) is None, WAIT_S)
+
+
+def can_commit(cluster: LocalCluster) -> dict[str, bool]:
+    """What an application is told at each SP."""
+    return {sp.name: execute(sp, "SELECT psp.can_commit()")[0][0] for sp in cluster.sps}
 
 
 def standstill(cluster: LocalCluster) -> str | None:
@@ -197,6 +204,7 @@ def test_a_member_that_is_away(pair: LocalCluster) -> None:
     pair.kill("south")
     wait_until("south to be missed", lambda: south()["is_connected"] is False, WAIT_S)
     assert south()["seen_at"] is not None
+    wait_until("south to say so", lambda: can_commit(pair) == {"north": True, "south": False}, WAIT_S)
     execute(pair.sps[0], ADD)
     wait_until("south to keep the log", lambda: south()["keeps_bytes"], WAIT_S)
     pair.start("south", "daemon")

@@ -219,8 +219,10 @@ def test_heartbeat_timeout(views_cluster: LocalCluster) -> None:
         with started(views_cluster, options, {}) as daemon:
             tx_id = written(daemon.sp, next(ITEMS))
             wait_streaming(views_cluster)
+            assert execute(daemon.sp, "SELECT psp.can_commit()") == [(True,)]
             with paused(views_cluster, PRIMARY):
                 if expected[1] == "08006":
                     wait_for_row(daemon.sp, "SELECT 1 FROM psp.status WHERE state = 'disconnected'")
+                    assert execute(daemon.sp, "SELECT psp.can_commit()") == [(False,)]
                 reply = ask(daemon.sp, Kind.COMMIT, tx_id)
             assert (reply.status, reply.sqlstate) == expected

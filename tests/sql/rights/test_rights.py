@@ -32,7 +32,7 @@ INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 """
 
 ASKABLE = [
-    "advisory_xact_lock", "certify_read", "certify_read", "certify_read_referrers",
+    "advisory_xact_lock", "can_commit", "certify_read", "certify_read", "certify_read_referrers",
     "certify_read_referrers", "certify_read_table", "job", "key_to_add", "may_be_of_trigger",
     "names_of_settings", "outcome", "refuse_read_only", "role_of_statement", "runs_as_it_is",
     "schemas_in_path", "set_triggers_aside", "snapshot", "statement_has_ended",
