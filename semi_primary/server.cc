@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/message_json.h"
 #include "semi_primary/hook_server/hook_front.h"
 #include "semi_primary/session/session_front.h"
 
@@ -215,6 +216,7 @@ void Server::CarryOutActions() {
     if (actions.hurry) apply_.inbox().Hurry();
     for (ApplyStep& step : actions.steps) apply_.inbox().Push(std::move(step));
     if (actions.save_epochs) housekeeper_->SaveEpochs(*actions.save_epochs);
+    if (actions.losses) housekeeper_->SetLosses(ToJson(*actions.losses));
     for (const Note& note : actions.notes) Log(note, &logged_);
     again = !actions.replies.empty();  // the front may have asked for more
     if (again) PassRequests();

@@ -53,6 +53,7 @@ struct CapturedTable {
   bool versioned = false;       // views mode: the last field, here too, is the row's global_t
   // By the version up to which images were written so, those of the next smaller one excepted.
   std::map<std::uint32_t, OlderImage> older_images{};
+  std::vector<std::string> column_names{};  // in image order
 };
 
 struct GuardOf {

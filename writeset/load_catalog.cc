@@ -32,6 +32,7 @@ CapturedTable TableOf(const pqxx::row& row) {
   table.schema_name = row["schema_name"].as<std::string>();
   table.table_name = row["table_name"].as<std::string>();
   table.key_names = Split(row["key_names"].as<std::string>(), '\1');
+  table.column_names = Split(row["column_names"].as<std::string>(), '\1');
   table.columns = {row["row_type"].as<std::uint32_t>(), Oids(row["row_fields"])};
   table.key = {row["key_type"].as<std::uint32_t>(), Oids(row["key_fields"])};
   table.always_replace = row["always_replace"].as<bool>();

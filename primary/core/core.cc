@@ -253,6 +253,7 @@ std::uint64_t Core::AskHousekeeper(bool truncate_log, bool sweep) {
 void Core::OnHouseWorkRefused(const HouseWork& work) {
   acknowledgements_.PutBack({work.joins, work.acks});
   if (!work.presence.empty()) presence_.PutBack();
+  lost_key_reports_.PutBack(work.loss_reports);
   for (auto& [sp_id, house_number] : waiting_joins_) {
     if (house_number <= work.number) house_number = house_number_ + 1;
   }
@@ -281,6 +282,7 @@ void Core::OnTime(std::int64_t now_us) {
     AskHousekeeper(due->truncate_log, due->sweep);
     actions_.house_works.back().presence = presence_.Take(connections_, now_us);
     actions_.house_works.back().losses = losses_report_.TakeStatus(reservations_, now_us);
+    actions_.house_works.back().loss_reports = lost_key_reports_.TakeNews();
   }
 }
 

@@ -30,6 +30,7 @@
 #include "primary/core/awaits_report.h"
 #include "primary/core/housework_schedule.h"
 #include "primary/core/intake.h"
+#include "primary/core/lost_key_reports.h"
 #include "primary/core/losses_report.h"
 #include "primary/core/presence_news.h"
 #include "primary/core/standstill.h"
@@ -142,6 +143,7 @@ class Core {
   void AddStandstill(std::int64_t now_us, proto::HeartbeatReply* reply) const;
   void OnHold(SpId sp_id, const proto::Hold& message);
   void OnLost(SpId sp_id, proto::Lost* message, std::int64_t now_us);
+  void OnLossReport(SpId sp_id, const proto::LossReport& report);
 
   void EndStream(SpId sp_id);
   void EndConnection(SpId sp_id);
@@ -181,6 +183,7 @@ class Core {
   Reservations reservations_;
   LossesReport losses_report_;
   Standstill standstill_;
+  LostKeyReports lost_key_reports_;
   Streams streams_;
   Acknowledgements acknowledgements_;
   HouseworkSchedule schedule_;

@@ -44,6 +44,8 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
       return GoOnWithHolds();
     case proto::ToPrimary::kLost:
       return OnLost(*sp_id, message->mutable_lost(), now_us);
+    case proto::ToPrimary::kLossReport:
+      return OnLossReport(*sp_id, message->loss_report());
     case proto::ToPrimary::kGoodbye:
       return Forget(*sp_id, "says goodbye");
     case proto::ToPrimary::kHello:
@@ -184,6 +186,12 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat, std::int64
   round_trips_.Set(sp_id, heartbeat.rtt_us());
   AddStreamActions(streams_.OnApplied(sp_id, heartbeat.applied()));
   AddStreamActions(streams_.OnCopied(sp_id, copied_rows));
+}
+
+void Core::OnLossReport(SpId sp_id, const proto::LossReport& report) {
+  const std::string wrong = lost_key_reports_.Add(sp_id, report);
+  if (wrong.empty()) return;
+  AddNote(Note::Level::kWarning, NameOf(sp_id) + " sent a report of losses that is dropped: " + wrong, true);
 }
 
 void Core::OnLost(SpId sp_id, proto::Lost* message, std::int64_t now_us) {

@@ -122,6 +122,9 @@ PgResult<HouseReport> Housekeeper::Write(const HouseWork& work) {
     WritePositions(tx, sql::kBeginJoins, work.joins);
     WritePositions(tx, sql::kAcknowledge, work.acks);
     WritePresence(tx, work.presence);
+    for (const auto& [sp_id, json] : work.loss_reports) {
+      tx.exec_params(std::string(sql::kWriteLossReport), sp_id, json);
+    }
     if (work.losses) tx.exec_params(std::string(sql::kWriteLosses), *work.losses);
     if (work.truncate_log || work.sweep) sweeper.AdvanceClock(tx);
     if (work.sweep) report.more_to_sweep = sweeper.Sweep(tx);

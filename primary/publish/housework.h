@@ -35,6 +35,7 @@ struct HouseWork {
   std::map<SpId, GlobalT> acks;
   std::map<SpId, Presence> presence{};
   std::optional<std::string> losses{};  // JSON; nothing: nobody has lost
+  std::map<SpId, std::string> loss_reports{};  // JSON: proto::LossReport
   GlobalT settled_t = 0;                // all numbers up to here are decided
   bool truncate_log = false;            // what all have acknowledged; and the batches up to settled_t
   bool sweep = false;                   // old decisions, deleted rows and guards

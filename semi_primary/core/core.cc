@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "semi_primary/losses/loss_report.h"
+
 namespace psp::sp {
 namespace {
 
@@ -30,6 +32,9 @@ Core::Core(const Options& options)
                           if (lost == nullptr && write_set.kind() == proto::ENTRY_SCHEMA_CHANGE)
                             hold_.OnCommitted();
                         },
+                    .on_lost = [this](const proto::WriteSet& write_set, const Conflict* conflict,
+                                      std::int64_t waited_us,
+                                      std::int64_t now_us) { OnLost(write_set, conflict, waited_us, now_us); },
                     .on_change_lost = [this](const proto::WriteSet& write_set) { OnChangeLost(write_set); }}),
       connection_(options.heartbeat_timeout_us),
       copy_(options.joining),
@@ -84,6 +89,22 @@ void Core::Hold(const HoldRequest& request, std::int64_t now_us) {
   if (const auto why = RefusalOfCommits()) return actions_.replies.push_back({request.ticket, *why});
   actions_.hurry = true;
   hold_.Ask(request, progress_.watermark(), progress_.closed_t(), now_us);
+}
+
+void Core::OnLost(const proto::WriteSet& write_set, const Conflict* conflict, std::int64_t waited_us,
+                  std::int64_t now_us) {
+  const bool is_guard =
+      conflict != nullptr && catalog_ != nullptr && catalog_->guards.contains(conflict->key.table_id);
+  lost_keys_.OnLost(LossOf(write_set, conflict, is_guard, waited_us), now_us);
+}
+
+void Core::TellLosses(std::int64_t now_us) {
+  actions_.losses = ReportLosses(
+      lost_keys_, catalog_.get(), [this](std::uint32_t table_id) { return NamesOf(table_id); },
+      [this](SpId sp_id) { return NameOf(sp_id); }, now_us);
+  proto::ToPrimary message;
+  *message.mutable_loss_report() = *actions_.losses;
+  Send(std::move(message));
 }
 
 void Core::OnChangeLost(const proto::WriteSet& write_set) {
@@ -163,6 +184,7 @@ void Core::OnTime(std::int64_t now_us) {
   if (stream_.has_started() && connection_.HelloIsDue(now_us)) SendHello(now_us);
   if (connection_.HeartbeatIsDue(now_us)) SendHeartbeat(now_us);
   if (stream_.RetryIsDue(now_us)) RequestStream(now_us);
+  if (lost_keys_.TakeNews(now_us)) TellLosses(now_us);
   SendAck();
 }
 

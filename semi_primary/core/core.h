@@ -39,6 +39,7 @@
 #include "semi_primary/front/local_commit.h"
 #include "semi_primary/hold/table_hold.h"
 #include "semi_primary/housekeeping/daemon_status.h"
+#include "semi_primary/losses/lost_keys.h"
 #include "semi_primary/mrv_report/mrv_outcomes.h"
 #include "semi_primary/submit/submissions.h"
 
@@ -71,6 +72,7 @@ class Core {
     bool hurry = false;                      // somebody waits for it: a transaction that lost, or a hold
     std::vector<CommitReply> replies;
     std::optional<EpochStarts> save_epochs{};  // durably; EpochsSaved tells when it is done
+    std::optional<proto::LossReport> losses{};  // to be shown in place of the last one
     std::vector<Note> notes;
   };
 
@@ -114,6 +116,8 @@ class Core {
  private:
   void OnApplyStarted(const ApplyStarted& started, std::int64_t now_us);
   void OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us);
+  void OnLost(const proto::WriteSet& write_set, const Conflict* conflict, std::int64_t waited_us,
+              std::int64_t now_us);
   void OnChangeLost(const proto::WriteSet& write_set);
 
   // One message each (core_messages.cc).
@@ -126,7 +130,7 @@ class Core {
   void OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us);
   void OnStandstill(const proto::HeartbeatReply& reply);
 
-  bool AddTransaction(const proto::Transaction& transaction, ApplyStep* step);
+  bool AddTransaction(const proto::Transaction& transaction, ApplyStep* step, std::int64_t now_us);
   void RememberOwn(const std::string& tx_id, GlobalT global_t);
   bool AskForName(SpId sp_id, std::int64_t now_us);
   void ServeWhenEpochsAreSaved(std::int64_t now_us);
@@ -145,6 +149,8 @@ class Core {
   bool stopped_applying() const { return trouble_.stops || stream_.has_failed(); }
   // Why nothing can commit; nothing: it can.
   std::optional<UserError> RefusalOfCommits() const;
+  // On which keys local transactions are lost, for the database and for the primary.
+  void TellLosses(std::int64_t now_us);
   bool lacks_own() const { return own_.IsLacking(progress_.watermark()); }
   KeyNames NamesOf(std::uint32_t table_id) const;
   std::string NameOf(SpId sp_id) const;
@@ -155,6 +161,7 @@ class Core {
 
   const Options options_;
   MrvOutcomes mrv_outcomes_;
+  LostKeys lost_keys_;
   Submissions submissions_;
   TableHold hold_;
   Connection connection_;

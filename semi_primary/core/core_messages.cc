@@ -105,7 +105,7 @@ void Core::OnDecision(const proto::Decision& decision, std::int64_t now_us) {
   }
   if (decision.has_conflict() && AskForName(decision.conflict().winner_sp_id(), now_us)) return;
   RememberOwn(decision.tx_id(), decision.global_t());
-  submissions_.OnDecision(decision);
+  submissions_.OnDecision(decision, now_us);
 }
 
 void Core::OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us) {
@@ -153,7 +153,7 @@ void Core::OnReplicate(const proto::Replicate& replicate, std::int64_t now_us) {
   step.generation = stream_.generation();
   step.closed_t = replicate.closed_t();
   for (const proto::Transaction& transaction : replicate.transactions()) {
-    if (AddTransaction(transaction, &step)) continue;
+    if (AddTransaction(transaction, &step, now_us)) continue;
     stream_.OnMalformed(replicate.from_t(), "the stream has a malformed transaction, global_t " +
                                                 std::to_string(transaction.global_t()));
     actions_.notes.push_back({Note::Level::kCritical, stream_.failure(), true});
@@ -172,7 +172,7 @@ void Core::RememberOwn(const std::string& tx_id, GlobalT global_t) {
 }
 
 // The next transaction of the stream. False when it is malformed.
-bool Core::AddTransaction(const proto::Transaction& transaction, ApplyStep* step) {
+bool Core::AddTransaction(const proto::Transaction& transaction, ApplyStep* step, std::int64_t now_us) {
   const auto tx_id = TxId::FromBytes(transaction.tx_id());
   WriteSetPtr write_set = transaction.has_write_set() ? ParseWriteSet(transaction.write_set()) : nullptr;
   const bool own = transaction.sp_id() == options_.sp_id;
@@ -183,7 +183,7 @@ bool Core::AddTransaction(const proto::Transaction& transaction, ApplyStep* step
     RememberOwn(transaction.tx_id(), transaction.global_t());
     submissions_.OnOwnTransaction(*tx_id, transaction.global_t());
   } else {
-    submissions_.OnRemoteTransaction(transaction.global_t(), transaction.sp_id(), write_set);
+    submissions_.OnRemoteTransaction(transaction.global_t(), transaction.sp_id(), write_set, now_us);
   }
   step->transactions.push_back({transaction.global_t(), *tx_id, own, std::move(write_set)});
   return true;

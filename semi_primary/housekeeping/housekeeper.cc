@@ -25,6 +25,7 @@ Housekeeper::Housekeeper(const std::string& conninfo, bool views_mode)
       sequences_(&session_),
       schema_(&session_) {
   session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
+  session_.Prepare("write_losses", std::string(sql::kWriteLossReport));
   session_.Prepare("forget_watermarks", "SELECT psp.forget_watermarks()");
   if (!views_mode) session_.Prepare("clean", "SELECT psp.clean()");
 }
@@ -48,6 +49,11 @@ void Housekeeper::Stop() {
 void Housekeeper::SetStatus(const DaemonStatus& status) {
   const std::lock_guard lock(mutex_);
   status_ = status;
+}
+
+void Housekeeper::SetLosses(std::string losses) {
+  const std::lock_guard lock(mutex_);
+  unwritten_losses_ = std::move(losses);
 }
 
 void Housekeeper::SaveEpochs(const EpochStarts& epochs) {
@@ -94,14 +100,17 @@ bool Housekeeper::TrySaveEpochs(const EpochStarts& epochs) {
 
 void Housekeeper::WriteStatus(double seconds) {
   DaemonStatus now;
+  std::string losses;
   {
     const std::lock_guard lock(mutex_);
     now = status_;
+    losses = std::exchange(unwritten_losses_, {});
   }
   if (now.generation < sure_from_generation_) now.lacks_own = true;
   const std::string json = StatusJson(now, last_written_, seconds, schema_.warnings());
   const auto written = session_.Autocommit([&](pqxx::nontransaction& tx) {
     tx.exec_prepared("write_status", json);
+    if (!losses.empty()) tx.exec_prepared("write_losses", losses);
     tx.exec_prepared("forget_watermarks");
     if (!views_mode_) tx.exec_prepared("clean");
   });

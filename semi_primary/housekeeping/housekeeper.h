@@ -21,7 +21,7 @@
 
 namespace psp::sp {
 
-// Claim on the caller's thread, before Start; SetStatus and SaveEpochs from any thread.
+// Claim on the caller's thread, before Start; the other functions from any thread.
 class Housekeeper {
  public:
   Housekeeper(const std::string& conninfo, bool views_mode);
@@ -34,6 +34,8 @@ class Housekeeper {
   // Writes the last status and joins the thread.
   void Stop();
   void SetStatus(const DaemonStatus& status);
+  // A JSON object, written with the next status: psp.conflicts shows it.
+  void SetLosses(std::string losses);
   // Saves at once, and tries until it has succeeded. Newer epochs replace those that wait.
   void SaveEpochs(const EpochStarts& epochs);
 
@@ -50,6 +52,7 @@ class Housekeeper {
   std::mutex mutex_;
   std::condition_variable_any wake_up_;
   DaemonStatus status_;                 // guarded by mutex_
+  std::string unwritten_losses_;        // guarded by mutex_; empty: none
   std::optional<EpochStarts> unsaved_;  // guarded by mutex_
   std::function<void(const EpochStarts&)> on_saved_;
   // The thread's:

@@ -29,7 +29,7 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
                                                    submission.write_set, submission.uses);
     if (conflict) {
       if (connected_) SendLost(submission, *conflict);
-      return Refuse(submission.ticket, Lost(*submission.write_set, *conflict));
+      return Refuse(submission.ticket, Lost(submission, *conflict, now_us, now_us));
     }
   }
   Entry& entry = entries_[submission.tx_id];
@@ -76,19 +76,22 @@ void Submissions::OnDisconnected() {
   messages_.clear();
 }
 
-void Submissions::OnDecision(const proto::Decision& decision) {
+void Submissions::OnDecision(const proto::Decision& decision, std::int64_t now_us) {
   const auto tx_id = TxId::FromBytes(decision.tx_id());
   const auto found = tx_id ? entries_.find(*tx_id) : entries_.end();
   if (found == entries_.end() || found->second.state == State::kCommitted) return;
   if (decision.has_global_t()) return SetCommitted(found, decision.global_t());
+  const proto::WriteSet& write_set = *found->second.submission.write_set;
   if (decision.has_conflict()) {
     // A transaction without a waiter has mostly lost earlier, against what arrived.
     if (found->second.submission.ticket != 0) {
-      Answer(found->second, Lost(*found->second.submission.write_set, ToConflict(decision.conflict())));
+      Answer(found->second, Lost(found->second.submission, ToConflict(decision.conflict()),
+                                 found->second.since_us, now_us));
     }
   } else if (decision.older_catalog()) {
-    const bool is_rows = found->second.submission.write_set->kind() == proto::ENTRY_ROWS;
-    if (!is_rows) options_.on_change_lost(*found->second.submission.write_set);
+    const bool is_rows = write_set.kind() == proto::ENTRY_ROWS;
+    if (!is_rows) options_.on_change_lost(write_set);
+    options_.on_lost(write_set, nullptr, now_us - found->second.since_us, now_us);
     Answer(found->second,
            is_rows ? OlderCatalogError(decision.error()) : LostSchemaChangeError(decision.error()));
   } else if (decision.sqlstate().starts_with("54")) {
@@ -130,12 +133,13 @@ void Submissions::OnOwnTransaction(const TxId& tx_id, GlobalT global_t) {
   if (found != entries_.end() && found->second.state != State::kCommitted) SetCommitted(found, global_t);
 }
 
-void Submissions::OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set) {
+void Submissions::OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set,
+                                      std::int64_t now_us) {
   if (!options_.local_certification) return;
   for (const LocalCertification::Doomed& doomed : local_certification_.Arrived(global_t, sp_id, write_set)) {
     const auto found = entries_.find(doomed.tx_id);
     const bool unsent = found->second.state == State::kUnsent;
-    Answer(found->second, Lost(*found->second.submission.write_set, doomed.conflict));
+    Answer(found->second, Lost(found->second.submission, doomed.conflict, found->second.since_us, now_us));
     found->second.state = State::kAnswered;  // the primary will say the same
     if (unsent) Erase(found);
   }
@@ -260,9 +264,11 @@ void Submissions::Erase(Entries::iterator found) {
   entries_.erase(found);
 }
 
-UserError Submissions::Lost(const proto::WriteSet& write_set, const Conflict& conflict) {
+UserError Submissions::Lost(const Submission& submission, const Conflict& conflict, std::int64_t since_us,
+                            std::int64_t now_us) {
   ++counters_.losses_total;
-  options_.on_decided(write_set, &conflict.key);
+  options_.on_decided(*submission.write_set, &conflict.key);
+  options_.on_lost(*submission.write_set, &conflict, now_us - since_us, now_us);
   return ErrorOf(conflict);
 }
 

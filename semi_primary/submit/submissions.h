@@ -43,6 +43,11 @@ class Submissions {
     // against another one on the key `lost`.
     std::function<void(const proto::WriteSet& write_set, const RowKey* lost)> on_decided =
         [](const proto::WriteSet&, const RowKey*) {};
+    // Called for each local transaction that has lost, with the time since its COMMIT. `conflict`: null if it has lost to a
+    // schema change.
+    std::function<void(const proto::WriteSet& write_set, const Conflict* conflict, std::int64_t waited_us,
+                       std::int64_t now_us)>
+        on_lost = [](const proto::WriteSet&, const Conflict*, std::int64_t, std::int64_t) {};
     // Called for each local schema change that has lost because it lacked rows, or another schema change.
     std::function<void(const proto::WriteSet& write_set)> on_change_lost = [](const proto::WriteSet&) {};
   };
@@ -62,10 +67,10 @@ class Submissions {
   // From the primary. OnOwnTransaction, OnRemoteTransaction: in stream order, own ones (markers or with rows) and remote ones alike.
   void OnConnected();     // Welcome: everything that is open is sent (again)
   void OnDisconnected();  // nothing is sent until OnConnected
-  void OnDecision(const proto::Decision& decision);
+  void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnOutcomeReply(const proto::OutcomeReply& reply);
   void OnOwnTransaction(const TxId& tx_id, GlobalT global_t);
-  void OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set);
+  void OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set, std::int64_t now_us);
 
   // From the apply worker.
   void OnApplied(GlobalT watermark);
@@ -112,8 +117,9 @@ class Submissions {
   void Refuse(Ticket ticket, UserError error);
   void SetCommitted(Entries::iterator found, GlobalT global_t);
   void Erase(Entries::iterator found);
-  // Counts it, and tells on_decided; what the application is told.
-  UserError Lost(const proto::WriteSet& write_set, const Conflict& conflict);
+  // Counts it, and tells on_decided and on_lost; what the application is told.
+  UserError Lost(const Submission& submission, const Conflict& conflict, std::int64_t since_us,
+                 std::int64_t now_us);
   UserError ErrorOf(const Conflict& conflict) const;
 
   const Options options_;

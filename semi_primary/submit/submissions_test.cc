@@ -27,13 +27,13 @@ class SubmissionsTest : public ::testing::Test {
     proto::Decision decision;
     decision.set_tx_id(Tx(name).ToBytes());
     decision.set_global_t(global_t);
-    submissions_.OnDecision(decision);
+    submissions_.OnDecision(decision, 0);
   }
   void Abort(char name) {
     proto::Decision decision;
     decision.set_tx_id(Tx(name).ToBytes());
     decision.mutable_conflict()->set_winner_t(11);
-    submissions_.OnDecision(decision);
+    submissions_.OnDecision(decision, 0);
   }
   void Refuse(char name, bool older_catalog, const std::string& sqlstate = "") {
     proto::Decision decision;
@@ -41,7 +41,7 @@ class SubmissionsTest : public ::testing::Test {
     decision.set_error("why");
     decision.set_older_catalog(older_catalog);
     decision.set_sqlstate(sqlstate);
-    submissions_.OnDecision(decision);
+    submissions_.OnDecision(decision, 0);
   }
   void TellOutcome(char name, GlobalT global_t, bool has_lost = false) {
     proto::OutcomeReply reply;
@@ -123,7 +123,7 @@ TEST_F(SubmissionsTest, KeyUsesAreCertifiedHereAndAtThePrimary) {
   ASSERT_EQ(messages[0].certify().uses().keys_size(), 1);
   EXPECT_EQ(messages[0].certify().uses().keys(0).key(), "parent");
   EXPECT_FALSE(messages[1].certify().has_uses());
-  submissions_.OnRemoteTransaction(11, 2, Row("parent"));
+  submissions_.OnRemoteTransaction(11, 2, Row("parent"), 0);
   EXPECT_EQ(Replies(), "1:40001") << "the row was read";
   submissions_.Submit({Ticket{3}, Tx('c'), {10, {}}, Row("m"), 100, uses}, 0);
   EXPECT_EQ(Replies(), "3:40001");
@@ -138,7 +138,7 @@ TEST_F(SubmissionsTest, EachDecisionIsToldOnce) {
   EXPECT_EQ(decided_, "k+ ");
   decided_ = "";
   Submit('b', 2, "k");
-  submissions_.OnRemoteTransaction(13, 2, Row("k"));  // dooms b, before the primary does
+  submissions_.OnRemoteTransaction(13, 2, Row("k"), 0);  // dooms b, before the primary does
   Abort('b');
   EXPECT_EQ(decided_, "k-k ");
   decided_ = "";
@@ -245,7 +245,7 @@ TEST_F(SubmissionsTest, EverythingWaitingIsSentAgain) {
 TEST_F(SubmissionsTest, ArrivingRemoteDoomsAtOnce) {
   submissions_.OnConnected();
   Submit('a', 1, "k");
-  submissions_.OnRemoteTransaction(11, 2, Row("k"));
+  submissions_.OnRemoteTransaction(11, 2, Row("k"), 0);
   EXPECT_EQ(Replies(), "1:40001");
   Abort('a');
   EXPECT_EQ(Replies(), "");
@@ -254,7 +254,7 @@ TEST_F(SubmissionsTest, ArrivingRemoteDoomsAtOnce) {
 
 TEST_F(SubmissionsTest, NewCommitConflictsWithWhatArrived) {
   submissions_.OnConnected();
-  submissions_.OnRemoteTransaction(11, 2, Row("k"));
+  submissions_.OnRemoteTransaction(11, 2, Row("k"), 0);
   Submit('a', 1, "k");
   EXPECT_EQ(Replies(), "1:40001");
   EXPECT_EQ(Sent(), "lost k of k") << "the primary counts it";
@@ -272,7 +272,7 @@ TEST_F(SubmissionsTest, OwnMarkerResolvesBeforeALaterWriterCanDoom) {
   submissions_.OnConnected();
   Submit('a', 1, "k");
   submissions_.OnOwnTransaction(Tx('a'), 11);
-  submissions_.OnRemoteTransaction(12, 2, Row("k"));
+  submissions_.OnRemoteTransaction(12, 2, Row("k"), 0);
   EXPECT_EQ(Replies(), "1:11");
   Commit('a', 11);
   EXPECT_EQ(Replies(), "");

@@ -188,3 +188,34 @@ CREATE UNLOGGED TABLE psp.losses (
     updated_at timestamptz NOT NULL,
     status     jsonb NOT NULL
 ) WITH (fillfactor = 50);
+
+-- On which keys each semi-primary has lost transactions, as it has told last: psp.proto.LossReport as JSON.
+CREATE UNLOGGED TABLE psp.loss_reports (
+    sp_id      integer PRIMARY KEY,
+    updated_at timestamptz NOT NULL,
+    report     jsonb NOT NULL
+) WITH (fillfactor = 50);
+
+-- The last minute, hour and day of each. An older report says nothing of them any more.
+CREATE VIEW psp.conflicts AS
+SELECT s.name AS loser, make_interval(secs => (w.value ->> 'seconds')::integer) AS within, k.rank::integer,
+       nullif(concat_ws('.', nullif(t.schema_name, ''), nullif(t.table_name, '')), '') AS table_name,
+       nullif(t.key, '') AS key,
+       replace(lower(substr(t.kind, 6)), '_', ' ') AS kind,
+       t.losses,
+       (w.value ->> 'error_max')::bigint AS losses_error,
+       round(t.losses * 100.0 / nullif((w.value ->> 'losses')::bigint, 0), 1) AS percent,
+       t.spent_ms AS waited_ms,
+       (SELECT string_agg(format('%s: %s', x ->> 'name', x ->> 'losses'), ', ' ORDER BY (x ->> 'losses')::bigint DESC, x ->> 'name')
+          FROM jsonb_array_elements(t.winners) x) AS winners,
+       (SELECT string_agg(x, ', ') FROM jsonb_array_elements_text(t.changed_columns) x) AS columns,
+       nullif(t.index_name, '') AS index_name,
+       t.remedy,
+       p.updated_at
+  FROM psp.loss_reports p
+  JOIN psp.semi_primaries s USING (sp_id)
+ CROSS JOIN jsonb_array_elements(p.report -> 'windows') w
+ CROSS JOIN jsonb_array_elements(w.value -> 'keys') WITH ORDINALITY k(value, rank)
+ CROSS JOIN jsonb_to_record(k.value) t(schema_name text, table_name text, index_name text, key text, kind text, losses bigint,
+                                       spent_ms bigint, winners jsonb, changed_columns jsonb, remedy text)
+ WHERE p.updated_at + make_interval(secs => (w.value ->> 'seconds')::integer + 60) > clock_timestamp();

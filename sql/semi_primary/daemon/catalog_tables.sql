@@ -10,6 +10,8 @@ SELECT t.table_id, t.schema_name, t.table_name, t.persistent IS NOT NULL AS vers
        r.type AS row_type, r.fields AS row_fields, k.type AS key_type, k.fields AS key_fields,
        (SELECT string_agg(n.value ->> 'name', chr(1) ORDER BY n.ordinality)
           FROM jsonb_array_elements(t.key_columns) WITH ORDINALITY n) AS key_names,
+       (SELECT string_agg(n.value ->> 'name', chr(1) ORDER BY n.ordinality)
+          FROM jsonb_array_elements(t.columns) WITH ORDINALITY n) AS column_names,
        -- not an arbiter of ON CONFLICT, or a column that an update cannot set
        EXISTS (SELECT FROM pg_constraint p
                 WHERE p.conrelid = c.oid AND p.contype = 'p' AND p.condeferrable)

@@ -7,4 +7,4 @@ GRANT EXECUTE ON FUNCTION psp.begin(), psp.select_variant(text, boolean), psp.ou
     psp.advisory_xact_lock(bigint), psp.certify_read(regclass, text[]), psp.certify_read(regclass, anyarray), psp.certify_read_table(regclass),
     psp.certify_read_referrers(regclass, name, text[]), psp.certify_read_referrers(regclass, name, anyarray),
     psp.refuse_in_views_mode(text) TO PUBLIC;
-GRANT SELECT ON psp.variant_schemas, psp.status TO PUBLIC;
+GRANT SELECT ON psp.variant_schemas, psp.status, psp.conflicts TO PUBLIC;

@@ -52,7 +52,7 @@ def first_sql(dblink_schema: str) -> list[str]:
 
     `dblink_schema`: quoted, the schema that has the dblink extension.
     """
-    return [*_rendered(("roles.sql", "semi_primary.sql"), dblink_schema), fact_views(),
+    return [*_rendered(("roles.sql", "semi_primary.sql", "conflicts.sql"), dblink_schema), fact_views(),
             *_rendered(FIRST_FILES, dblink_schema)]  # fmt: skip
 
 

@@ -1,0 +1,39 @@
+-- On which keys transactions of this semi-primary were lost lately, and what helps: psp.conflicts.
+
+-- As the daemon writes it every few seconds: psp.proto.LossReport as JSON. No row: nothing was lost since a crash of PostgreSQL.
+CREATE UNLOGGED TABLE psp.loss_report (
+    only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    updated_at timestamptz NOT NULL,
+    report     jsonb NOT NULL
+) WITH (fillfactor = 50);
+
+-- `kind`: row, unique value, exclusion, foreign key, read, advisory lock or schema change. A key has values of a row. Who may not read the table, or only some of its rows, sees the table only.
+CREATE VIEW psp.conflicts AS
+SELECT make_interval(secs => (w.value ->> 'seconds')::integer)      AS within,
+       k.rank::integer,
+       nullif(concat_ws('.', nullif(t.schema_name, ''), nullif(t.table_name, '')), '') AS table_name,
+       CASE WHEN r.may_see THEN nullif(t.key, '') END                  AS key,
+       CASE WHEN r.excludes THEN 'exclusion' ELSE replace(lower(substr(t.kind, 6)), '_', ' ') END AS kind,
+       t.losses,
+       (w.value ->> 'error_max')::bigint                               AS losses_error,
+       round(t.losses * 100.0 / nullif((w.value ->> 'losses')::bigint, 0), 1) AS percent,
+       t.spent_ms                                                      AS waited_ms,
+       (SELECT string_agg(format('%s: %s', x ->> 'name', x ->> 'losses'), ', ' ORDER BY (x ->> 'losses')::bigint DESC, x ->> 'name')
+          FROM jsonb_array_elements(t.winners) x)                      AS winners,
+       (SELECT string_agg(x, ', ') FROM jsonb_array_elements_text(t.changed_columns) x) AS columns,
+       nullif(t.index_name, '')                                        AS index_name,
+       t.remedy,
+       p.updated_at
+  FROM psp.loss_report p
+ CROSS JOIN jsonb_array_elements(p.report -> 'windows') w
+ CROSS JOIN jsonb_array_elements(w.value -> 'keys') WITH ORDINALITY k(value, rank)
+ CROSS JOIN jsonb_to_record(k.value) t(schema_name text, table_name text, index_name text, key text, kind text, losses bigint,
+                                       spent_ms bigint, winners jsonb, changed_columns jsonb, remedy text)
+  LEFT JOIN pg_namespace n ON n.nspname = t.schema_name
+  LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.table_name
+ CROSS JOIN LATERAL (
+    SELECT pg_has_role('pg_monitor', 'USAGE') OR has_table_privilege('psp.identity', 'SELECT')
+           OR coalesce(has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid), false) AS may_see,
+           EXISTS (SELECT FROM pg_constraint x WHERE x.conrelid = c.oid AND x.conname = t.index_name AND x.contype = 'x') AS excludes
+ ) r
+ WHERE p.updated_at + make_interval(secs => (w.value ->> 'seconds')::integer + 60) > clock_timestamp();
