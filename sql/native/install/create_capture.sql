@@ -200,16 +200,19 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages =
 DECLARE
     found record;
 BEGIN
-    IF EXISTS (SELECT FROM psp.captured w WHERE w.xid = pg_current_xact_id()) THEN
-        RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction', MESSAGE = 'psp: the transaction has written rows',
-            HINT = 'Use a transaction of its own.';
-    END IF;
+    BEGIN
+        IF EXISTS (SELECT FROM psp.captured w WHERE w.xid = pg_current_xact_id()) THEN
+            RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction', MESSAGE = 'psp: the transaction has written rows',
+                HINT = 'Use a transaction of its own.';
+        END IF;
+    EXCEPTION WHEN undefined_file THEN  -- the module's: it captures nothing
+    END;
     FOR found IN SELECT format('%I.%I', t.schema_name, t.table_name) AS relation FROM psp.tables t ORDER BY t.table_id LOOP
         EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', found.relation);
     END LOOP;
     UPDATE psp.identity SET capture = wanted;
     PERFORM psp.begin_own_commands();
-    PERFORM psp.install_commit();
+    PERFORM psp.install_commit(), psp.install_note_statement();
     PERFORM psp.end_own_commands();
     DELETE FROM psp.own_functions WHERE name = ANY (psp.module_functions());
     INSERT INTO psp.own_functions (name, for_daemon) SELECT f.name, false FROM unnest(psp.module_functions()) f(name) WHERE wanted = 'module';

@@ -10,7 +10,7 @@ $$;
 -- The functions that are there when it is used.
 CREATE FUNCTION psp.module_functions() RETURNS name[]
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT '{on_sql_capture,check_foreign_tables,captured_here}'::name[]
+    SELECT '{on_sql_capture,check_foreign_tables,captured_here,note_statement,text_in_message,reads_as_statement}'::name[]
 $$;
 
 -- The facts of a table with those guards and foreign keys only that SQL captures.
@@ -90,13 +90,19 @@ SELECT psp.create_captured('');
 CREATE FUNCTION psp.install_commit() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 BEGIN
+    DROP EVENT TRIGGER IF EXISTS psp_note_statement;  -- first: if the module's file is missing, no other DDL runs
     DROP TRIGGER IF EXISTS psp_commit ON psp.commit_intent;
     IF psp.uses_module() THEN
         CREATE FUNCTION psp.on_sql_capture() RETURNS trigger LANGUAGE c AS 'psp_capture', 'psp_on_sql_capture';
         CREATE FUNCTION psp.check_foreign_tables() RETURNS trigger LANGUAGE c AS 'psp_capture', 'psp_check_foreign_tables';
         CREATE FUNCTION psp.captured_here(OUT xid xid8, OUT table_id integer, OUT op "char", OUT payload bytea, OUT cmin cid)
             RETURNS SETOF record LANGUAGE c AS 'psp_capture', 'psp_captured_here';
-        REVOKE ALL ON FUNCTION psp.on_sql_capture(), psp.check_foreign_tables(), psp.captured_here() FROM PUBLIC;
+        CREATE FUNCTION psp.note_statement() RETURNS event_trigger LANGUAGE c AS 'psp_capture', 'psp_note_statement';
+        CREATE FUNCTION psp.text_in_message() RETURNS text LANGUAGE c AS 'psp_capture', 'psp_text_in_message';
+        CREATE FUNCTION psp.reads_as_statement(statement text, role name, names text[], "values" text[])
+            RETURNS boolean LANGUAGE c STRICT AS 'psp_capture', 'psp_reads_as_statement';
+        REVOKE ALL ON FUNCTION psp.on_sql_capture(), psp.check_foreign_tables(), psp.captured_here(), psp.note_statement(), psp.text_in_message(),
+            psp.reads_as_statement(text, name, text[], text[]) FROM PUBLIC;
         GRANT EXECUTE ON FUNCTION psp.captured_here() TO psp_functions;
         PERFORM psp.create_captured('UNION ALL SELECT * FROM psp.captured_here()');
         CREATE TRIGGER psp_sql_capture AFTER INSERT ON psp.write_set FOR EACH STATEMENT EXECUTE FUNCTION psp.on_sql_capture();
@@ -106,10 +112,20 @@ BEGIN
     ELSE
         PERFORM psp.create_captured('');
         DROP TRIGGER IF EXISTS psp_sql_capture ON psp.write_set;
-        DROP FUNCTION IF EXISTS psp.on_sql_capture(), psp.check_foreign_tables(), psp.captured_here();
+        DROP FUNCTION IF EXISTS psp.on_sql_capture(), psp.check_foreign_tables(), psp.captured_here(), psp.note_statement(), psp.text_in_message(),
+            psp.reads_as_statement(text, name, text[], text[]);
         CREATE CONSTRAINT TRIGGER psp_commit AFTER INSERT OR UPDATE OF step ON psp.commit_intent DEFERRABLE INITIALLY DEFERRED
             FOR EACH ROW EXECUTE FUNCTION psp.commit_hook();
     END IF;
     -- Also for a transaction that takes the replica role after it has written, or before it asks for its id.
     ALTER TABLE psp.commit_intent ENABLE ALWAYS TRIGGER psp_commit;
+END $$;
+
+-- The event trigger by which the module notes each statement (statement_text.sql), before psp_on_begin asks. Without superuser there is none.
+CREATE FUNCTION psp.install_note_statement() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF psp.uses_module() AND (SELECT i.guarded FROM psp.identity i) THEN
+        CREATE EVENT TRIGGER psp_note_statement ON ddl_command_start EXECUTE FUNCTION psp.note_statement();
+    END IF;
 END $$;

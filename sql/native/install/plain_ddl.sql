@@ -19,10 +19,12 @@ CREATE TYPE psp.running_ddl AS (
     captured     bigint,   -- psp.captured_rows() before the statement
     has_ended    boolean,  -- and waits to become a row of psp.schema_history
     statements   text,     -- what the daemon has told of the message
-    in_code      text,     -- its text, if it stands in a DO block or a function
+    text         text,     -- its own, where it stands in a DO block or a function, or the server module tells it
+    reads_same   boolean,  -- under these settings the text means what runs (psp.reads_the_same)
     indexes      text[],   -- the name of the one that CREATE INDEX has made; those that DROP INDEX has dropped; both names of the one of a
                            -- job to which ALTER INDEX has given another; what CREATE TABLE or SCHEMA has copied (psp.copied_indexes)
-    schemas      text[],   -- of the search_path, before the statement (statement_settings.sql)
+    settings     jsonb,    -- before the statement (statement_settings.sql), and its role
+    role         name,
     written      jsonb     -- psp.written_rows() before the statement, if psp.prepare_tables has been called
 );
 
@@ -117,7 +119,7 @@ END $$;
 
 -- The text of the statement that has ended and waits to become a row, and how much was captured before it. of_jobs: indexes that jobs
 -- make, and that other servers need not have yet: those that it has dropped, or the name that one had and its new one, or what it has copied.
-CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean, OUT of_jobs jsonb, OUT schemas text[])
+CREATE FUNCTION psp.statement_that_ended(OUT text text, OUT captured bigint, OUT is_job boolean, OUT of_jobs jsonb, OUT settings jsonb)
 RETURNS record
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -127,8 +129,13 @@ BEGIN
     IF running.has_ended AND (is_job OR psp.is_schema_change()) THEN
         text := psp.text_of_ddl(running);
         captured := running.captured;
-        schemas := running.schemas;
-        PERFORM psp.check_plain_statement(running.tag, text);
+        settings := running.settings;
+        PERFORM psp.check_plain_statement(running.tag, text), psp.check_reads_same(running);
+        IF running.role <> psp.role_of_statement() THEN
+            PERFORM psp.refuse_plain_ddl('a statement that changes the session''s role is not supported',
+                                         format('It began as %I, and ended as %I.', running.role, psp.role_of_statement()),
+                                         'SET ROLE by a statement of its own, before it.');
+        END IF;
         IF is_job THEN
             IF NOT psp.can_be_job(text) THEN
                 text := psp.with_name_of_index(text, running.indexes[1]);
@@ -161,6 +168,7 @@ DECLARE
     code    text;
     text    text;
     path    jsonb;
+    is_temporary boolean;
 BEGIN
     IF psp.makes_temporary(message) OR psp.is_own_command() THEN
         RETURN;  -- so that these cost no more
@@ -184,13 +192,16 @@ BEGIN
             RETURN;
         END IF;
         message := code;
+    ELSIF (psp.may_have_several(message) OR tg_tag = 'SELECT INTO') AND psp.uses_module() THEN
+        code := psp.text_of_message();
+        message := coalesce(code, message);
     END IF;
     running.goes := psp.goes_with_stream();
     IF running.goes AND psp.is_unique_index_concurrently(message) AND psp.temporary_name_in(message) IS NULL
        AND NOT psp.finds_its_index(psp.bare_statement(message)) THEN
         PERFORM psp.refuse_concurrently('this index', 'CREATE UNIQUE INDEX CONCURRENTLY', 'Each server would check only the rows that it has.', NULL);
     END IF;
-    path := psp.path_of_schemas(nullif(current_setting('psp.schemas', true), '')::text[]);
+    path := psp.path_of_schemas(psp.noted_settings());
     running.is_job := running.goes AND psp.becomes_job(tg_tag, message)
                       AND NOT psp.drops_index_alone(tg_tag, message, psp.role_of_statement(), path);
     IF running.is_job AND psp.temporary_name_in(message) IS NULL THEN
@@ -201,15 +212,20 @@ BEGIN
         RETURN;
     END IF;
     PERFORM psp.wait_for_arriving_change() WHERE running.goes;
-    -- What stands in a block or a function is none of the statements of the message.
+    -- What stands in a block or a function is none of the statements of the message. Those that the module tells need not be counted.
     running := (extract(epoch FROM statement_timestamp()), coalesce(running.n, 0) + (code IS NULL)::integer, 0, tg_tag, running.goes,
-                running.is_job, false, false, 0, false, running.statements, code, NULL,
-                nullif(current_setting('psp.schemas', true), '')::text[], NULL);
-    IF running.goes THEN
+                running.is_job, false, false, 0, false, running.statements, code, NOT psp.uses_module(), NULL, psp.noted_settings(),
+                psp.role_of_statement(), NULL);
+    IF running.goes OR running.is_job THEN
         text := psp.text_if_known(running);
         running.statements := (psp.running_ddl()).statements;
-        IF text IS NULL OR psp.temporary_name_in(text) IS NOT NULL OR psp.makes_temporary(text) THEN
-            NULL;  -- it changes nothing permanent, or is refused
+        is_temporary := text IS NULL OR psp.temporary_name_in(text) IS NOT NULL OR psp.makes_temporary(text);
+    END IF;
+    IF NOT is_temporary THEN  -- otherwise it changes nothing permanent, or is refused
+        running.reads_same := psp.reads_the_same(text, running.settings);
+        running.settings := running.settings || '{"custom": {}}' || psp.custom_settings(text);
+        IF NOT running.goes THEN
+            NULL;
         ELSIF NOT psp.may_hold(tg_tag) THEN
             PERFORM psp.hold_tables('', psp.role_of_statement());
         ELSE
@@ -330,7 +346,7 @@ BEGIN
         IF running.tag = 'CREATE INDEX' THEN
             running.indexes := changed.names;
         ELSIF running.tag IN ('CREATE TABLE', 'CREATE SCHEMA') AND running.goes AND running.is_permanent AND running.depth = 0 THEN
-            running.indexes := psp.note_copies(coalesce(running.in_code, current_query()), changed.objects);
+            running.indexes := psp.note_copies(coalesce(running.text, current_query()), changed.objects);
         ELSIF running.tag = 'ALTER INDEX' THEN
             running.indexes := psp.renamed_index_of_job(changed.objects[1]);
         END IF;
@@ -341,7 +357,7 @@ BEGIN
         PERFORM psp.tell_local(running.tag);
     ELSIF running.depth = 0 AND running.goes AND NOT running.is_permanent THEN
         PERFORM psp.end_own_commands(), psp.bring_local_indexes_back();
-        IF psp.needs_preparation(running.tag, coalesce(running.in_code, current_query())) THEN
+        IF psp.needs_preparation(running.tag, coalesce(running.text, current_query())) THEN
             PERFORM psp.take_back_grants(), psp.follow_tables(i.catalog_version, false), psp.capture_tables(), psp.keep_noted_owners()
                FROM psp.identity i;
         END IF;
@@ -375,6 +391,6 @@ CREATE FUNCTION psp.record_statement() RETURNS event_trigger
 LANGUAGE plpgsql AS $$
 BEGIN
     IF psp.statement_has_ended() THEN
-        INSERT INTO psp.new_statement (settings) VALUES (psp.statement_settings());
+        INSERT INTO psp.new_statement (settings) VALUES (psp.statement_settings());  -- those before it take their places
     END IF;
 END $$;

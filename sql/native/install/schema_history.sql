@@ -91,7 +91,7 @@ BEGIN
         NEW.statement := psp.text_of_truncation();
         captured := psp.captured_rows();
     ELSIF plain THEN
-        SELECT e.text, e.captured, e.is_job, e.of_jobs, NEW.settings || jsonb_build_object('schemas', e.schemas)
+        SELECT e.text, e.captured, e.is_job, e.of_jobs, psp.settings_before(NEW.settings, e.settings)
           INTO NEW.statement, captured, is_job, of_jobs, NEW.settings FROM psp.statement_that_ended() e;
     ELSIF is_job THEN
         PERFORM psp.check_job(NEW.statement), psp.hold_tables('', NEW.role);
@@ -113,7 +113,8 @@ BEGIN
     row.statement_n := psp.statements_of_transaction() + 1;
     SELECT coalesce(max(h.change), 0) + CASE row.statement_n WHEN 1 THEN 1 ELSE 0 END INTO row.change FROM psp.schema_history h;
     SELECT clock_timestamp(), i.name, coalesce(NEW.settings -> 'reassigned' ->> 1, NEW.role),
-           NEW.settings - '{job,dropped,renamed,copied,custom}'::text[] || psp.custom_settings(NEW.statement)
+           NEW.settings - '{job,dropped,renamed,copied,custom}'::text[]
+           || CASE WHEN NOT plain OR emptied THEN psp.custom_settings(NEW.statement) WHEN NEW.settings -> 'custom' <> '{}' THEN jsonb_build_object('custom', NEW.settings -> 'custom') ELSE '{}' END
            || CASE WHEN is_job THEN '{"job": true}' ELSE '{}' END::jsonb || coalesce(of_jobs, '{}'),
            NEW.statement
       INTO row.executed_at, row.sp_name, row.role, row.settings, row.statement FROM psp.identity i;

@@ -30,19 +30,34 @@ $$;
 -- A schema of the search_path may be at one server only, or be one that the statement's role can use at one server only: names would mean
 -- something else, without any error.
 
--- What names stood for where the statement ran first: psp.statement_settings, of psp.ddl. Before an ordinary statement, since it may make or drop
--- schemas. With the rights and the settings of its caller: no SET clause, and not SECURITY DEFINER.
-CREATE FUNCTION psp.note_schemas() RETURNS event_trigger
+-- What the meaning of an ordinary statement depends on, before it: it may make or drop schemas, and what it calls may change settings. With the rights
+-- and the settings of its caller: no SET clause, and not SECURITY DEFINER.
+CREATE FUNCTION psp.note_settings() RETURNS event_trigger
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM pg_catalog.set_config('psp.schemas', psp.schemas_in_path()::pg_catalog.text, false);
+    IF psp.makes_temporary(pg_catalog.current_query()) IS NOT TRUE THEN
+        PERFORM pg_catalog.set_config('psp.settings', psp.statement_settings()::pg_catalog.text, false);
+    END IF;
 END $$;
 
--- What psp.note_schemas has noted, as settings in which psp.relation_named finds names.
-CREATE FUNCTION psp.path_of_schemas(schemas text[]) RETURNS jsonb
+-- What psp.note_settings has noted.
+CREATE FUNCTION psp.noted_settings() RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT nullif(current_setting('psp.settings', true), '')::jsonb
+$$;
+
+-- As settings in which psp.relation_named finds names.
+CREATE FUNCTION psp.path_of_schemas(settings jsonb) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT jsonb_build_object('search_path', coalesce((SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.n)
-                                                         FROM unnest(schemas) WITH ORDINALITY s(name, n)), ''))
+                                                         FROM jsonb_array_elements_text(settings -> 'schemas') WITH ORDINALITY s(name, n)), ''))
+$$;
+
+-- The settings of a statement that has ended: those before it. (Who forges what his session has noted cannot add others.)
+CREATE FUNCTION psp.settings_before(settings jsonb, noted jsonb) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT settings || coalesce(jsonb_object_agg(n.key, n.value) FILTER (WHERE n.key IN ('schemas', 'custom') OR s.name IS NOT NULL AND jsonb_typeof(n.value) = 'string'), '{}')
+      FROM jsonb_each(noted) n LEFT JOIN psp.names_of_settings() s(name) ON s.name = n.key
 $$;
 
 -- The schemas that a text makes at its beginning, if they are not there.

@@ -149,51 +149,112 @@ BEGIN
     RETURN false;
 END $function$;
 
--- PostgreSQL takes a whole message apart before it runs any part of it, and nothing tells under which setting: one of its statements may have changed it.
-CREATE FUNCTION psp.check_strings_of_message(message text) RETURNS void
+-- Whether a statement surely leaves standard_conforming_strings as it is. Others may call functions that set it, or end what SET LOCAL has set.
+CREATE FUNCTION psp.leaves_strings(statement text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT statement !~* 'standard_conforming_strings|\mu&"'
+           AND (statement ~* '^(begin|start|savepoint|release|set|comment|grant|revoke|security|drop)\M'
+                OR statement ~* '^alter\M' AND statement !~* '^alter\s+(table|domain|foreign)\M.*\m(default|using|type|check|generated|validate|attach)\M'
+                OR statement ~* '^create\M' AND statement !~* '^create\s.*\m(table|materialized)\M.*\mas\M'
+                   AND statement !~* '^create\s+(or\s+replace\s+)?(trusted|procedural|language|extension)\M')
+$$;
+
+-- PostgreSQL takes a whole message apart before it runs any part of it. SQL does not know under which setting: a statement before this one, which
+-- begins at `place`, may have changed it. A backslash before a quotation mark leaves open where statements end. lines: psp.statements_of_message.
+CREATE FUNCTION psp.check_strings_of_message(message text, lines text, place integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF current_setting('standard_conforming_strings') = 'off' THEN
+    IF position(E'\\' IN message) > 0 AND psp.has_plain_backslash(message)
+       AND (EXISTS (SELECT FROM string_to_table(lines, E'\n') l(line) CROSS JOIN LATERAL string_to_array(l.line, ' ') p
+                     WHERE p[2]::integer < place
+                       AND NOT psp.leaves_strings(psp.part_of_message(message, p[2], (p[2]::integer + p[3]::integer)::text)))
+            OR position(E'\\''' IN message) > 0
+               AND message ~* E'\\m(select|values|call|do|execute|insert|update|delete|merge|with|copy|fetch|commit|end|rollback|abort|reset|standard_conforming_strings)\\M') THEN
+        PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
+                                     'It is in a message that may change standard_conforming_strings before it, and has a backslash in a literal: what that means depends on the setting before.',
+                                     'Send the statement in a message of its own, or write such a literal as E''…'', with two backslashes for one.');
+    END IF;
+END $$;
+
+-- Where a statement that is one of several in a message stands: a line of psp.statements_of_message.
+CREATE FUNCTION psp.place_in_message(running psp.running_ddl, message text) RETURNS text[]
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    lines text;
+    place text[];
+BEGIN
+    IF running.text IS NULL AND current_setting('standard_conforming_strings') = 'off' THEN
         PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
                                      'It is in a message with other statements, and standard_conforming_strings is off.');
-    ELSIF position(E'\\' IN message) > 0
-          AND (message ~* 'standard_conforming_strings'
-               OR message ~* E'\\m(select|call|do|execute)\\M' AND (SELECT s.reset_val FROM pg_settings s WHERE s.name = 'standard_conforming_strings') = 'off')
-          AND psp.has_plain_backslash(message) THEN
-        PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
-                                     'It is in a message that sets standard_conforming_strings, and has a backslash in a literal: what that means depends on the setting before.',
-                                     'Send SET standard_conforming_strings in a message of its own, or write such a literal as E''…'', with two backslashes for one.');
     END IF;
+    lines := psp.statements_of_message(running, message);
+    IF running.text IS NULL AND lines ~ '(^|\n)rollback ' THEN  -- it undoes the count
+        PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
+                                     'It is in a message with ROLLBACK, PREPARE TRANSACTION or RESET ALL.');
+    END IF;
+    SELECT string_to_array(l.line, ' ') INTO place
+      FROM string_to_table(lines, E'\n') WITH ORDINALITY l(line, at)
+     WHERE l.line LIKE 'ddl %' ORDER BY l.at OFFSET CASE WHEN running.text IS NULL THEN running.n - 1 ELSE 0 END LIMIT 1;
+    IF running.text IS NULL AND NOT psp.uses_module() THEN
+        PERFORM psp.check_strings_of_message(message, lines, place[2]::integer);
+    END IF;
+    RETURN place;
 END $$;
 
 CREATE FUNCTION psp.text_of_ddl(running psp.running_ddl) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    message CONSTANT text := current_query();
-    found   text := coalesce(running.in_code, message);
-    lines   text;
+    message CONSTANT text := coalesce(running.text, current_query());
+    found   text := message;
     place   text[];
 BEGIN
-    IF running.in_code IS NOT NULL AND (psp.may_have_several(running.in_code) OR running.in_code ~ E'"\n')
-       AND psp.ask_about('statements', convert_to(running.in_code, 'UTF8')) !~ '^ddl [^\n]*$' THEN
-        PERFORM psp.refuse_plain_ddl(format('the text of this %s is not known', running.tag), 'EXECUTE runs it with other statements.');
-    ELSIF running.in_code IS NULL AND (psp.may_have_several(message) OR running.tag = 'SELECT INTO') THEN
-        PERFORM psp.check_strings_of_message(message);
-        lines := psp.statements_of_message(running, message);
-        IF lines ~ '(^|\n)rollback ' THEN  -- it undoes the count
-            PERFORM psp.refuse_plain_ddl('the text of a statement is not known',
-                                         'It is in a message with ROLLBACK, PREPARE TRANSACTION or RESET ALL.');
-        END IF;
-        SELECT string_to_array(l.line, ' ') INTO place
-          FROM string_to_table(lines, E'\n') WITH ORDINALITY l(line, at)
-         WHERE l.line LIKE 'ddl %' ORDER BY l.at OFFSET running.n - 1 LIMIT 1;
+    IF running.tag = 'SELECT INTO' OR running.text IS NULL AND psp.may_have_several(message) THEN
+        place := psp.place_in_message(running, message);
         found := CASE WHEN running.tag = 'SELECT INTO' THEN psp.create_table_as(message, place)
                       ELSE psp.part_of_message(message, place[2], (place[2]::integer + place[3]::integer)::text) END;
+    ELSIF running.text IS NOT NULL AND (psp.may_have_several(running.text) OR running.text ~ E'"\n') AND NOT psp.uses_module()
+          AND psp.ask_about('statements', convert_to(running.text, 'UTF8')) !~ '^ddl [^\n]*$' THEN
+        PERFORM psp.refuse_plain_ddl(format('the text of this %s is not known', running.tag), 'EXECUTE runs it with other statements.');
     END IF;
     IF NOT psp.is_statement_of(CASE running.tag WHEN 'SELECT INTO' THEN 'CREATE TABLE AS' ELSE running.tag END, found) THEN
         PERFORM psp.refuse_plain_ddl(format('the text of this %s is not known', running.tag), 'It is not in the client''s message.');
     END IF;
     RETURN found;
+END $$;
+
+-- ---- what the server module knows (capture_module/statement.c) ----------------------------------------------------------------------
+
+-- The part of the client's message that is the statement which begins, without comments around it. Null: it is not known.
+CREATE FUNCTION psp.text_of_message() RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN psp.text_in_message();
+EXCEPTION WHEN syntax_error_or_access_rule_violation OR data_exception OR feature_not_supported THEN  -- it cannot be read under the settings of now
+    RETURN NULL;
+END $$;
+
+-- Whether PostgreSQL would read a text, under these settings, as the statement that begins. It has read that one before: with its whole message, when it
+-- was prepared, or when a function ran it first. SQL cannot know, and says yes.
+CREATE FUNCTION psp.reads_the_same(statement text, settings jsonb) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = error SET escape_string_warning = off AS $$
+BEGIN
+    IF NOT psp.uses_module() THEN
+        RETURN true;
+    END IF;
+    RETURN (SELECT psp.reads_as_statement(statement, psp.role_of_statement(), array_agg(s.name), array_agg(settings ->> s.name))
+              FROM psp.names_of_settings() s(name));
+EXCEPTION WHEN syntax_error_or_access_rule_violation OR data_exception OR feature_not_supported THEN
+    RETURN false;
+END $$;
+
+CREATE FUNCTION psp.check_reads_same(running psp.running_ddl) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF running.reads_same IS NOT TRUE THEN
+        PERFORM psp.refuse_plain_ddl(format('the text of this %s does not say what runs here', running.tag),
+                                     'PostgreSQL has read it under other settings, when its message began or when it was prepared; or an EXECUTE runs it with other statements.',
+                                     'Set standard_conforming_strings, datestyle and the like in messages of their own, and prepare statements afterwards. EXECUTE one statement.');
+    END IF;
 END $$;
 
 -- The same; null where it would be refused. Where only a hold asks, a statement that goes nowhere (of a temporary object) must pass.

@@ -1,4 +1,4 @@
-"""psp.conflicts names the keys on which transactions are lost, who has won, and what helps, at the SP and at the primary."""
+"""psp.conflicts names the keys on which transactions are lost, who has won, and what helps."""
 
 from typing import Any
 

@@ -194,12 +194,9 @@ def test_a_function_that_reads_rows(pair: LocalCluster) -> None:
 
 
 REFUSED_MESSAGES: list[LiteralString] = [
-    "CREATE VIEW refused AS SELECT 1; ROLLBACK; CREATE VIEW refused_too AS SELECT 2",
-    "SAVEPOINT s; CREATE VIEW refused AS SELECT 1; ROLLBACK TO s; CREATE VIEW refused_too AS SELECT 2",
     "DO $$ BEGIN EXECUTE 'CREATE VIEW refused AS SELECT 1; CREATE VIEW refused_too AS SELECT 2'; END $$",
     "CREATE VIEW refused AS SELECT 1; SELECT nothing.here",
-    "SET standard_conforming_strings = off; CREATE VIEW refused AS SELECT 1",
-    "SET standard_conforming_strings = on; CREATE VIEW refused AS SELECT 'C:\\\\dir'",
+    "CREATE VIEW refused AS SELECT 1; ROLLBACK; CREATE VIEW refused AS SELECT nothing.here",
 ]
 
 
@@ -208,8 +205,6 @@ def test_messages_that_change_nothing(pair: LocalCluster, message: LiteralString
     north = pair.sps[0]
     before = changes(north)
     with connect(north, autocommit=True) as connection, pytest.raises(psycopg.Error) as caught:
-        if message.startswith("SAVEPOINT"):
-            connection.execute("BEGIN")
         connection.execute(message)
     assert caught.value.sqlstate in ("0A000", "42P01")
     assert (changes(north), exists(north, "refused")) == (before, False)

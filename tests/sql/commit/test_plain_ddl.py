@@ -427,9 +427,9 @@ def test_refused(connection: psycopg.Connection[Any], statements: list[str]) -> 
 
 
 FORGED = [
-    "{at},1,1,ALTER TABLE,t,f,t,f,0,f,,,,,",  # as if it ran inside another statement
-    "{at},1,0,ALTER TABLE,t,f,t,f,0,t,,,,,",  # as if one had ended
-    "{at},1,0,ALTER TABLE,f,t,t,f,0,t,,,,,",  # as if it were a job
+    "{at},1,1,ALTER TABLE,t,f,t,f,0,f,,,t,,,,",  # as if it ran inside another statement
+    "{at},1,0,ALTER TABLE,t,f,t,f,0,t,,,t,,,,",  # as if one had ended
+    "{at},1,0,ALTER TABLE,f,t,t,f,0,t,,,t,,,,",  # as if it were a job
 ]
 
 
@@ -544,23 +544,45 @@ def test_the_context_is_read_in_one_language(app: Pair) -> None:
     }
 
 
-@pytest.mark.parametrize("default", ["off", "on"])
-def test_a_message_that_sets_how_literals_are_read(app: Pair, default: str) -> None:
-    """PostgreSQL has taken it apart under the setting before."""
-    message = r"SET standard_conforming_strings = on; CREATE VIEW v AS SELECT 'C:\\dir'"
-    with app.connect_as_application(options=f"-c standard_conforming_strings={default}") as connection:
-        with refused("backslash"):
-            connection.execute(message.encode())
-        connection.rollback()
-        connection.execute("SET standard_conforming_strings = on")
+def test_literals_in_one_statement(app: Pair) -> None:
+    """It was read under the setting under which it runs.
+
+    Messages of several statements: tests/cluster/schema_changes/test_settings_of_statements.py.
+    """
+    with app.connect_as_application(options="-c standard_conforming_strings=off") as connection:
         connection.execute(r"CREATE VIEW v AS SELECT 'C:\\dir'")
         connection.rollback()
-        if default == "off":
-            with refused("backslash"):
-                connection.execute(
-                    r"SELECT set_config('standard_' || 'conforming_strings', 'on', false); "
-                    r"CREATE VIEW v AS SELECT 'C:\\dir'"
-                )
+        with refused("standard_conforming_strings"):
+            connection.execute(r"SELECT 1; CREATE VIEW v AS SELECT 'C:/dir'")
+
+
+@pytest.mark.parametrize(
+    ("statement", "answer"),
+    [
+        ("BEGIN", True),
+        ("SET LOCAL search_path = public", True),
+        ("SET standard_conforming_strings = on", False),
+        (r'SET U&"standard\005fconforming_strings" = on', False),
+        ("COMMIT", False),
+        ("END", False),
+        ("RESET ALL", False),
+        ("SELECT f()", False),
+        ("WITH a AS (SELECT f()) SELECT", False),
+        ("CREATE TABLE t (id int PRIMARY KEY, as_of date)", True),
+        ("create unlogged table t as select f()", False),
+        ("CREATE MATERIALIZED VIEW m AS SELECT f()", False),
+        ("CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$", True),
+        ("CREATE EXTENSION e", False),
+        ("ALTER TABLE t OWNER TO me", True),
+        ("ALTER TABLE t\nADD COLUMN c int\nDEFAULT f()", False),
+        ("ALTER TYPE t RENAME TO u", True),
+        ("REFRESH MATERIALIZED VIEW m", False),
+        ("EXECUTE p", False),
+    ],
+)
+def test_what_may_change_how_literals_are_read(app: Pair, statement: str, answer: bool) -> None:
+    with app.connect() as connection:
+        assert one(connection, "SELECT psp.leaves_strings(%s)", statement) is answer
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,8 @@ def test_a_statement_that_is_forged_in_a_function_of_another_role(server: PgServ
     )
     job = "DROP INDEX CONCURRENTLY public.some"
     forged = (
-        f"SELECT set_config('psp.running_ddl', format('(%s,1,0,\"DROP INDEX\",t,t,t,f,0,t,,\"{job}\",,,)', "
+        "SELECT set_config('psp.running_ddl', "
+        f'format(\'(%s,1,0,"DROP INDEX",t,t,t,f,0,t,,"{job}",t,,,,)\', '
         "extract(epoch FROM statement_timestamp())), false), public.works()"
     )
     with pair.connect(autocommit=True) as connection:

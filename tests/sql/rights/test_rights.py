@@ -33,11 +33,10 @@ INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 
 ASKABLE = [
     "advisory_xact_lock", "can_commit", "certify_read", "certify_read", "certify_read_referrers",
-    "certify_read_referrers", "certify_read_table", "job", "key_to_add", "may_be_of_trigger",
-    "names_of_settings", "outcome", "refuse_read_only", "role_of_statement", "runs_as_it_is",
-    "schemas_in_path", "set_triggers_aside", "snapshot", "statement_has_ended",
-    "statement_settings",
-    "statements_of_transaction", "texts_of", "transaction_id", "truncation_waits",
+    "certify_read_referrers", "certify_read_table", "job", "key_to_add", "makes_temporary",
+    "may_be_of_trigger", "names_of_settings", "outcome", "refuse_read_only", "role_of_statement",
+    "runs_as_it_is", "schemas_in_path", "set_triggers_aside", "snapshot", "statement_has_ended",
+    "statement_settings", "statements_of_transaction", "texts_of", "transaction_id", "truncation_waits",
 ]  # fmt: skip
 
 
@@ -66,7 +65,7 @@ def test_readable_tables(app: Pair) -> None:
             "'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')",
             (APPLICATION,),
         ).fetchall()
-        assert rows == [("status",)]
+        assert rows == [("conflicts",), ("status",)]
         can_create = "SELECT has_schema_privilege(%s, 'psp', 'CREATE')"
         assert connection.execute(can_create, (APPLICATION,)).fetchone() == (False,)
 
