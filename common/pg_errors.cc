@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstddef>
 
 namespace psp {
 namespace {
@@ -18,7 +20,19 @@ constexpr std::array<std::string_view, 6> kCodes = {
     "72000",  // snapshot_too_old
 };
 
+std::array<std::atomic<std::uint64_t>, 4> seen_errors{};  // by PgReaction
+
+std::atomic<std::uint64_t>& SeenErrors(PgReaction reaction) {
+  return seen_errors.at(static_cast<std::size_t>(reaction));
+}
+
 }  // namespace
+
+void CountPgError(PgReaction reaction) { SeenErrors(reaction).fetch_add(1, std::memory_order_relaxed); }
+
+std::uint64_t PgErrorsSeen(PgReaction reaction) {
+  return SeenErrors(reaction).load(std::memory_order_relaxed);
+}
 
 bool MayPass(std::string_view sqlstate) {
   const auto is_class = [&](std::string_view start) { return sqlstate.starts_with(start); };

@@ -1,6 +1,7 @@
-// PostgreSQL's errors as the daemons look at them. Pure.
+// PostgreSQL's errors as the daemons look at them. Pure, apart from their number.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,10 @@ using PgResult = Result<T, PgError>;
 // memory or connections, was shut down or read-only, or another transaction got the lock. Every other error
 // comes again until its cause is removed.
 bool MayPass(std::string_view sqlstate);
+
+// Of all sessions of this process, for its metrics. Any thread.
+void CountPgError(PgReaction reaction);
+std::uint64_t PgErrorsSeen(PgReaction reaction);
 
 // Libpq's message in one line, for a log: it ends with newlines, and has LINE and CONTEXT lines.
 std::string OneLine(std::string text);

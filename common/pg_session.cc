@@ -118,9 +118,10 @@ PgResult<Done> PgSession::Connect() {
     SetUp();
     return Done{};
   } catch (const pqxx::pqxx_exception& problem) {
-    PgError error = Classify(problem, false);
+    PgError error = ErrorOf(problem, false);
     Close();
     if (error.sqlstate.empty()) error.reaction = PgReaction::kReconnect;
+    CountPgError(error.reaction);
     return error;
   }
 }
@@ -145,6 +146,12 @@ bool PgSession::ConnectUntilStopped(std::stop_token stop) {
 }
 
 PgError PgSession::Classify(const pqxx::pqxx_exception& problem, bool committing) {
+  PgError error = ErrorOf(problem, committing);
+  CountPgError(error.reaction);
+  return error;
+}
+
+PgError PgSession::ErrorOf(const pqxx::pqxx_exception& problem, bool committing) {
   PgError error{PgReaction::kAbort, "", OneLine(problem.base().what())};
   if (const auto* sql = dynamic_cast<const pqxx::sql_error*>(&problem)) error.sqlstate = sql->sqlstate();
   // libpqxx gives this one no code.

@@ -136,7 +136,8 @@ class PgSession {
   }
 
   // To be called inside a handler, with the transaction object gone. Closes the connection if it is broken.
-  PgError Classify(const pqxx::pqxx_exception& problem, bool committing);
+  PgError ErrorOf(const pqxx::pqxx_exception& problem, bool committing);
+  PgError Classify(const pqxx::pqxx_exception& problem, bool committing);  // counts it, too
   void Open(int server_version);
   void SetUp();
 

@@ -24,6 +24,8 @@ int Serve(const psp::primary::PrimarySettings& settings, psp::StopSignals& signa
         problem.num() == ENODEV ? " (an address of this machine is needed, not a name; or *)" : "";
     return psp::BadConfiguration("listen: cannot bind " + settings.listen + ": " + problem.what() + hint);
   }
+  if (const auto served = server->ServeMetrics(); !served.ok())
+    return psp::BadConfiguration("metrics_listen: " + served.error());
   if (!settings.key && !psp::IsLocal(settings.listen)) {
     spdlog::warn(
         "everybody who reaches {} can read and write everything: set key_file (psp primary key makes one), "

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/clock.h"
+#include "primary/metrics.h"
 
 namespace psp::primary {
 namespace {
@@ -58,7 +59,9 @@ auto Proving(const std::shared_ptr<RequiredCopies>& copies) {
 }  // namespace
 
 Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals* signals, int tick_ms)
-    : signals_(signals),
+    : settings_(settings),
+      since_us_(MonotonicUs()),
+      signals_(signals),
       tick_ms_(tick_ms),
       core_(ToCoreOptions(settings), ToCoreStart(state)),
       router_(context_, settings.listen, ToSocketOptions(settings)),
@@ -113,9 +116,9 @@ int Server::WaitMs() const {
 }
 
 void Server::Turn() {
-  const std::array fds = {executors_.fd(), catch_up_reader_.fd(), housekeeper_.fd(), signals_->fd(),
-                          usurped_wake_up_.fd()};
-  const auto [decided, read, reported, signalled, usurped] = router_.Wait(fds, WaitMs());
+  const std::array fds = {executors_.fd(), catch_up_reader_.fd(), housekeeper_.fd(),
+                          signals_->fd(),  usurped_wake_up_.fd(), metrics_.fd()};
+  const auto [decided, read, reported, signalled, usurped, asked] = router_.Wait(fds, WaitMs());
   const std::int64_t now_us = MonotonicUs();
   if (signalled && signals_->TakeSignal() && stop_by_us_ == 0) {
     spdlog::info("stopping: {} transactions are being decided", core_.undecided());
@@ -130,6 +133,28 @@ void Server::Turn() {
   core_.OnTime(now_us);  // before the batches: what has waited until now goes at once
   CarryOutActions();
   DispatchBatches();
+  metrics_.Serve(asked, now_us,
+                 {.metrics = [&] { return Metrics(now_us); },
+                  .health = [this] { return PrimaryIllness(core_.standstill(), stop_by_us_ != 0); }});
+}
+
+std::string Server::Metrics(std::int64_t now_us) const {
+  PrimaryNumbers numbers;
+  numbers.core = core_.Numbers(now_us);
+  numbers.daemon = ReadDaemonNumbers(since_us_, now_us);
+  numbers.daemon.epoch = numbers.core.epoch;
+  numbers.daemon.closed_t = numbers.core.closed_t;
+  numbers.daemon.malformed_messages = router_.malformed_total();
+  numbers.daemon.queue_bytes = {
+      {"undecided", static_cast<std::int64_t>(numbers.core.undecided_bytes), settings_.inflight_bytes_max},
+      {"recent", static_cast<std::int64_t>(numbers.core.recent_bytes), settings_.recent_bytes_max}};
+  numbers.daemon.queue_items = {{"held_results", static_cast<std::int64_t>(executors_.held_results()),
+                                 static_cast<std::int64_t>(ExecutorPool::kHeldResultsMax)}};
+  numbers.sessions_by_module = executors_.sessions_by(CertifyBy::kModule);
+  numbers.sessions_by_sql = executors_.sessions_by(CertifyBy::kSql);
+  numbers.sight = watch_.sight();
+  numbers.stream_bytes_max = settings_.stream_bytes_max;
+  return PrimaryMetrics(numbers);
 }
 
 void Server::LookAtServer(std::int64_t now_us) {
@@ -167,7 +192,7 @@ void Server::DispatchBatches() {
 
 void Server::TakeBatchResults() {
   for (const BatchResult& result : executors_.TakeResults()) {
-    const Scheduler::Finished finished = core_.Finish(result);
+    const Scheduler::Finished finished = core_.Finish(result, MonotonicUs());
     // The next batch first: PostgreSQL works while the messages are written.
     DispatchBatches();
     core_.AnnounceDecisions(finished, MonotonicUs());

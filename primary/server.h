@@ -8,6 +8,7 @@
 #include <zmq.hpp>
 
 #include "common/log.h"
+#include "common/metrics/metrics_endpoint.h"
 #include "common/queue.h"
 #include "common/signals.h"
 #include "common/sockets.h"
@@ -35,6 +36,9 @@ class Server {
 
   std::string endpoint() const { return router_.last_endpoint(); }
 
+  // Before Run: where metrics are read, see metrics_listen. The error says what is wrong with the address.
+  Result<Done, std::string> ServeMetrics() { return metrics_.Listen(settings_.metrics_listen); }
+
  private:
   // One turn of the poll loop.
   void Turn();
@@ -46,9 +50,12 @@ class Server {
   void LookAtServer(std::int64_t now_us);
   // Carries out what the core wants done.
   void CarryOutActions();
+  std::string Metrics(std::int64_t now_us) const;
   int WaitMs() const;
   bool MayStop(std::int64_t now_us) const;
 
+  const PrimarySettings settings_;
+  const std::int64_t since_us_;
   StopSignals* const signals_;
   const int tick_ms_;
   LogOnce logged_;
@@ -60,6 +67,7 @@ class Server {
   // When those that wait for others need not wait any more. Nothing: nobody does, or no executor is free.
   std::optional<std::int64_t> dispatch_us_;
 
+  MetricsEndpoint metrics_;
   zmq::context_t context_;
   RouterSocket router_;
 

@@ -1,5 +1,6 @@
 #include "primary/settings.h"
 
+#include "common/metrics/http_responder.h"
 #include "common/sockets.h"
 
 namespace psp::primary {
@@ -34,6 +35,13 @@ void DeclareTexts(Settings& settings, PrimarySettings* into) {
        .default_value = "auto",
        .allowed = {"auto", "sql"}},
       &into->certify);
+  settings.Text(
+      {.name = "metrics_listen",
+       .description = "where GET /metrics (Prometheus) and GET /health are answered: ADDRESS:PORT; empty: "
+                      "nowhere. Everybody who reaches it can read them",
+       .check = CheckHttpAddress,
+       .example = "127.0.0.1:9610"},
+      &into->metrics_listen);
   settings.Together("key_file", [into](bool) { return LoadClusterKey(into->key_file, &into->key); });
 }
 

@@ -16,6 +16,7 @@ struct PrimarySettings {
   std::string key_file;
   std::optional<ClusterKey> key{};  // what is in key_file
   std::string certify;
+  std::string metrics_listen;
   std::int64_t executors = 0;
   std::int64_t batch_transactions_max = 0;
   std::int64_t batch_bytes_max = 0;

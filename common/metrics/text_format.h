@@ -32,14 +32,15 @@ struct MetricFamily {
   std::string_view help;
   std::vector<MetricSample> samples{};
 
-  // Adds a sample; returns the family, so that more can be added.
   template <class Number>
-  MetricFamily&& With(MetricLabels labels, Number value) && {
+  void Add(MetricLabels labels, Number value) {
     samples.push_back({std::move(labels), static_cast<double>(value)});
-    return std::move(*this);
   }
-  MetricFamily&& With(MetricLabels labels, const Histogram& value) && {
-    samples.push_back({std::move(labels), value});
+  void Add(MetricLabels labels, const Histogram& value) { samples.push_back({std::move(labels), value}); }
+  // The same family with one sample more.
+  template <class Value>
+  MetricFamily With(MetricLabels labels, const Value& value) && {
+    Add(std::move(labels), value);
     return std::move(*this);
   }
 };

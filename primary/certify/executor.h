@@ -62,6 +62,8 @@ class Executor {
   bool is_free() const { return has_session() && !sent_; }
   // False, too, while its thread has the session.
   bool has_session() const { return socket_ >= 0; }
+  // What decides in its session; nothing without one.
+  std::optional<CertifyBy> decides_by() const { return has_session() ? std::optional(by_) : std::nullopt; }
   // Only if it is free.
   void Submit(Batch batch);
   // Looks until the position is on the required copies. Only if it is free.

@@ -10,8 +10,6 @@ namespace {
 constexpr std::uint64_t kReports =
     std::numeric_limits<std::uint64_t>::max();  // executors have their places as names
 
-constexpr std::size_t kHeldResultsMax = 64;
-
 }  // namespace
 
 ExecutorPool::ExecutorPool(const ExecutorOptions& options, std::size_t executors,
@@ -35,6 +33,11 @@ bool ExecutorPool::has_free() const {
 
 bool ExecutorPool::has_session() const {
   return std::ranges::any_of(executors_, [](const auto& executor) { return executor->has_session(); });
+}
+
+std::size_t ExecutorPool::sessions_by(CertifyBy by) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(executors_, [by](const auto& executor) { return executor->decides_by() == by; }));
 }
 
 void ExecutorPool::Submit(Batch batch) {

@@ -18,6 +18,8 @@ namespace psp::primary {
 
 class ExecutorPool {
  public:
+  static constexpr std::size_t kHeldResultsMax = 64;
+
   // `on_usurped` is called from an executor's thread when a newer daemon owns the database, or when another
   // server answers. Then nothing is decided.
   ExecutorPool(const ExecutorOptions& options, std::size_t executors,
@@ -34,6 +36,9 @@ class ExecutorPool {
 
   // Whether an executor is known to have a session.
   bool has_session() const;
+  // How many have one in which this decides.
+  std::size_t sessions_by(CertifyBy by) const;
+  std::size_t held_results() const { return gate_.held(); }
   // Of a batch that fails and is tried again.
   std::optional<PgError> trouble() const { return troubles_->Any(); }
 

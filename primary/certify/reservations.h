@@ -71,6 +71,7 @@ class Reservations {
   // Requests that need not wait any more, in the order in which they came.
   std::vector<CertifyRequest> TakeReleased() { return parked_.TakeReleased(); }
 
+  std::size_t size() const { return reservations_.size(); }  // in force
   std::size_t parked() const { return parked_.size(); }
   // Of the write-sets that wait.
   std::size_t bytes() const { return parked_.bytes(); }

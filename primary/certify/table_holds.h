@@ -47,6 +47,8 @@ class TableHolds {
   // Requests that need not wait any more, in the order in which they came.
   std::vector<CertifyRequest> TakeReleased() { return parked_.TakeReleased(); }
 
+  bool is_active() const { return active_.has_value(); }
+  std::size_t parked() const { return parked_.size(); }
   // Of the write-sets that wait.
   std::size_t bytes() const { return parked_.bytes(); }
 

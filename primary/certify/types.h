@@ -35,6 +35,8 @@ struct CertifyRequest {
   proto::KeyUses uses{};
   std::size_t uses_bytes = 0;  // of these, as received
   Refusal refusal{};           // with a reason: abort for it; rows and uses do not matter
+  std::int64_t arrived_us = 0;
+  std::int64_t admitted_us = 0;  // it needed not wait for others' turns any more
 
   std::size_t bytes() const { return write_set.size() + uses_bytes; }
 };

@@ -44,7 +44,10 @@ void Core::OnUnreachable(const Send& send) {
 std::optional<Batch> Core::NextBatch(std::int64_t now_us) {
   if (now_us < batch_timing_.may_go_us()) return std::nullopt;
   std::optional<Batch> batch = scheduler_.NextBatch();
-  if (batch) standstill_.OnBatchSent(now_us);
+  if (batch) {
+    standstill_.OnBatchSent(now_us);
+    decisions_.OnBatchSent(batch->batch_id, batch->items.size(), now_us);
+  }
   return batch;
 }
 
@@ -54,8 +57,10 @@ std::optional<std::int64_t> Core::WaitUntilUs(std::int64_t now_us) const {
 }
 
 // Before the next batch: what waits was let in under the older catalog.
-Scheduler::Finished Core::Finish(const BatchResult& result) {
+Scheduler::Finished Core::Finish(const BatchResult& result, std::int64_t now_us) {
+  now_us_ = now_us;
   Scheduler::Finished finished = scheduler_.Finish(result);
+  finished.sent_us = decisions_.TakeSentUs(result.batch_id);
   for (const Scheduler::Committed& one : finished.committed) {
     if (one.request->rows.kind() != proto::ENTRY_SCHEMA_CHANGE) continue;
     intake_.Change(one.request->rows);
@@ -109,18 +114,25 @@ void Core::CountLosses(const Scheduler::Finished& finished, std::int64_t now_us)
 }
 
 void Core::AnnounceDecisions(const Scheduler::Finished& finished, std::int64_t now_us) {
+  now_us_ = now_us;
   standstill_.OnDecided(now_us);
   CountLosses(finished, now_us);
-  for (const Scheduler::Decided& decided : finished.decided) SendDecision(decided);
+  for (const Scheduler::Decided& decided : finished.decided) {
+    DecisionCounts::Parts parts;
+    if (decided.asked_to_certify) parts = decisions_.OnDecided(decided, finished.sent_us, now_us);
+    SendDecision(decided, parts);
+  }
   Publish(finished.committed);
 }
 
-void Core::SendDecision(const Scheduler::Decided& decided) {
+void Core::SendDecision(const Scheduler::Decided& decided, const DecisionCounts::Parts& parts) {
   const Verdict& verdict = decided.verdict;
   proto::ToSemiPrimary message;
   if (decided.asked_to_certify) {
     proto::Decision* decision = message.mutable_decision();
     decision->set_tx_id(decided.request->tx_id.View().data(), TxId::kSize);
+    decision->set_queue_us(parts.queue_us);
+    decision->set_certify_us(parts.certify_us);
     if (verdict.global_t > 0) {
       decision->set_global_t(verdict.global_t);
     } else if (verdict.conflict) {
@@ -208,7 +220,9 @@ void Core::EndConnection(SpId sp_id) {
 }
 
 void Core::OnHouseReport(HouseReport report, std::int64_t now_us) {
+  now_us_ = now_us;
   truncated_t_ = report.truncated_t;
+  if (report.log) log_size_ = report.log;
   schedule_.OnReport(report.more_to_truncate, report.more_to_sweep, now_us);
   connections_.SetRegistry(ToConnections(report.registry));
   for (const SpId sp_id : connections_.RemoveReleased()) Forget(sp_id, "was released");
@@ -260,6 +274,7 @@ void Core::OnHouseWorkRefused(const HouseWork& work) {
 }
 
 void Core::OnTime(std::int64_t now_us) {
+  now_us_ = now_us;
   for (const SpId sp_id : connections_.Expire(now_us)) {
     AddNote(Note::Level::kWarning, "SP " + std::to_string(sp_id) + " has been silent for " +
                                        std::to_string(options_.heartbeat_timeout_us / 1000) + " ms");

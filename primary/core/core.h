@@ -28,10 +28,12 @@
 #include "primary/certify/table_holds.h"
 #include "primary/connections/connections.h"
 #include "primary/core/awaits_report.h"
+#include "primary/core/core_numbers.h"
+#include "primary/core/decision_counts.h"
 #include "primary/core/housework_schedule.h"
 #include "primary/core/intake.h"
-#include "primary/core/lost_key_reports.h"
 #include "primary/core/losses_report.h"
+#include "primary/core/lost_key_reports.h"
 #include "primary/core/presence_news.h"
 #include "primary/core/standstill.h"
 #include "primary/publish/acknowledgements.h"
@@ -98,7 +100,7 @@ class Core {
   std::optional<Batch> NextBatch(std::int64_t now_us);
   // Until when those that are ready wait for others; nothing: they do not, or none is ready.
   std::optional<std::int64_t> WaitUntilUs(std::int64_t now_us) const;
-  Scheduler::Finished Finish(const BatchResult& result);
+  Scheduler::Finished Finish(const BatchResult& result, std::int64_t now_us);
   void AnnounceDecisions(const Scheduler::Finished& finished, std::int64_t now_us);
 
   // Results of log_reads and copy_reads; exactly one for each.
@@ -124,6 +126,7 @@ class Core {
   std::size_t undecided() const { return scheduler_.transactions() + reservations_.parked(); }
 
   GlobalT closed_t() const { return streams_.closed_t(); }
+  CoreNumbers Numbers(std::int64_t now_us) const;  // core_numbers.cc
 
  private:
   struct WaitingHello {
@@ -159,7 +162,8 @@ class Core {
     return scheduler_.bytes() + waiting_bytes_ + holds_.bytes() + reservations_.bytes();
   }
   void SendHoldReply(const HeldTables& hold, bool ended);
-  void SendDecision(const Scheduler::Decided& decided);
+  void SendDecision(const Scheduler::Decided& decided, const DecisionCounts::Parts& parts);
+  CoreNumbers::SemiPrimary NumbersOf(const RegisteredSp& registered) const;
   void Publish(const std::vector<Scheduler::Committed>& committed);
   void AddStreamActions(Streams::Actions actions);
   void Refuse(SpId sp_id, proto::Refused::Reason reason, const std::string& text);
@@ -188,6 +192,9 @@ class Core {
   Acknowledgements acknowledgements_;
   HouseworkSchedule schedule_;
   PresenceNews presence_;
+  DecisionCounts decisions_;
+  std::optional<LogSize> log_size_;                // as the housekeeper has seen it last
+  std::int64_t now_us_ = 0;                        // the last time that was told
   std::uint64_t house_number_ = 0;                 // of the last work that the housekeeper was asked for
   AwaitsReport<WaitingHello> waiting_hellos_;      // of semi-primaries that the registry may have by now
   AwaitsReport<CertifyRequest> waiting_requests_;  // with tables that the catalog may have by now

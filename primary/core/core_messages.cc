@@ -19,6 +19,7 @@ std::string NameOf(const proto::Hello& hello) { return NameOf(hello.sp_id()) + "
 }  // namespace
 
 void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::int64_t now_us) {
+  now_us_ = now_us;
   if (message->has_hello()) return OnHello(route, message->hello(), false, now_us);
   const auto sp_id = connections_.OnMessageFrom(route, message->epoch(), now_us);
   if (!sp_id) {
@@ -100,6 +101,7 @@ void Core::OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us) {
   if (stopping_) return;  // the SP asks the next daemon
   batch_timing_.OnArrival(sp_id, scheduler_.has_ready(), now_us);
   CertifyRequest request;
+  request.arrived_us = now_us;
   if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request)) {
     return AddNote(Note::Level::kWarning, NameOf(sp_id) + " sent a request without a tx id", true);
   }
@@ -150,6 +152,7 @@ void Core::OnStreamRequest(SpId sp_id, const proto::StreamRequest& request) {
 void Core::OnOutcomeRequest(SpId sp_id, const proto::OutcomeRequest& request) {
   const auto tx_id = TxId::FromBytes(request.tx_id());
   if (!tx_id || stopping_) return;
+  decisions_.OnOutcomeRequest();
   if (auto parked = holds_.TakeParked(*tx_id)) CertifyParked(std::move(*parked));
   if (auto parked = reservations_.TakeParked(*tx_id)) CertifyParked(std::move(*parked));
   scheduler_.RequestOutcome(*tx_id, sp_id);
@@ -225,6 +228,7 @@ void Core::Certify(CertifyRequest request) {
     AddNote(Note::Level::kWarning,
             "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal.reason, true);
   }
+  request.admitted_us = now_us_;
   scheduler_.Certify(std::move(request));
 }
 

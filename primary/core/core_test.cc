@@ -98,7 +98,7 @@ class PrimaryCoreTest : public testing::Test {
       for (const BatchItem& item : batch->items) {
         result.verdicts.push_back({item.global_t, std::nullopt, item.abort_reason});
       }
-      core_.AnnounceDecisions(core_.Finish(result), now_us_);
+      core_.AnnounceDecisions(core_.Finish(result, now_us_), now_us_);
     }
   }
   // It was decided that the transaction has lost against one of the winner's.
@@ -106,7 +106,8 @@ class PrimaryCoreTest : public testing::Test {
     Certify(route, id, key);
     const auto batch = core_.NextBatch(now_us_);
     core_.AnnounceDecisions(
-        core_.Finish({batch->batch_id, {{0, Conflict{{1, key}, 9, winner, std::nullopt}, ""}}}), now_us_);
+        core_.Finish({batch->batch_id, {{0, Conflict{{1, key}, 9, winner, std::nullopt}, ""}}}, now_us_),
+        now_us_);
   }
   // At its own semi-primary.
   void Lost(const std::string& route, const std::string& key) {
@@ -271,7 +272,7 @@ TEST_F(PrimaryCoreTest, WhatWaitsBehindASchemaChangeIsCheckedAgain) {
   const auto change = core_.NextBatch(now_us_);
   ASSERT_TRUE(change.has_value());
   ASSERT_THAT(change->items, SizeIs(1));
-  core_.AnnounceDecisions(core_.Finish({change->batch_id, {{11, std::nullopt, ""}}}), now_us_);
+  core_.AnnounceDecisions(core_.Finish({change->batch_id, {{11, std::nullopt, ""}}}, now_us_), now_us_);
   Decide();
   const auto actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(3));
@@ -290,7 +291,7 @@ TEST_F(PrimaryCoreTest, AHoldIsGrantedWhenNoRowIsInFlightAndEndsWithTheChange) {
   Certify("y", 'b', "waits", 2);
   Certify("y", 'c', "of another table", 1);
   EXPECT_THAT(Now().sends, IsEmpty());
-  core_.AnnounceDecisions(core_.Finish({in_flight->batch_id, {{11, std::nullopt, ""}}}), now_us_);
+  core_.AnnounceDecisions(core_.Finish({in_flight->batch_id, {{11, std::nullopt, ""}}}, now_us_), now_us_);
   const auto granted = Now();
   ASSERT_THAT(granted.sends, SizeIs(2));
   EXPECT_EQ(Parsed(granted.sends[0]).hold_reply().hold_id(), 1U);
@@ -453,7 +454,7 @@ TEST_F(PrimaryCoreTest, ASemiPrimaryHearsThatNothingCanBeDecided) {
   const auto told = hear().standstill();
   EXPECT_THAT(told.why(), HasSubstr("0 of 1 have what was written"));
   EXPECT_EQ(told.age_us(), 2'000'000);
-  core_.AnnounceDecisions(core_.Finish({batch->batch_id, {{11, std::nullopt, ""}}}), now_us_);
+  core_.AnnounceDecisions(core_.Finish({batch->batch_id, {{11, std::nullopt, ""}}}, now_us_), now_us_);
   EXPECT_FALSE(hear().has_standstill());
 }
 
@@ -595,7 +596,7 @@ TEST_F(PrimaryCoreTest, ARepeatedSchemaChangeGetsTheSameAnswer) {
   const auto batch = core_.NextBatch(now_us_);
   ASSERT_TRUE(batch.has_value());
   EXPECT_EQ(batch->items[0].global_t, 0) << "nothing is written again";
-  core_.AnnounceDecisions(core_.Finish({batch->batch_id, {{11, std::nullopt, ""}}}), now_us_);
+  core_.AnnounceDecisions(core_.Finish({batch->batch_id, {{11, std::nullopt, ""}}}, now_us_), now_us_);
   const auto actions = Now();
   ASSERT_THAT(actions.sends, SizeIs(2));
   EXPECT_EQ(Parsed(actions.sends[1]).decision().global_t(), 11);

@@ -2,6 +2,7 @@
 // (monotonic microseconds) is an argument.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -75,5 +76,8 @@ class Standstill {
 
 // In one or two words.
 const char* NameOf(Standstill::Cause cause);
+inline constexpr std::array<Standstill::Cause, 5> kStandstillCauses = {
+    Standstill::Cause::kNoAnswer, Standstill::Cause::kNoSpace, Standstill::Cause::kBatchFails,
+    Standstill::Cause::kStandby, Standstill::Cause::kNoDecision};
 
 }  // namespace psp::primary

@@ -131,6 +131,8 @@ PgResult<HouseReport> Housekeeper::Write(const HouseWork& work) {
     if (work.truncate_log) {
       report.more_to_truncate = tx.exec1(std::string(sql::kTruncateLog))[1].as<bool>();
       tx.exec_params(std::string(sql::kSettle), work.settled_t);
+      const pqxx::row log = tx.exec1(std::string(sql::kLogSize));
+      report.log = {log[0].as<std::int64_t>(), log[1].as<std::int64_t>()};
     }
     report.truncated_t = tx.exec1("SELECT truncated_t FROM psp.log_start")[0].as<GlobalT>();
     report.registry = ReadRegistry(tx);

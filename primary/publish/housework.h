@@ -34,11 +34,16 @@ struct HouseWork {
   std::map<SpId, GlobalT> joins;
   std::map<SpId, GlobalT> acks;
   std::map<SpId, Presence> presence{};
-  std::optional<std::string> losses{};  // JSON; nothing: nobody has lost
+  std::optional<std::string> losses{};         // JSON; nothing: nobody has lost
   std::map<SpId, std::string> loss_reports{};  // JSON: proto::LossReport
-  GlobalT settled_t = 0;                // all numbers up to here are decided
-  bool truncate_log = false;            // what all have acknowledged; and the batches up to settled_t
-  bool sweep = false;                   // old decisions, deleted rows and guards
+  GlobalT settled_t = 0;                       // all numbers up to here are decided
+  bool truncate_log = false;                   // what all have acknowledged; and the batches up to settled_t
+  bool sweep = false;                          // old decisions, deleted rows and guards
+};
+
+struct LogSize {
+  std::int64_t bytes = 0;
+  std::int64_t oldest_ms = 0;  // for how long its oldest entry has been there
 };
 
 struct HouseReport {
@@ -49,6 +54,7 @@ struct HouseReport {
   // A piece of it was done: there is more.
   bool more_to_truncate = false;
   bool more_to_sweep = false;
+  std::optional<LogSize> log{};  // if it was to be truncated
 };
 
 }  // namespace psp::primary

@@ -93,6 +93,13 @@ class Streams {
   Actions StartWithCopy(SpId sp_id, std::uint64_t incarnation);
   void Forget(SpId sp_id) { streams_.erase(sp_id); }
 
+  std::size_t recent_bytes() const { return recent_bytes_; }
+  // Sent to the SP, which has not told that it applied them.
+  std::size_t OutstandingBytes(SpId sp_id) const {
+    const auto stream = streams_.find(sp_id);
+    return stream == streams_.end() ? 0 : stream->second.outstanding_bytes;
+  }
+
   // In ascending order, all > closed_t().
   Actions Publish(const std::vector<PublishedPtr>& transactions);
 

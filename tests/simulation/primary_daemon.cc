@@ -226,7 +226,7 @@ void PrimaryDaemon::OnBatchResult(const primary::BatchResult& result) {
     for (const proto::Row& row : item.request->rows.rows()) running_keys_.erase({row.table_id(), row.key()});
   }
   running_.erase(result.batch_id);
-  const primary::Scheduler::Finished finished = core_.Finish(result);
+  const primary::Scheduler::Finished finished = core_.Finish(result, sim_.now_us());
   for (const primary::Scheduler::Decided& one : finished.decided) {
     sim_.Trace("primary: ", one.request->tx_id.ToText(), " of SP ", one.request->sp_id, " gets ",
                one.verdict.global_t);
