@@ -44,6 +44,8 @@ int Serve(const psp::sp::SemiPrimarySettings& settings, psp::StopSignals& stop) 
   } catch (const zmq::error_t& problem) {
     return psp::BadConfiguration("primary: cannot connect to " + settings.primary + ": " + problem.what());
   }
+  if (const auto served = server->ServeMetrics(); !served.ok())
+    return psp::BadConfiguration("metrics_listen: " + served.error());
   const auto started = server->Start();
   if (!started)
     return psp::BadConfiguration((settings.views_mode ? "client_listen: " : "hook_listen: ") +

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/message_json.h"
 #include "semi_primary/hook_server/hook_front.h"
+#include "semi_primary/metrics.h"
 #include "semi_primary/session/session_front.h"
 
 namespace psp::sp {
@@ -101,6 +102,7 @@ Server::Server(const SemiPrimarySettings& settings, const Identity& identity, Ho
     : settings_(settings),
       housekeeper_(housekeeper),
       apply_events_(kMailboxItems),
+      since_us_(MonotonicUs()),
       primary_(context_, settings.primary, ToSocketOptions(settings)),
       core_(ToCoreOptions(settings, identity)),
       apply_({.conninfo = settings.database,
@@ -143,7 +145,8 @@ int Server::Run(StopSignals& stop, std::function<void()> on_ready) {
 
 void Server::Step(int timeout_ms, StopSignals* stop) {
   const std::array<int, 2> front = front_->fds();
-  const std::array fds = {front[0], front[1], apply_events_.fd(), stop != nullptr ? stop->fd() : -1};
+  const std::array fds = {front[0], front[1], apply_events_.fd(), stop != nullptr ? stop->fd() : -1,
+                          metrics_.fd()};
   const auto ready = primary_.Wait(fds, front_->HasInput() ? 0 : timeout_ms);
   if (ready[3] && stop->TakeSignal()) stopping_ = true;
   if (ready[2]) TakeApplyEvents();
@@ -158,6 +161,8 @@ void Server::Step(int timeout_ms, StopSignals* stop) {
   holds_.Watch(core_.holding_transaction());
   if (now_us - status_us_ >= kStatusEveryUs) PublishStatus(now_us);
   if (now_us - mrv_report_us_ >= kMrvReportEveryUs) ReportMrvs(now_us);
+  metrics_.Serve(ready[4], now_us,
+                 {.metrics = [&] { return Metrics(now_us); }, .health = [this] { return Illness(); }});
 }
 
 // No new commits. Commits under way get their decision if it comes soon. What is applied goes to the disk.
@@ -211,8 +216,7 @@ void Server::CarryOutActions() {
     Core::Actions actions = core_.TakeActions();
     if (actions.reconnect) primary_.Reconnect();
     for (const proto::ToPrimary& message : actions.messages) primary_.Send(message);
-    const std::int64_t now_us = MonotonicUs();
-    for (CommitReply& reply : actions.replies) front_->Answer(std::move(reply), now_us);
+    for (CommitReply& reply : actions.replies) Answer(std::move(reply));
     if (actions.hurry) apply_.inbox().Hurry();
     for (ApplyStep& step : actions.steps) apply_.inbox().Push(std::move(step));
     if (actions.save_epochs) housekeeper_->SaveEpochs(*actions.save_epochs);
@@ -223,6 +227,14 @@ void Server::CarryOutActions() {
   }
 }
 
+void Server::Answer(CommitReply reply) {
+  const std::int64_t arrived_us = reply.arrived_us;
+  const std::int64_t decided_us = reply.decided_us;
+  const bool has_committed = std::holds_alternative<Committed>(reply.answer);
+  front_->Answer(std::move(reply), MonotonicUs());
+  if (arrived_us != 0) core_.OnAnswered(arrived_us, decided_us, has_committed, MonotonicUs());
+}
+
 void Server::PassRequests() {
   const std::int64_t now_us = MonotonicUs();
   for (const FrontRequest& request : front_->TakeRequests()) core_.OnFrontRequest(request, now_us);
@@ -231,6 +243,29 @@ void Server::PassRequests() {
 void Server::PublishStatus(std::int64_t now_us) {
   status_us_ = now_us;
   housekeeper_->SetStatus(core_.Status(now_us));
+}
+
+std::string Server::Metrics(std::int64_t now_us) {
+  SemiPrimaryNumbers numbers;
+  numbers.core = core_.Numbers(now_us);
+  numbers.apply = apply_.numbers();
+  numbers.blockers_ended = blockers_.ended();
+  numbers.daemon = ReadDaemonNumbers(since_us_, now_us);
+  numbers.daemon.epoch = numbers.core.status.epoch;
+  numbers.daemon.closed_t = numbers.core.status.closed_t;
+  numbers.daemon.malformed_messages = primary_.malformed_total();
+  numbers.daemon.queue_bytes = {
+      {"commits", static_cast<std::int64_t>(numbers.core.waiting_bytes), settings_.waiting_bytes_max},
+      {"apply", static_cast<std::int64_t>(apply_.inbox().bytes()), 0}};
+  numbers.daemon.queue_items = {{"apply_events", static_cast<std::int64_t>(apply_events_.size()),
+                                 static_cast<std::int64_t>(kMailboxItems)}};
+  return SemiPrimaryMetrics(numbers);
+}
+
+std::string Server::Illness() const {
+  std::string why = core_.WhyNoCommit();
+  if (why.empty() && !apply_.activity().has_session) why = "this semi-primary's PostgreSQL cannot be reached";
+  return why;
 }
 
 void Server::ReportMrvs(std::int64_t now_us) {

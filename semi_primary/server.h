@@ -10,6 +10,7 @@
 #include <zmq.hpp>
 
 #include "common/log.h"
+#include "common/metrics/metrics_endpoint.h"
 #include "common/queue.h"
 #include "common/signals.h"
 #include "common/sockets.h"
@@ -30,6 +31,8 @@ class Server {
   // settings.hook_listen is a valid address in native mode.
   Server(const SemiPrimarySettings& settings, const Identity& identity, Housekeeper* housekeeper);
 
+  // Before Run: where metrics are read, see metrics_listen. The error says what is wrong with the address.
+  Result<Done, std::string> ServeMetrics() { return metrics_.Listen(settings_.metrics_listen); }
   // Starts the threads. The error says what is wrong with the front's address.
   Result<Done, std::string> Start();
   // Serves until a signal comes; returns the exit code. `on_ready` is called once, when the apply worker has
@@ -48,11 +51,16 @@ class Server {
   // Carries out what the core wants done.
   void CarryOutActions();
   void PublishStatus(std::int64_t now_us);
+  void Answer(CommitReply reply);
+  std::string Metrics(std::int64_t now_us);
+  std::string Illness() const;
   void ReportMrvs(std::int64_t now_us);
 
   const SemiPrimarySettings settings_;
   Housekeeper* const housekeeper_;
   Mailbox<ApplyEvent> apply_events_;
+  const std::int64_t since_us_;
+  MetricsEndpoint metrics_;
   zmq::context_t context_;
   DealerSocket primary_;
   Core core_;

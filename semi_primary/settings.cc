@@ -1,5 +1,6 @@
 #include "semi_primary/settings.h"
 
+#include "common/metrics/http_responder.h"
 #include "common/sockets.h"
 #include "embedded/constants.h"
 #include "semi_primary/hook_server/listen_address.h"
@@ -137,6 +138,12 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
   declared.Text({.name = "key_file",
                  .description = "the cluster's key, a copy of the primary's file; empty where it has none"},
                 &settings->key_file);
+  declared.Text(
+      {.name = "metrics_listen",
+       .description = "where GET /metrics (Prometheus) and GET /health are answered: ADDRESS:PORT; empty: "
+                      "nowhere. Everybody who reaches it can read them",
+       .check = CheckHttpAddress},
+      &settings->metrics_listen);
   declared.Text({.name = "mode",
                  .description = "how the database is under psp: adopted (native) or converted (views)",
                  .default_value = "native",

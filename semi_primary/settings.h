@@ -15,6 +15,7 @@ struct SemiPrimarySettings {
   std::string database;
   std::string primary;
   std::string key_file;
+  std::string metrics_listen;
   std::optional<ClusterKey> key{};  // what is in key_file
   std::string mode;
   bool views_mode = false;  // what mode says

@@ -34,7 +34,11 @@ ApplyWorker::ApplyWorker(const Options& options, std::function<void(ApplyEvent)>
              .ack_interval_us = options.ack_interval_ms * 1000,
              .conflict_grace_us = options.conflict_grace_ms * 1000,
              .time_of_day = TimeOfDay},
-            std::move(report)) {}
+            [this, report = std::move(report)](ApplyEvent event) {
+              if (const auto* progress = std::get_if<ApplyProgress>(&event))
+                meter_.OnProgress(progress->watermark, MonotonicUs());
+              report(std::move(event));
+            }) {}
 
 void ApplyWorker::Start() {
   thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
@@ -51,6 +55,7 @@ void ApplyWorker::Run(const std::stop_token& stop) {
   while (!ended && !stop.stop_requested()) {
     const ApplyRequest request = core_.Next(MonotonicUs());
     activity_.wanting_since_us = core_.wanting_since_us();
+    activity_.has_session = session_.connected();
     Do(request, stop);
     for (const Note& note : core_.TakeNotes()) Log(note, &logged);
     ended = std::holds_alternative<EndWorker>(request);
@@ -76,7 +81,10 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
           [&](const ReadCatalog& read) { core_.OnCatalog(session_.Catalog(read.in_open)); },
           [&](const TakeSteps& take) {
             auto steps = inbox_.TakeSteps(stop, take.until_us);
-            if (!stop.stop_requested()) core_.OnSteps(std::move(steps), MonotonicUs());
+            if (stop.stop_requested()) return;
+            const std::int64_t now_us = MonotonicUs();
+            if (!steps.empty()) meter_.OnSteps(steps, now_us);
+            core_.OnSteps(std::move(steps), now_us);
           },
           [&](const FindMissingProofs& find) { core_.OnMissingProofs(session_.MissingProofs(find.own)); },
           [&](const WaitForBackend& wait) { core_.OnBackend(session_.WaitForBackend(wait.tx_id)); },

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "semi_primary/apply/apply_core.h"
+#include "semi_primary/apply/apply_meter.h"
 #include "semi_primary/apply/apply_session.h"
 #include "semi_primary/apply/blocker_watch.h"
 #include "semi_primary/apply/inbox.h"
@@ -38,6 +39,7 @@ class ApplyWorker {
 
   ApplyInbox& inbox() { return inbox_; }
   const ApplyActivity& activity() const { return activity_; }
+  ApplyNumbers numbers() const { return meter_.numbers(); }
 
  private:
   void Run(const std::stop_token& stop);
@@ -46,6 +48,7 @@ class ApplyWorker {
 
   ApplyInbox inbox_;
   ApplyActivity activity_;
+  ApplyMeter meter_;
   // Owned by the thread:
   ApplySession session_;
   ApplyCore core_;

@@ -86,6 +86,7 @@ void BlockerWatch::End(const Blocker& blocker) {
     return Failed(error);
   }
   if (!*ended) return;
+  ++ended_;
   if (!blocker.rollback.empty()) {
     return spdlog::warn("{}: the prepared transaction blocked remote ones for longer than conflict_grace_ms",
                         blocker.rollback);

@@ -27,6 +27,7 @@ struct ApplyActivity {
   // it gave way in a deadlock. 0: it neither holds nor wants any.
   std::atomic<std::int64_t> wanting_since_us{0};
   std::atomic<int> backend_pid{0};
+  std::atomic<bool> has_session{false};  // as far as the worker knows
 };
 
 class BlockerWatch {
@@ -43,6 +44,8 @@ class BlockerWatch {
 
   void Start();
   void Stop();  // joins the thread
+  // How many transactions it has ended. Any thread.
+  std::uint64_t ended() const { return ended_; }
 
  private:
   void Run(std::stop_token stop);
@@ -57,6 +60,7 @@ class BlockerWatch {
   BlockerClocks clocks_;
   LogOnce logged_;
   std::string failed_;
+  std::atomic<std::uint64_t> ended_{0};
   std::jthread thread_;
 };
 

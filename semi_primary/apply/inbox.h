@@ -29,6 +29,11 @@ class ApplyInbox {
   void Push(ApplyStep step);
   // What waits, and what comes soon, is wanted as early as possible.
   void Hurry();
+  // Of what waits.
+  std::size_t bytes() const {
+    const std::lock_guard lock(mutex_);
+    return waiting_bytes_;
+  }
 
   // Waits for steps to apply together: at least one, up to the limits, as pace.h says. Empty when `deadline_us`
   // (monotonic) has passed or stop was requested.
@@ -45,7 +50,7 @@ class ApplyInbox {
   void Count(const ApplyStep& step, int sign);
 
   const Limits limits_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   // Guarded by mutex_:
   Pace pace_;
   std::condition_variable_any changed_;

@@ -18,24 +18,24 @@ void MoveTo(std::vector<T>* all, std::vector<T> some) {
 
 Core::Core(const Options& options)
     : options_(options),
-      submissions_({.commit_timeout_us = options.commit_timeout_us,
-                    .disconnected_grace_us = options.disconnected_grace_us,
-                    .waiting_bytes_max = options.waiting_bytes_max,
-                    .local_certification = options.local_certification,
-                    .names = [this](std::uint32_t table_id) { return NamesOf(table_id); },
-                    .sp_name = [this](SpId sp_id) { return NameOf(sp_id); },
-                    .on_decided =
-                        [this](const proto::WriteSet& write_set, const RowKey* lost) {
-                          mrv_outcomes_.Add(write_set, lost);
-                          // Its next attempt loses again unless the winner is applied here.
-                          actions_.hurry = actions_.hurry || lost != nullptr;
-                          if (lost == nullptr && write_set.kind() == proto::ENTRY_SCHEMA_CHANGE)
-                            hold_.OnCommitted();
-                        },
-                    .on_lost = [this](const proto::WriteSet& write_set, const Conflict* conflict,
-                                      std::int64_t waited_us,
-                                      std::int64_t now_us) { OnLost(write_set, conflict, waited_us, now_us); },
-                    .on_change_lost = [this](const proto::WriteSet& write_set) { OnChangeLost(write_set); }}),
+      submissions_(
+          {.commit_timeout_us = options.commit_timeout_us,
+           .disconnected_grace_us = options.disconnected_grace_us,
+           .waiting_bytes_max = options.waiting_bytes_max,
+           .local_certification = options.local_certification,
+           .names = [this](std::uint32_t table_id) { return NamesOf(table_id); },
+           .sp_name = [this](SpId sp_id) { return NameOf(sp_id); },
+           .on_decided =
+               [this](const proto::WriteSet& write_set, const RowKey* lost) {
+                 mrv_outcomes_.Add(write_set, lost);
+                 // Its next attempt loses again unless the winner is applied here.
+                 actions_.hurry = actions_.hurry || lost != nullptr;
+                 if (lost == nullptr && write_set.kind() == proto::ENTRY_SCHEMA_CHANGE) hold_.OnCommitted();
+               },
+           .on_lost = [this](const proto::WriteSet& write_set, const Conflict* conflict,
+                             std::int64_t waited_us,
+                             std::int64_t now_us) { OnLost(write_set, conflict, waited_us, now_us); },
+           .on_change_lost = [this](const proto::WriteSet& write_set) { OnChangeLost(write_set); }}),
       connection_(options.heartbeat_timeout_us),
       copy_(options.joining),
       own_(options.may_lack_own),
@@ -95,7 +95,9 @@ void Core::OnLost(const proto::WriteSet& write_set, const Conflict* conflict, st
                   std::int64_t now_us) {
   const bool is_guard =
       conflict != nullptr && catalog_ != nullptr && catalog_->guards.contains(conflict->key.table_id);
-  lost_keys_.OnLost(LossOf(write_set, conflict, is_guard, waited_us), now_us);
+  Loss loss = LossOf(write_set, conflict, is_guard, waited_us);
+  ++losses_.at(loss.kind);
+  lost_keys_.OnLost(std::move(loss), now_us);
 }
 
 void Core::TellLosses(std::int64_t now_us) {
@@ -216,9 +218,15 @@ std::string Core::NameOf(SpId sp_id) const {
   return name == sp_names_.end() ? std::to_string(sp_id) : name->second;
 }
 
-bool Core::CanCommit() const {
-  const bool is_well = exit_code_ == 0 && !stopping_ && trouble_.message.empty() && !RefusalOfCommits();
-  return is_well && connected() && serving_ && standstill_.empty() && !lacks_own();
+std::string Core::WhyNoCommit() const {
+  if (exit_code_ != 0) return "psp-semi-primary ends: its log tells why";
+  if (stopping_) return "psp-semi-primary is stopping";
+  if (copy_.joining()) return "this semi-primary is joining";
+  if (stopped_applying()) return "this semi-primary has stopped applying what others commit";
+  if (!trouble_.message.empty()) return "applying what others commit fails, and is tried again";
+  if (!connected() || !serving_) return "this semi-primary is not connected to the primary";
+  if (!standstill_.empty()) return "the primary can decide nothing";
+  return lacks_own() ? "commits that a crash has taken here are not back yet" : "";
 }
 
 std::string Core::StateName() const {
@@ -248,13 +256,22 @@ DaemonStatus Core::Status(std::int64_t now_us) const {
   status.join_rows_done = copy_.rows_applied();
   status.join_rows_total = copy_.rows_total();
   status.generation = stream_.generation();
-  status.can_commit = CanCommit();
+  status.can_commit = WhyNoCommit().empty();
   status.lacks_own = lacks_own();
   status.last_error = !trouble_.message.empty() ? trouble_.message
                       : stream_.has_failed()    ? stream_.failure()
                       : !standstill_.empty()    ? standstill_
                                                 : last_error_;
   return status;
+}
+
+CoreNumbers Core::Numbers(std::int64_t now_us) const {
+  return {.status = Status(now_us),
+          .commits = submissions_.counters(),
+          .losses = losses_,
+          .times = submissions_.times(),
+          .waiting_bytes = submissions_.bytes(),
+          .holds_tables = hold_.transaction().has_value()};
 }
 
 void Core::AddNote(Note::Level level, std::string text) {

@@ -33,6 +33,7 @@
 #include "semi_primary/apply/types.h"
 #include "semi_primary/core/connection.h"
 #include "semi_primary/core/copy_intake.h"
+#include "semi_primary/core/core_numbers.h"
 #include "semi_primary/core/own_history.h"
 #include "semi_primary/core/progress.h"
 #include "semi_primary/core/stream_intake.h"
@@ -71,7 +72,7 @@ class Core {
     std::vector<ApplyStep> steps;            // for the apply worker
     bool hurry = false;                      // somebody waits for it: a transaction that lost, or a hold
     std::vector<CommitReply> replies;
-    std::optional<EpochStarts> save_epochs{};  // durably; EpochsSaved tells when it is done
+    std::optional<EpochStarts> save_epochs{};   // durably; EpochsSaved tells when it is done
     std::optional<proto::LossReport> losses{};  // to be shown in place of the last one
     std::vector<Note> notes;
   };
@@ -112,6 +113,13 @@ class Core {
   int exit_code() const { return exit_code_; }
   bool connected() const { return connection_.is_open(); }
   DaemonStatus Status(std::int64_t now_us) const;
+  CoreNumbers Numbers(std::int64_t now_us) const;
+  // Why a transaction that asks now will hardly commit, without what PostgreSQL says; empty: it may well.
+  std::string WhyNoCommit() const;
+  // The front has answered a reply to a COMMIT; for the metrics.
+  void OnAnswered(std::int64_t arrived_us, std::int64_t decided_us, bool has_committed, std::int64_t now_us) {
+    submissions_.OnAnswered(arrived_us, decided_us, has_committed, now_us);
+  }
 
  private:
   void OnApplyStarted(const ApplyStarted& started, std::int64_t now_us);
@@ -154,7 +162,6 @@ class Core {
   bool lacks_own() const { return own_.IsLacking(progress_.watermark()); }
   KeyNames NamesOf(std::uint32_t table_id) const;
   std::string NameOf(SpId sp_id) const;
-  bool CanCommit() const;         // whether a transaction that asks now may well commit
   std::string StateName() const;  // of psp.status, whose view adds `stopped` (docs/operating.md)
   void SetCatalog(TableCatalogPtr catalog);
   void AddNote(Note::Level level, std::string text);
@@ -162,6 +169,7 @@ class Core {
   const Options options_;
   MrvOutcomes mrv_outcomes_;
   LostKeys lost_keys_;
+  LossCounts losses_{};
   Submissions submissions_;
   TableHold hold_;
   Connection connection_;

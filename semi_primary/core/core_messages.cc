@@ -82,7 +82,7 @@ void Core::ServeWhenEpochsAreSaved(std::int64_t now_us) {
   }
   RequestStream(now_us);
   if (std::exchange(serving_, true)) return;
-  submissions_.OnConnected();
+  submissions_.OnConnected(now_us);
   hold_.OnConnected();
 }
 

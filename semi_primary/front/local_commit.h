@@ -39,6 +39,7 @@ struct Submission {
   WriteSetPtr write_set;
   std::size_t write_set_bytes = 0;  // with the uses
   KeyUsesPtr uses{};
+  std::int64_t arrived_us = 0;  // when its request was read; 0: when it is submitted
 };
 struct OutcomeQuestion {
   Ticket ticket = 0;
@@ -74,6 +75,8 @@ using FrontAnswer = std::variant<Committed, Outcome, Held, UserError>;
 struct CommitReply {
   Ticket ticket = 0;
   FrontAnswer answer;
+  std::int64_t arrived_us = 0;  // of a COMMIT: when its request was read; 0: not counted
+  std::int64_t decided_us = 0;  // when the primary's Decision has come; 0: none has told the outcome
 };
 
 }  // namespace psp::sp

@@ -54,7 +54,8 @@ void HookFront::OnRequest(HookConnectionId connection, HookRequest request, std:
                  {commit.watermark, std::move(commit.seen)},
                  std::make_shared<const proto::WriteSet>(std::move(commit.assembled.write_set)),
                  commit.write_set_bytes,
-                 UsesOf(&commit.assembled)});
+                 UsesOf(&commit.assembled),
+                 now_us});
 }
 
 void HookFront::Answer(CommitReply reply, std::int64_t /*now_us*/) {

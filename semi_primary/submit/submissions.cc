@@ -14,22 +14,24 @@ constexpr std::int64_t kUsPerByte = 1;
 
 void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
   if (stopped_)
-    return Refuse(submission.ticket,
-                  {"08006", "psp: the semi-primary daemon is stopping", "", "Nothing was sent."});
+    return Refuse(submission, {"08006", "psp: the semi-primary daemon is stopping", "", "Nothing was sent."},
+                  now_us);
   if (bytes_ + submission.write_set_bytes > options_.waiting_bytes_max && !entries_.empty()) {
-    return Refuse(submission.ticket, {"53200", "too many bytes of write-sets wait for the primary", "",
-                                      "Retry the transaction later."});
+    return Refuse(
+        submission,
+        {"53200", "too many bytes of write-sets wait for the primary", "", "Retry the transaction later."},
+        now_us);
   }
   if (entries_.contains(submission.tx_id)) {
-    return Refuse(submission.ticket,
-                  {"55000", "a transaction with this tx id is being committed already", "", ""});
+    return Refuse(submission, {"55000", "a transaction with this tx id is being committed already", "", ""},
+                  now_us);
   }
   if (options_.local_certification) {
     const auto conflict = local_certification_.Add(submission.tx_id, submission.snapshot,
                                                    submission.write_set, submission.uses);
     if (conflict) {
       if (connected_) SendLost(submission, *conflict);
-      return Refuse(submission.ticket, Lost(submission, *conflict, now_us, now_us));
+      return Refuse(submission, Lost(submission, *conflict, now_us, now_us), now_us);
     }
   }
   Entry& entry = entries_[submission.tx_id];
@@ -37,7 +39,8 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
   entry.since_us = now_us;
   bytes_ += submission.write_set_bytes;
   by_ticket_[submission.ticket] = submission.tx_id;
-  if (connected_) SendCertify(entry);
+  if (entry.submission.arrived_us == 0) entry.submission.arrived_us = now_us;
+  if (connected_) SendCertify(entry, now_us);
 }
 
 void Submissions::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us) {
@@ -62,10 +65,10 @@ void Submissions::BackendGone(Ticket ticket) {
   found->second.state = State::kAnswered;
 }
 
-void Submissions::OnConnected() {
+void Submissions::OnConnected(std::int64_t now_us) {
   connected_ = true;
   for (auto& [tx_id, entry] : entries_) {
-    if (entry.state == State::kUnsent || entry.state == State::kWaiting) SendCertify(entry);
+    if (entry.state == State::kUnsent || entry.state == State::kWaiting) SendCertify(entry, now_us);
     if (entry.state == State::kAnswered) SendOutcomeRequest(tx_id);
   }
   for (const auto& [ticket, question] : questions_) SendOutcomeRequest(question.tx_id);
@@ -80,13 +83,14 @@ void Submissions::OnDecision(const proto::Decision& decision, std::int64_t now_u
   const auto tx_id = TxId::FromBytes(decision.tx_id());
   const auto found = tx_id ? entries_.find(*tx_id) : entries_.end();
   if (found == entries_.end() || found->second.state == State::kCommitted) return;
+  NoteDecision(&found->second, decision, now_us);
   if (decision.has_global_t()) return SetCommitted(found, decision.global_t());
   const proto::WriteSet& write_set = *found->second.submission.write_set;
   if (decision.has_conflict()) {
     // A transaction without a waiter has mostly lost earlier, against what arrived.
     if (found->second.submission.ticket != 0) {
-      Answer(found->second, Lost(found->second.submission, ToConflict(decision.conflict()),
-                                 found->second.since_us, now_us));
+      Answer(found->second,
+             Lost(found->second.submission, ToConflict(decision.conflict()), found->second.since_us, now_us));
     }
   } else if (decision.older_catalog()) {
     const bool is_rows = write_set.kind() == proto::ENTRY_ROWS;
@@ -100,6 +104,17 @@ void Submissions::OnDecision(const proto::Decision& decision, std::int64_t now_u
     Answer(found->second, UserError{"40000", "the primary refused the transaction", decision.error(), ""});
   }
   Erase(found);
+}
+
+// Of one whose backend waits for it.
+void Submissions::NoteDecision(Entry* entry, const proto::Decision& decision, std::int64_t now_us) {
+  if (entry->state != State::kWaiting) return;
+  entry->decided_us = now_us;
+  times_.OnDecided({.arrived_us = entry->submission.arrived_us,
+                    .sent_us = entry->sent_us,
+                    .decided_us = now_us,
+                    .queue_us = decision.queue_us(),
+                    .certify_us = decision.certify_us()});
 }
 
 void Submissions::OnOutcomeReply(const proto::OutcomeReply& reply) {
@@ -167,6 +182,7 @@ void Submissions::OnTime(std::int64_t now_us) {
   for (const TxId& tx_id : late) {
     const auto found = entries_.find(tx_id);
     const bool unsent = found->second.state == State::kUnsent;
+    if (!unsent) ++counters_.in_doubt_total;
     Answer(found->second, unsent ? NotConnectedError() : UnknownOutcomeError(tx_id));
     found->second.state = State::kAnswered;
     local_certification_.Remove(tx_id);
@@ -209,8 +225,9 @@ WriteSetPtr Submissions::WriteSetOf(const TxId& tx_id) const {
   return found == entries_.end() ? nullptr : found->second.submission.write_set;
 }
 
-void Submissions::SendCertify(Entry& entry) {
+void Submissions::SendCertify(Entry& entry, std::int64_t now_us) {
   entry.state = State::kWaiting;
+  entry.sent_us = now_us;
   proto::Certify* certify = messages_.emplace_back().mutable_certify();
   certify->set_tx_id(entry.submission.tx_id.ToBytes());
   certify->mutable_snapshot()->set_watermark(entry.submission.snapshot.watermark);
@@ -241,12 +258,13 @@ void Submissions::Answer(Entry& entry, FrontAnswer answer) {
   if (ticket == 0) return;
   by_ticket_.erase(ticket);
   ++(std::holds_alternative<Committed>(answer) ? counters_.commits_total : counters_.aborts_total);
-  replies_.push_back({ticket, std::move(answer)});
+  replies_.push_back({ticket, std::move(answer), entry.submission.arrived_us, entry.decided_us});
 }
 
-void Submissions::Refuse(Ticket ticket, UserError error) {
+void Submissions::Refuse(const Submission& submission, UserError error, std::int64_t now_us) {
   ++counters_.aborts_total;
-  replies_.push_back({ticket, std::move(error)});
+  const std::int64_t arrived_us = submission.arrived_us != 0 ? submission.arrived_us : now_us;
+  replies_.push_back({submission.ticket, std::move(error), arrived_us});
 }
 
 void Submissions::SetCommitted(Entries::iterator found, GlobalT global_t) {

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "semi_primary/front/local_commit.h"
+#include "semi_primary/submit/commit_times.h"
 #include "semi_primary/submit/error_text.h"
 #include "semi_primary/submit/local_certification.h"
 
@@ -52,9 +53,10 @@ class Submissions {
     std::function<void(const proto::WriteSet& write_set)> on_change_lost = [](const proto::WriteSet&) {};
   };
   struct Counters {
-    std::uint64_t commits_total = 0;  // backends told committed
-    std::uint64_t aborts_total = 0;   // backends told anything else
-    std::uint64_t losses_total = 0;   // of these, against other transactions
+    std::uint64_t commits_total = 0;   // backends told committed
+    std::uint64_t aborts_total = 0;    // backends told anything else
+    std::uint64_t losses_total = 0;    // of these, against other transactions
+    std::uint64_t in_doubt_total = 0;  // of the aborts: told that the outcome is unknown
   };
 
   explicit Submissions(Options options) : options_(std::move(options)) {}
@@ -65,8 +67,8 @@ class Submissions {
   void BackendGone(Ticket ticket);
 
   // From the primary. OnOwnTransaction, OnRemoteTransaction: in stream order, own ones (markers or with rows) and remote ones alike.
-  void OnConnected();     // Welcome: everything that is open is sent (again)
-  void OnDisconnected();  // nothing is sent until OnConnected
+  void OnConnected(std::int64_t now_us);  // Welcome: everything that is open is sent (again)
+  void OnDisconnected();                  // nothing is sent until OnConnected
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnOutcomeReply(const proto::OutcomeReply& reply);
   void OnOwnTransaction(const TxId& tx_id, GlobalT global_t);
@@ -87,12 +89,19 @@ class Submissions {
   std::vector<CommitReply> TakeReplies() { return std::exchange(replies_, {}); }
   std::vector<proto::ToPrimary> TakeMessages() { return std::exchange(messages_, {}); }
 
+  // The front has answered what TakeReplies gave.
+  void OnAnswered(std::int64_t arrived_us, std::int64_t decided_us, bool has_committed, std::int64_t now_us) {
+    times_.OnAnswered(arrived_us, decided_us, has_committed, now_us);
+  }
+
   // An own transaction's rows; null when they are not (or no longer) known.
   WriteSetPtr WriteSetOf(const TxId& tx_id) const;
 
   // Backends that wait for an answer.
   std::size_t waiting() const { return by_ticket_.size(); }
+  std::size_t bytes() const { return bytes_; }  // of write-sets
   const Counters& counters() const { return counters_; }
+  const CommitTimes& times() const { return times_; }
 
  private:
   enum class State { kUnsent, kWaiting, kAnswered, kCommitted };
@@ -100,7 +109,9 @@ class Submissions {
     State state = State::kUnsent;
     Submission submission;  // ticket 0: nobody waits any more
     std::int64_t since_us = 0;
-    GlobalT global_t = 0;  // of a committed one
+    std::int64_t sent_us = 0;     // the last time
+    std::int64_t decided_us = 0;  // 0: no Decision has come
+    GlobalT global_t = 0;         // of a committed one
   };
   using Entries = std::unordered_map<TxId, Entry>;
   struct Question {
@@ -110,11 +121,12 @@ class Submissions {
 
   // Refuses the entries in kUnsent for which `is_refused` is true.
   void RefuseUnsent(const UserError& why, const std::function<bool(const Submission&)>& is_refused);
-  void SendCertify(Entry& entry);
+  void SendCertify(Entry& entry, std::int64_t now_us);
+  void NoteDecision(Entry* entry, const proto::Decision& decision, std::int64_t now_us);
   void SendLost(const Submission& submission, const Conflict& conflict);
   void SendOutcomeRequest(const TxId& tx_id);
   void Answer(Entry& entry, FrontAnswer answer);
-  void Refuse(Ticket ticket, UserError error);
+  void Refuse(const Submission& submission, UserError error, std::int64_t now_us);
   void SetCommitted(Entries::iterator found, GlobalT global_t);
   void Erase(Entries::iterator found);
   // Counts it, and tells on_decided and on_lost; what the application is told.
@@ -134,6 +146,7 @@ class Submissions {
   std::vector<CommitReply> replies_;
   std::vector<proto::ToPrimary> messages_;
   Counters counters_;
+  CommitTimes times_;
 };
 
 }  // namespace psp::sp

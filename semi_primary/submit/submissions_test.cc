@@ -98,7 +98,7 @@ class SubmissionsTest : public ::testing::Test {
 };
 
 TEST_F(SubmissionsTest, Commits) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   EXPECT_EQ(Sent(), "certify a");
   Commit('a', 12);
@@ -112,7 +112,7 @@ TEST_F(SubmissionsTest, Commits) {
 }
 
 TEST_F(SubmissionsTest, KeyUsesAreCertifiedHereAndAtThePrimary) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   auto uses = std::make_shared<proto::KeyUses>();
   uses->add_keys()->set_key("parent");
   uses->mutable_keys(0)->set_table_id(1);
@@ -131,7 +131,7 @@ TEST_F(SubmissionsTest, KeyUsesAreCertifiedHereAndAtThePrimary) {
 }
 
 TEST_F(SubmissionsTest, EachDecisionIsToldOnce) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   Commit('a', 12);
   Commit('a', 12);
@@ -152,7 +152,7 @@ TEST_F(SubmissionsTest, EachDecisionIsToldOnce) {
 }
 
 TEST_F(SubmissionsTest, RefusalsTellWhetherTheTransactionMayRunAgain) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   Refuse('a', false);
   EXPECT_EQ(Replies(), "1:40000");
@@ -168,7 +168,7 @@ TEST_F(SubmissionsTest, RefusalsTellWhetherTheTransactionMayRunAgain) {
 }
 
 TEST_F(SubmissionsTest, ASchemaChangeThatHasLostIsToldWhy) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   const auto answer = [this](char name, proto::EntryKind kind) {
     auto write_set = std::make_shared<proto::WriteSet>(*Row("k"));
     write_set->set_kind(kind);
@@ -185,7 +185,7 @@ TEST_F(SubmissionsTest, ASchemaChangeThatHasLostIsToldWhy) {
 }
 
 TEST_F(SubmissionsTest, AbortIsForgotten) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   Abort('a');
   EXPECT_EQ(Replies(), "1:40001");
@@ -198,24 +198,24 @@ TEST_F(SubmissionsTest, UnsentEndsWith08006AfterTheGrace) {
   EXPECT_EQ(Replies(), "");
   submissions_.OnTime(kSecond);
   EXPECT_EQ(Replies(), "1:08006");
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   EXPECT_EQ(Sent(), "");
 }
 
 TEST_F(SubmissionsTest, UnsentIsSentWhenThePrimaryComesBackInTime) {
   Submit('a', 1, "k");
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   EXPECT_EQ(Sent(), "certify a");
 }
 
 TEST_F(SubmissionsTest, SentWithoutAnswerIsUnknownAndItsWriteSetStays) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   submissions_.OnDisconnected();
   submissions_.OnTime(10 * kSecond + 100);
   EXPECT_EQ(Replies(), "1:08007");
   Sent();
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   EXPECT_EQ(Sent(), "outcome a");
   TellOutcome('a', 12);
   EXPECT_EQ(Replies(), "");
@@ -225,7 +225,7 @@ TEST_F(SubmissionsTest, SentWithoutAnswerIsUnknownAndItsWriteSetStays) {
 }
 
 TEST_F(SubmissionsTest, ALargeWriteSetMayTakeLonger) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k", 0, 3'000'000);
   submissions_.OnTime(13 * kSecond - 1);
   EXPECT_EQ(Replies(), "");
@@ -234,16 +234,16 @@ TEST_F(SubmissionsTest, ALargeWriteSetMayTakeLonger) {
 }
 
 TEST_F(SubmissionsTest, EverythingWaitingIsSentAgain) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   Sent();
   submissions_.OnDisconnected();
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   EXPECT_EQ(Sent(), "certify a");
 }
 
 TEST_F(SubmissionsTest, ArrivingRemoteDoomsAtOnce) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   submissions_.OnRemoteTransaction(11, 2, Row("k"), 0);
   EXPECT_EQ(Replies(), "1:40001");
@@ -253,7 +253,7 @@ TEST_F(SubmissionsTest, ArrivingRemoteDoomsAtOnce) {
 }
 
 TEST_F(SubmissionsTest, NewCommitConflictsWithWhatArrived) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   submissions_.OnRemoteTransaction(11, 2, Row("k"), 0);
   Submit('a', 1, "k");
   EXPECT_EQ(Replies(), "1:40001");
@@ -261,7 +261,7 @@ TEST_F(SubmissionsTest, NewCommitConflictsWithWhatArrived) {
   submissions_.OnDisconnected();
   Submit('a', 1, "k");
   EXPECT_EQ(Replies(), "1:40001");
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   EXPECT_EQ(Sent(), "") << "nobody has to know it later";
   submissions_.OnApplied(11);
   Submit('b', 2, "k");
@@ -269,7 +269,7 @@ TEST_F(SubmissionsTest, NewCommitConflictsWithWhatArrived) {
 }
 
 TEST_F(SubmissionsTest, OwnMarkerResolvesBeforeALaterWriterCanDoom) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   submissions_.OnOwnTransaction(Tx('a'), 11);
   submissions_.OnRemoteTransaction(12, 2, Row("k"), 0);
@@ -279,7 +279,7 @@ TEST_F(SubmissionsTest, OwnMarkerResolvesBeforeALaterWriterCanDoom) {
 }
 
 TEST_F(SubmissionsTest, BackendThatDiesLeavesItsWriteSetUntilTheDecision) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   submissions_.BackendGone(1);
   EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
@@ -293,12 +293,12 @@ TEST_F(SubmissionsTest, BackendThatDiesLeavesItsWriteSetUntilTheDecision) {
 TEST_F(SubmissionsTest, BackendThatDiesBeforeSendingLeavesNothing) {
   Submit('a', 1, "k");
   submissions_.BackendGone(1);
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   EXPECT_EQ(Sent(), "");
 }
 
 TEST_F(SubmissionsTest, OutcomeQuestions) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   submissions_.AskOutcome(5, Tx('x'), 0);
   submissions_.AskOutcome(6, Tx('x'), 0);
   EXPECT_EQ(Sent(), "outcome x outcome x");
@@ -314,7 +314,7 @@ TEST_F(SubmissionsTest, OutcomeQuestions) {
 }
 
 TEST_F(SubmissionsTest, Bounds) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   for (Ticket ticket = 1; ticket <= 10; ++ticket)
     Submit(static_cast<char>('a' + ticket), ticket, std::to_string(ticket));
   EXPECT_EQ(Replies(), "");
@@ -330,14 +330,14 @@ TEST_F(SubmissionsTest, Bounds) {
 }
 
 TEST_F(SubmissionsTest, TwiceTheSameTxId) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   Submit('a', 2, "l");
   EXPECT_EQ(Replies(), "2:55000");
 }
 
 TEST_F(SubmissionsTest, StopRefusesWhatWasNotSentAndWaitsForTheRest) {
-  submissions_.OnConnected();
+  submissions_.OnConnected(0);
   Submit('a', 1, "k");
   submissions_.OnDisconnected();
   Submit('b', 2, "l");
