@@ -37,10 +37,9 @@ void DeclareTexts(Settings& settings, PrimarySettings* into) {
       &into->certify);
   settings.Text(
       {.name = "metrics_listen",
-       .description = "where GET /metrics (Prometheus) and GET /health are answered: ADDRESS:PORT; empty: "
-                      "nowhere. Everybody who reaches it can read them",
-       .check = CheckHttpAddress,
-       .example = "127.0.0.1:9610"},
+       .description = "where GET /metrics (Prometheus) and GET /health are answered: ADDRESS:PORT, such as "
+                      "127.0.0.1:9610; empty: nowhere. Everybody who reaches it can read them",
+       .check = CheckHttpAddress},
       &into->metrics_listen);
   settings.Together("key_file", [into](bool) { return LoadClusterKey(into->key_file, &into->key); });
 }

@@ -140,8 +140,8 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
                 &settings->key_file);
   declared.Text(
       {.name = "metrics_listen",
-       .description = "where GET /metrics (Prometheus) and GET /health are answered: ADDRESS:PORT; empty: "
-                      "nowhere. Everybody who reaches it can read them",
+       .description = "where GET /metrics (Prometheus) and GET /health are answered: ADDRESS:PORT, such as "
+                      "127.0.0.1:9611; empty: nowhere. Everybody who reaches it can read them",
        .check = CheckHttpAddress},
       &settings->metrics_listen);
   declared.Text({.name = "mode",

@@ -148,7 +148,8 @@ def start_second(
     """Starts one more SP daemon, its hook socket its own; returns its log. PspError if it is never ready."""
     file, log = name.cluster_dir / "second.yaml", name.cluster_dir / "second.log"
     hook = cluster.state.socket_dir / ".s.PGSQL.1"
-    daemons.write_config(file, {**config, "hook_listen": f"unix:{hook}"})
+    own = {"hook_listen": f"unix:{hook}", "metrics_listen": ""}
+    daemons.write_config(file, {**config, **own})
     command = [str(paths.binary(daemons.SP_BINARY)), "--config", str(file)]
     processes.start(name, command, log, timeout_s)
     return log

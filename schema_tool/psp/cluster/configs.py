@@ -19,6 +19,7 @@ def primary_config(state: ClusterState, server: PgServer) -> dict[str, object]:
     return {
         "database": server.socket_dsn(PRIMARY_DATABASE, PRIMARY_ROLE),
         "listen": f"tcp://127.0.0.1:{state.node(PRIMARY).daemon_port}",
+        **_metrics(state.node(PRIMARY)),
         **state.primary_options,
     }
 
@@ -31,8 +32,13 @@ def sp_config(state: ClusterState, node: NodeState, server: PgServer) -> dict[st
         "database": server.socket_dsn(state.database, SP_ROLE),
         "primary": f"tcp://127.0.0.1:{port}",
         **_commits(state, node),
+        **_metrics(node),
         **state.sp_options,
     }
+
+
+def _metrics(node: NodeState) -> dict[str, object]:
+    return {"metrics_listen": f"127.0.0.1:{node.metrics_port}"} if node.metrics_port else {}
 
 
 def _commits(state: ClusterState, node: NodeState) -> dict[str, object]:

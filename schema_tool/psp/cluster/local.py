@@ -124,7 +124,7 @@ class LocalCluster:
         )
         try:
             primary = NodeState(
-                PRIMARY, "primary", ports.take(), daemon_port=ports.take(),
+                PRIMARY, "primary", ports.take(), daemon_port=ports.take(), metrics_port=ports.take(),
                 postgres=_version(options.primary_postgres),
             )  # fmt: skip
             nodes = [primary]
@@ -381,6 +381,7 @@ def _sp_state(zone: Zone, ports: PortAllocator, relay: bool) -> NodeState:
         daemon_port=ports.take(),
         relay_port=ports.take() if relay and zone.rtt_ms > 0 else 0,
         client_port=ports.take(),
+        metrics_port=ports.take(),
         postgres=_version(zone.postgres),
     )
 

@@ -37,12 +37,13 @@ class NodeState:
     daemon_port: int = 0  # primary: where the daemon listens; SP: the number in the hook socket's name
     relay_port: int = 0  # 0: no relay
     client_port: int = 0  # SP in views mode: where the daemon takes clients' requests
+    metrics_port: int = 0  # where the daemon answers GET /metrics and /health; 0: nowhere
     adopted: bool = False  # SP: its database is under psp, so its daemon belongs to it
     postgres: int = 0  # PostgreSQL's major version; 0: of the programs that are found first
 
     def ports(self) -> tuple[int, ...]:
         """Every port of its, 0 among them for what it does not have."""
-        return (self.pg_port, self.daemon_port, self.relay_port, self.client_port)
+        return (self.pg_port, self.daemon_port, self.relay_port, self.client_port, self.metrics_port)
 
 
 @dataclass
