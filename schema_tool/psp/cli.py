@@ -11,6 +11,7 @@ from psp.mrv.cli import app as mrv_app
 from psp.output import console
 from psp.primary.cli import app as primary_app
 from psp.schema.cli import app as schema_app
+from psp.watch.cli import top
 
 app = typer.Typer(
     name="psp",
@@ -22,7 +23,7 @@ app = typer.Typer(
 [bold]Try it on this machine[/] (throw-away PostgreSQL servers, three zones with simulated distance):
 
     psp cluster up --zone lisbon=30 --zone virginia=90 --zone tokyo=190 --schema tables.sql
-    psp cluster status --watch
+    psp top
     psp cluster psql tokyo
     psp cluster down
 
@@ -42,6 +43,7 @@ app.add_typer(schema_app, name="schema")
 app.add_typer(cluster_app, name="cluster")
 app.add_typer(primary_app, name="primary")
 app.add_typer(mrv_app, name="mrv")
+app.command("top")(top)
 
 
 def _print_version(wanted: bool) -> None:

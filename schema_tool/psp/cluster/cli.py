@@ -3,14 +3,12 @@
 import dataclasses
 import os
 import shlex
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from psp.cluster import growth, state, status, verify
@@ -20,9 +18,6 @@ from psp.output import Json, PspError, console, print_json
 from psp.paths import postgres_program
 from psp.problems import errors_shown
 from psp.schema.cli import AddKeys, CaptureMode, DropForeignKeys
-from psp.waiting import wait_until
-
-WATCH_INTERVAL_S = 1.0
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -260,54 +255,19 @@ def show_status(
     name: Name = "demo",
     directory: Dir = None,
     json: Json = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Show again each second, until Ctrl-C.")] = False,
 ) -> None:
     """Shows for each SP: state, watermark, lag, commits and aborts per second, round trip to the primary.
 
     [bold]States[/]: streaming (all is well), joining, catchup, retrying, disconnected, stopped,
     failed, as the daemon says; plain (not under psp yet), starting, daemon down, postgres down, link cut,
-    silent (no report comes).
+    silent (no report comes). `psp top` shows how a cluster is again and again.
     """
     with _opened(name, directory) as cluster:
-        if watch and console.is_terminal:
-            _watch(lambda: status.render(status.gather(cluster)))
-        elif watch:
-            _watch_into_pipe(lambda: _print_status(cluster, json))
-        else:
-            _print_status(cluster, json)
-
-
-def _print_status(cluster: LocalCluster, json: bool) -> None:
-    gathered = status.gather(cluster)
+        gathered = status.gather(cluster)
     if json:
         print_json(gathered)
     else:
         console.print(status.render(gathered))
-
-
-def _watch_into_pipe(show: Callable[[], None]) -> None:
-    """One report after the other; ends when nobody reads any more, too."""
-
-    def again() -> bool:
-        show()
-        sys.stdout.flush()
-        return False
-
-    with suppress(KeyboardInterrupt, BrokenPipeError):
-        wait_until("Ctrl-C", again, timeout_s=float("inf"), interval_s=WATCH_INTERVAL_S)
-
-
-def _watch(draw: Callable[[], Any]) -> None:
-    with Live(draw(), console=console, auto_refresh=False) as live:
-
-        def again() -> bool:
-            live.update(draw(), refresh=True)
-            return False
-
-        try:
-            wait_until("Ctrl-C", again, timeout_s=float("inf"), interval_s=WATCH_INTERVAL_S)
-        except KeyboardInterrupt:
-            return
 
 
 @app.command("verify")

@@ -26,8 +26,14 @@ STANDSTILL = {
 
 def gather(dsn: str) -> dict[str, Any]:
     """What `psp primary status --json` prints."""
-    with psycopg.connect(dsn) as connection, connection.cursor(row_factory=dict_row) as cursor:
-        primary.read_cluster(connection)
+    with psycopg.connect(dsn) as connection:
+        return read(connection)
+
+
+def read(connection: psycopg.Connection[Any]) -> dict[str, Any]:
+    """The same over a connection that is there. It only reads."""
+    primary.read_cluster(connection)
+    with connection.cursor(row_factory=dict_row) as cursor:
         status = cursor.execute(_sql("cluster_status"), primary.daemon_lock()).fetchone()
         assert status is not None
         known = ("newest_t", "is_served", "log_bytes", "log_begins_t")

@@ -1,0 +1,76 @@
+"""Can everybody write? The answer of a view, as one sentence: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psp.primary.members import STANDSTILL
+from psp.watch.model import Headline, View, Zone
+
+NAMES_SHOWN = 3
+
+
+def headline(view: View) -> Headline:
+    """The worst that is known comes first."""
+    primary = view.primary
+    if primary is None and not any(zone.answers for zone in view.zones):
+        return Headline("unknown", "No server answers.", _silent_servers(view))
+    if primary is not None and not primary.is_served:
+        return Headline("bad", "Nobody can write.", "psp-primary does not run. Reads go on everywhere.")
+    if primary is not None and primary.standstill is not None:
+        cause = STANDSTILL.get(primary.standstill, primary.standstill)
+        since = f", for {primary.standstill_s} s so far" if primary.standstill_s is not None else ""
+        return Headline("bad", "Nobody can write.", f"{cause.capitalize()}{since}. Reads go on everywhere.")
+    return _by_zones(view)
+
+
+def _by_zones(view: View) -> Headline:
+    cannot = [zone for zone in view.zones if zone.can_commit is False]
+    unknown = [zone for zone in view.zones if zone.can_commit is None and zone.state != "connected"]
+    detail = " ".join(reason for zone in cannot[:NAMES_SHOWN] if (reason := why_not(zone)))
+    if not view.zones:
+        return Headline("unknown", "No semi-primary has joined yet.")
+    if len(cannot) == len(view.zones):
+        sentence = "Nobody can write." if _is_whole(view) else f"{names(cannot)} cannot write."
+        return Headline("bad", sentence, detail)
+    if cannot:
+        return Headline("warn", f"{names(cannot)} cannot write.", detail)
+    if unknown or not _is_whole(view):
+        told = [zone for zone in view.zones if zone not in unknown]
+        sentence = f"{names(told)} can write." if told else "Nobody tells whether it can write."
+        return Headline("warn" if unknown else "ok", sentence, _silent_servers(view))
+    return Headline("ok", "Everybody can write.", _silent_servers(view))
+
+
+def _is_whole(view: View) -> bool:
+    """Whether the view has all semi-primaries: only the primary knows them."""
+    return view.primary is not None
+
+
+def why_not(zone: Zone) -> str:
+    """Why a semi-primary cannot write, as a sentence."""
+    if zone.last_error and zone.state in ("blocked", "failed", "retrying"):
+        return f"{zone.name}: {zone.last_error.rstrip('.')}."
+    reasons = {
+        "away": f"{zone.name} is not connected to the primary.",
+        "disconnected": f"{zone.name} is not connected to the primary.",
+        "stopped": f"{zone.name}: its daemon does not run.",
+        "joining": f"{zone.name} is joining.",
+        "catchup": f"{zone.name} is catching up.",
+        "blocked": f"{zone.name}: the primary can decide nothing.",
+    }
+    return reasons.get(zone.state, f"{zone.name} is {zone.state}.")
+
+
+def _silent_servers(view: View) -> str:
+    return " ".join(
+        f"{server.name or server.conninfo} does not answer." for server in view.servers if server.error
+    )
+
+
+def names(zones: Sequence[Zone]) -> str:
+    """`lisbon, madrid and 2 more`."""
+    shown = [zone.name for zone in zones[:NAMES_SHOWN]]
+    if len(zones) > NAMES_SHOWN:
+        return f"{', '.join(shown)} and {len(zones) - NAMES_SHOWN} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

@@ -1,0 +1,230 @@
+"""psp top: what it makes of servers' answers, in words and at 80 columns."""
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+from psp.cli import app
+from psp.watch import gather
+from psp.watch.advice import advice
+from psp.watch.combine import Told, combine
+from psp.watch.headline import headline
+from psp.watch.model import Headline, Server, View
+from psp.watch.screen import number, render
+from rich.console import Console
+from typer.testing import CliRunner
+
+from tests.sql.databases import Pair
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PRIMARY = Server("host=p dbname=psp", "primary", "primary")
+
+
+def member(name: str, **more: Any) -> dict[str, Any]:
+    known = {
+        "sp_id": 1, "name": name, "zone": "", "registered_at": NOW, "state": "member", "acked_t": 9,
+        "behind": 0, "is_connected": True, "seen_at": NOW, "keeps_bytes": None,
+    }  # fmt: skip
+    return known | more
+
+
+def conflict(loser: str, losses: int, **more: Any) -> dict[str, Any]:
+    known = {
+        "loser": loser, "within": 60, "rank": 1, "table_name": "public.item", "key": "(id)=(1)",
+        "kind": "row", "losses": losses, "losses_error": 0, "percent": 100, "waited_ms": 5,
+        "winners": "lisbon: 2, tokyo: 1",
+        "columns": "stock", "index_name": None, "remedy": "split it: psp mrv create public.item.stock DSN",
+    }  # fmt: skip
+    return known | more
+
+
+def primary(*members: dict[str, Any], **more: Any) -> Told:
+    known = {
+        "epoch": 3, "state": "adopted", "mode": "native", "catalog_version": 2, "newest_t": 9,
+        "log_begins_t": 1, "log_bytes": 2**20, "is_served": True, "certified_by": "module", "copies": 0,
+        "synchronous_standby_names": "", "synchronous_standbys": 0, "waits_for_standbys_s": None,
+        "standstill": None, "standstill_s": None, "losses": None, "conflicts": [],
+    }  # fmt: skip
+    return Told(PRIMARY, known | {"semi_primaries": list(members)} | more)
+
+
+def semi_primary(name: str, blockers: Any = (), conflicts: Any = (), **more: Any) -> Told:
+    status = {
+        "name": name, "sp_id": 1, "state": "streaming", "watermark": 9, "closed_t": 9, "lag_transactions": 0,
+        "lag_ms": 0.5, "commits_per_s": 12.5, "aborts_per_s": 0.0, "rtt_ms": 30.1, "commits_total": 100,
+        "aborts_total": 3, "waiting": 0, "last_error": None, "updated_at": str(NOW), "warnings": None,
+        "losses_per_s": 0.0, "losses_total": 2, "reserved": None, "can_commit": True,
+    }  # fmt: skip
+    facts = {
+        "status": status | more, "blockers": list(blockers), "conflicts": list(conflicts), "postgres": "15.1",
+    }  # fmt: skip
+    return Told(Server(f"host={name}", "semi-primary", name), facts)
+
+
+def silent(name: str | None) -> Told:
+    return Told(Server("host=gone", "semi-primary" if name else None, name, "connection refused"))
+
+
+def view(*told: Told) -> View:
+    return combine(told, NOW)
+
+
+def shown(made: View, width: int = 80) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, highlight=False).print(render(made))
+    return out.getvalue()
+
+
+def test_the_primary_lists_all_members_and_semi_primaries_add_what_they_know() -> None:
+    made = view(primary(member("lisbon"), member("tokyo", is_connected=False)), semi_primary("lisbon"))
+    lisbon, tokyo = made.zones
+    assert (lisbon.state, lisbon.rtt_ms, lisbon.is_connected) == ("streaming", 30.1, True)
+    assert (tokyo.state, tokyo.can_commit, tokyo.answers) == ("away", False, False)
+
+
+def test_without_the_primary_a_semi_primary_speaks_for_itself() -> None:
+    assert headline(view(semi_primary("lisbon"))) == Headline("ok", "lisbon can write.")
+    made = view(semi_primary("lisbon", can_commit=False, state="disconnected"))
+    assert headline(made).sentence == "lisbon cannot write."
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "sentence", "detail"),
+    [
+        ([primary(member("a")), semi_primary("a")], "ok", "Everybody can write.", ""),
+        ([primary(member("a"))], "ok", "Everybody can write.", ""),
+        ([primary(member("a"), member("b", is_connected=False))], "warn", "b cannot write.", "not connected"),
+        ([primary(member("a"), is_served=False)], "bad", "Nobody can write.", "psp-primary does not run"),
+        (
+            [primary(member("a"), standstill="standby", standstill_s=7), semi_primary("a", can_commit=False)],
+            "bad",
+            "Nobody can write.",
+            "standbys lack what was written, for 7 s",
+        ),
+        (
+            [primary(member("a")), semi_primary("a", state="failed", can_commit=False, last_error="no room")],
+            "bad",
+            "Nobody can write.",
+            "a: no room.",
+        ),
+        ([silent(None), semi_primary("a")], "ok", "a can write.", "host=gone does not answer."),
+        ([silent("b"), semi_primary("a")], "warn", "a can write.", "b does not answer."),
+        ([primary(member("b")), silent("b")], "warn", "Nobody tells", "b does not answer."),
+        ([silent(None)], "unknown", "No server answers.", "host=gone does not answer."),
+        ([primary()], "unknown", "No semi-primary has joined yet.", ""),
+    ],
+)
+def test_can_everybody_write(told: list[Told], state: str, sentence: str, detail: str) -> None:
+    found = headline(view(*told))
+    assert (found.state, sentence in found.sentence, detail in found.detail) == (state, True, True), found
+
+
+def test_losers_of_one_key_are_added_up() -> None:
+    made = view(primary(member("a"), conflicts=[conflict("a", 3), conflict("b", 40, winners="a: 40")]))
+    (key,) = made.hot_within(60)
+    assert (key.losses, key.losers) == (43, {"b": 40, "a": 3})
+    assert key.winners == {"a": 40, "lisbon": 2, "tokyo": 1}
+
+
+def test_keys_that_may_not_be_seen_stay_apart() -> None:
+    rows = [conflict("a", 3, key=None), conflict("a", 2, key=None, rank=2)]
+    assert [key.losses for key in view(semi_primary("a", conflicts=rows)).hot_keys] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("told", "title", "command"),
+    [
+        (primary(is_served=False), "Start psp-primary", "systemctl start psp-primary"),
+        (
+            primary(standstill="standby", copies=1),
+            "lost for good",
+            "psp primary copies 'host=p dbname=psp' 0",
+        ),
+        (primary(standstill="no batch ends"), "lock on a table of psp", "pg_blocking_pids"),
+        (primary(standstill="what is new"), "Read psp-primary's log", None),
+        (
+            primary(member("far off", is_connected=False, keeps_bytes=2**30)),
+            "Is far off lost",
+            "psp primary remove 'host=p dbname=psp' 'far off'",
+        ),
+        (semi_primary("a", state="stopped", can_commit=False), "daemon of a", "psp-semi-primary"),
+        (semi_primary("a", state="retrying", last_error="no room"), "keeps a from applying", None),
+        (primary(conflicts=[conflict("a", 50)]), "public.item (id)=(1): 50 losses", None),
+        (silent("a"), "why a does not answer", "psql host=gone -c 'SELECT 1'"),
+    ],
+)
+def test_what_to_do(told: Told, title: str, command: str | None) -> None:
+    found = [one for one in advice(view(told)) if title in one.title]
+    assert len(found) == 1, advice(view(told))
+    assert (command in (found[0].command or "")) if command else found[0].command is None
+
+
+def test_nothing_is_to_be_done_when_all_is_well() -> None:
+    assert advice(view(primary(member("a"), conflicts=[conflict("a", 2)]), semi_primary("a"))) == []
+
+
+BLOCKER = {"pid": 42, "role": "app", "application": "report", "age_s": 3.5, "waits": False}
+
+
+def test_the_screen_fits_80_columns() -> None:
+    names = [f"a-rather-long-name-{n}" for n in range(5)]
+    members = [member(name, seen_at=NOW, keeps_bytes=3 * 2**20) for name in names]
+    away = member("sydney", is_connected=False, keeps_bytes=2**31)
+    told = [
+        semi_primary(
+            name, state="disconnected", commits_per_s=12345.6, aborts_per_s=1234.5, losses_per_s=1234.5,
+            waiting=12345, rtt_ms=1234.5, lag_ms=123456.7, lag_transactions=1234567, blockers=[BLOCKER],
+            warnings="a sequence is near its end", can_commit=True,
+        )
+        for name in names
+    ]  # fmt: skip
+    hot = [conflict(name, 612, key="(" + "x" * 500 + ")") for name in names]
+    text = shown(view(primary(*members, away, conflicts=hot), *told))
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    for part in (
+        "sydney is away, last heard 2026-01-02 03:04:05", "for session 42 (app, report)", "psp mrv create",
+        "3,060 public.item", "1.235M", "disconnected", "a sequence is near",
+    ):  # fmt: skip
+        assert part in " ".join(text.split()), part
+
+
+def test_what_a_database_holds_cannot_command_a_terminal() -> None:
+    text = shown(view(semi_primary("a", conflicts=[conflict("a", 1, key="(v)=(\x1b]0;x\x07[red]\n)")])))
+    assert "\x1b" not in text and "\x07" not in text and "[red]" in text
+
+
+def test_real_databases_without_daemons(pair: Pair) -> None:
+    pair.run("CREATE TABLE t (id int PRIMARY KEY)")
+    pair.adopt()
+    sources = [gather.Source(dsn) for dsn in (pair.primary_dsn, pair.dsn, pair.server.dsn("postgres"))]
+    made = gather.look(sources)
+    assert [(s.kind, bool(s.error)) for s in made.servers] == [
+        ("primary", False), ("semi-primary", False), (None, True),
+    ]  # fmt: skip
+    assert [(zone.name, zone.state, zone.can_commit) for zone in made.zones] == [("one", "stopped", False)]
+    assert headline(made).state == "bad"
+    again = gather.look(sources)
+    assert replace(again, taken_at=made.taken_at).zones == made.zones
+
+
+def test_a_password_is_not_shown(pair: Pair) -> None:
+    dsn = f"{pair.server.dsn('postgres')} password=secret"
+    done = CliRunner().invoke(app, ["top", dsn, "--once", "--json"])
+    assert done.exit_code == 0 and "secret" not in done.output and "neither a semi-primary" in done.output
+
+
+def test_a_string_that_is_none(pair: Pair) -> None:
+    done = CliRunner().invoke(app, ["top", "host=a nonsense", "--once"])
+    assert done.exit_code == 1 and not isinstance(done.exception, psycopg.Error)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0.04, "0.0"), (99.94, "99.9"), (123.4, "123"), (99_999, "99,999"), (99_999.7, "100k"),
+     (1_234_567, "1.235M"), (7, "7")],
+)  # fmt: skip
+def test_numbers_are_short(value: float | None, text: str) -> None:
+    assert number(value) == text
