@@ -12,7 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from psp.cluster import growth, state, status, verify
-from psp.cluster.configs import PRIMARY
+from psp.cluster.configs import APP_ROLE, PRIMARY
 from psp.cluster.local import LocalCluster, Options, Part, Zone
 from psp.output import Json, PspError, console, print_json
 from psp.paths import postgres_program
@@ -168,10 +168,15 @@ def _adopt_with_schema(cluster: LocalCluster, schema: Path, add_keys: bool, drop
     try:
         cluster.load_schema(schema)
         with _join_progress() as progress:
-            growth.adopt(cluster, progress, add_keys, drop_foreign_keys)
+            growth.adopt(cluster, progress, add_keys, drop_foreign_keys, _schema_roles(cluster))
     except BaseException:
         cluster.down()
         raise
+
+
+def _schema_roles(cluster: LocalCluster) -> tuple[str, ...]:
+    """The roles that may change the schema of a local cluster: the owner of the tables, in native mode."""
+    return (APP_ROLE,) if cluster.state.mode == "native" else ()
 
 
 @contextmanager
@@ -226,7 +231,7 @@ def adopt(
         psp cluster adopt
     """
     with _opened(name, directory, exclusive=True) as cluster, _join_progress() as progress:
-        growth.adopt(cluster, progress, add_keys, drop_foreign_keys)
+        growth.adopt(cluster, progress, add_keys, drop_foreign_keys, _schema_roles(cluster))
     console.print("Every SP is under psp; applications may write at any of them.")
 
 
@@ -246,7 +251,8 @@ def join(
     """
     with _opened(name, directory, exclusive=True) as cluster, _join_progress() as progress:
         place = _parse_zone(zone) if zone else Zone(sp_name)
-        sp = growth.join(cluster, Zone(sp_name, place.rtt_ms, place.name, postgres), progress)
+        newcomer = Zone(sp_name, place.rtt_ms, place.name, postgres)
+        sp = growth.join(cluster, newcomer, progress, schema_roles=_schema_roles(cluster))
     console.print(f"{sp.name} is up: {sp.dsn}")
 
 

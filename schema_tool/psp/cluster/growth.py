@@ -1,6 +1,6 @@
 """How a local cluster's databases come under psp: the first SP is adopted, the others join."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -36,12 +36,13 @@ class _Copy:
 
 def adopt(
     cluster: LocalCluster, progress: JoinProgress = _no_progress, add_keys: bool = False,
-    drop_foreign_keys: bool = False,
+    drop_foreign_keys: bool = False, schema_roles: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Adopts the first SP's database with all its tables, then lets the other SPs join.
 
     Returns when all of them take commits. `drop_foreign_keys`: in views mode, which does not check them. If a
-    join fails, what was done before it stays, and the next call goes on from there.
+    join fails, what was done before it stays, and the next call goes on from there. `schema_roles`: that may
+    change the schema.
     """
     first, *others = cluster.sps
     remaining = [sp for sp in others if not cluster.state.node(sp.name).adopted]
@@ -49,19 +50,20 @@ def adopt(
         cluster.report(f"Adopting the database of {first.name}")
         adopt_database(
             first.admin_dsn, cluster.primary_dsn, name=first.name, zone=first.zone, add_keys=add_keys,
-            mode=cluster.state.mode, drop_foreign_keys=drop_foreign_keys,
+            mode=cluster.state.mode, drop_foreign_keys=drop_foreign_keys, schema_roles=schema_roles,
         )  # fmt: skip
         cluster.mark_adopted(first.name)
     elif not remaining:
         raise PspError("every SP is under psp already", "a further SP joins by: psp cluster join")
     for sp in remaining:
-        _join(cluster, sp, progress)
+        _join(cluster, sp, progress, schema_roles)
     wait_joined(first)  # nothing was to be copied there, but a COMMIT is refused until its daemon streams
 
 
 def join(
-    cluster: LocalCluster, zone: Zone, progress: JoinProgress = _no_progress, relay: bool = True
-) -> SpNode:
+    cluster: LocalCluster, zone: Zone, progress: JoinProgress = _no_progress, relay: bool = True,
+    schema_roles: Sequence[str] = (),
+) -> SpNode:  # fmt: skip
     """Adds an SP to a running cluster, while the others commit. Returns when it streams.
 
     On an exception the cluster is as it was before.
@@ -70,16 +72,18 @@ def join(
         raise PspError("the cluster holds no adopted database that could be joined", "psp cluster adopt")
     sp = cluster.add_zone(zone, relay)
     try:
-        _join(cluster, sp, progress)
+        _join(cluster, sp, progress, schema_roles)
     except BaseException:
         cluster.remove_zone(sp.name)
         raise
     return sp
 
 
-def _join(cluster: LocalCluster, sp: SpNode, progress: JoinProgress) -> None:
+def _join(cluster: LocalCluster, sp: SpNode, progress: JoinProgress, schema_roles: Sequence[str]) -> None:
     cluster.report(f"{sp.name} joins")
-    sp_id = prepare_join(sp.admin_dsn, cluster.primary_dsn, name=sp.name, zone=sp.zone)
+    sp_id = prepare_join(
+        sp.admin_dsn, cluster.primary_dsn, name=sp.name, zone=sp.zone, schema_roles=schema_roles
+    )
     try:
         cluster.mark_adopted(sp.name)
         wait_joined(sp, progress)

@@ -8,6 +8,7 @@ the primary. After an interruption between the last two steps, the next run only
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ import psycopg
 from psp.output import PspError
 from psp.primary import database as primary
 from psp.problems import RefusedError, has_errors
-from psp.schema import locks, modes
+from psp.schema import changers, locks, modes
 from psp.schema.adopted_rows import RowProgress, Snapshot, copy_rest, copy_snapshot
 from psp.schema.catalog import read_database
 from psp.schema.dump import dump_schema
@@ -42,6 +43,7 @@ class Options:
     drop_foreign_keys: bool = False
     capture: CaptureChoice = "auto"
     replace: bool = False  # the primary may have the only copy of an earlier adoption's rows
+    schema_roles: Sequence[str] = ()  # that may change the schema
 
 
 class Progress(RowProgress, Protocol):
@@ -196,6 +198,7 @@ def _adopt(
         capture=modes.choose_capture(connection, options.mode, options.capture),
     )  # fmt: skip
     modes.install(connection, options.mode, identity, tables, strides)
+    changers.grant(connection, options.mode, options.schema_roles)
     return sp_id
 
 
@@ -233,8 +236,11 @@ class _Quiet:
 
 def adopt_database(
     dsn: str, primary_dsn: str, *, name: str, zone: str = "", add_keys: bool = False, mode: Mode = "native",
-    drop_foreign_keys: bool = False,
+    drop_foreign_keys: bool = False, schema_roles: Sequence[str] = (),
 ) -> int:  # fmt: skip
     """`adopt` for programs: without progress, with the primary's own number of slots."""
-    options = Options(name=name, zone=zone, add_keys=add_keys, mode=mode, drop_foreign_keys=drop_foreign_keys)
+    options = Options(
+        name=name, zone=zone, add_keys=add_keys, mode=mode, drop_foreign_keys=drop_foreign_keys,
+        schema_roles=schema_roles,
+    )  # fmt: skip
     return adopt(dsn, primary_dsn, options, _Quiet())

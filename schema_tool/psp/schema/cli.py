@@ -13,6 +13,7 @@ from rich.text import Text
 from psp.cluster.check import check_semi_primary, compare_with
 from psp.output import Json, PspError, console, error_console, print_json
 from psp.problems import Problem, errors_shown, has_errors, print_problems, sort
+from psp.schema import changers
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
 from psp.schema.history import read_history, show
@@ -54,6 +55,15 @@ DropForeignKeys = Annotated[
     bool,
     typer.Option(
         "--drop-foreign-keys", help="Views mode does not check foreign keys: do without until release."
+    ),
+]
+
+SchemaRoles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schema-role",
+        metavar="ROLE",
+        help="Let this role change the schema of the cluster (docs/schema-changes.md); once for each role.",
     ),
 ]
 
@@ -155,6 +165,7 @@ def adopt_command(
     replace: Annotated[
         bool, typer.Option("--replace", help="Even if the primary has the only copy of rows adopted before.")
     ] = False,
+    schema_role: SchemaRoles = None,
     yes: Yes = False,
     lock_wait: LockWait = 60.0,
 ) -> None:
@@ -167,13 +178,16 @@ def adopt_command(
     [bold]Example[/]
 
         psp schema adopt "host=db dbname=shop" --primary-dsn "host=primary dbname=psp" --name lisbon
+            --schema-role shop
     """
     _tell_what_is_missing(dsn)
     if not yes:
         typer.confirm(
             "The rows are copied to the primary, then writers wait for a moment. Go on?", abort=True, err=True
         )
-    options = Options(name, zone, slots, add_keys, lock_wait, mode, drop_foreign_keys, capture, replace)
+    options = Options(
+        name, zone, slots, add_keys, lock_wait, mode, drop_foreign_keys, capture, replace, schema_role or ()
+    )
     columns = (
         bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.MofNCompleteColumn(),
         bars.TimeRemainingColumn(),
@@ -181,12 +195,14 @@ def adopt_command(
     with errors_shown(), bars.Progress(*columns, console=error_console) as bar:
         sp_id = adopt(dsn, primary_dsn, options, _Bar(bar))
     console.print(Text(f"{name} is semi-primary {sp_id}. Next: psp-semi-primary --config FILE"))
+    _tell_who_may_not_change(dsn)
 
 
 @app.command("join")
 def join_command(
-    dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName = "", capture: CaptureOption = "auto"
-) -> None:
+    dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName = "", capture: CaptureOption = "auto",
+    schema_role: SchemaRoles = None,
+) -> None:  # fmt: skip
     """Makes an empty database a further semi-primary of the cluster, in the cluster's mode.
 
     The command restores the schema; roles that it names are created where they are missing, without LOGIN.
@@ -199,8 +215,18 @@ def join_command(
     """
     _tell_what_is_missing(dsn)
     with errors_shown():
-        sp_id = prepare_join(dsn, primary_dsn, name, zone, capture)
+        sp_id = prepare_join(dsn, primary_dsn, name, zone, capture, schema_role or ())
     console.print(Text(f"{name} is semi-primary {sp_id}. To copy the rows: psp-semi-primary --config FILE"))
+    _tell_who_may_not_change(dsn)
+
+
+def _tell_who_may_not_change(dsn: str) -> None:
+    """Owners of captured tables whose schema changes are refused from now on."""
+    with errors_shown(), psycopg.connect(dsn) as connection:
+        facts = read_facts(connection)
+        if facts.adopted and facts.superuser:  # without a superuser there are no schema changes
+            for line in changers.advice(changers.read_owners(connection)):
+                _say(line)
 
 
 def _say(text: str) -> None:

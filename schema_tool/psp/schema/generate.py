@@ -12,7 +12,8 @@ from psycopg.types.json import Jsonb
 from psp.schema.model import Database, Table
 
 GUARD_FILES = (
-    "captured_relations.sql", "guarded_state.sql", "ddl_checks.sql", "ddl_guard.sql", "guard_watch.sql",
+    "captured_relations.sql", "guarded_state.sql", "way_to_change.sql", "ddl_checks.sql", "ddl_guard.sql",
+    "guard_watch.sql",
     "ddl_start.sql",
 )  # fmt: skip
 EVENT_TRIGGER_FILES = ("event_triggers.sql",)

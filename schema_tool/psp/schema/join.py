@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -10,6 +11,7 @@ import psycopg
 from psp.output import PspError
 from psp.primary import database as primary
 from psp.problems import has_errors
+from psp.schema import changers
 from psp.schema.catalog import read_database
 from psp.schema.generate import CapturedTable, define_numbered
 from psp.schema.install import Identity, run_script
@@ -28,8 +30,9 @@ _DUMPED_FROM = re.compile(r"^-- Dumped from database version (\d+)", re.MULTILIN
 
 
 def prepare_join(
-    sp_dsn: str, primary_dsn: str, name: str, zone: str = "", capture: CaptureChoice = "auto"
-) -> int:
+    sp_dsn: str, primary_dsn: str, name: str, zone: str = "", capture: CaptureChoice = "auto",
+    schema_roles: Sequence[str] = (),
+) -> int:  # fmt: skip
     """Restores the cluster's schema, captured, its sequences strided; returns the new semi-primary's number.
 
     The primary registers it first. PspError or psycopg.Error: the database is as empty as it was.
@@ -56,6 +59,7 @@ def prepare_join(
             capture=choose_capture(connection, cluster.mode, capture),
         )  # fmt: skip
         install(connection, cluster.mode, identity, tables, primary.read_strides(primary_connection))
+        changers.grant(connection, cluster.mode, schema_roles)
         primary_connection.commit()
         try:
             connection.commit()

@@ -25,7 +25,8 @@ BEGIN
         MESSAGE = format('psp: TRUNCATE of %I.%I is not supported', schema, relation),
         DETAIL = CASE WHEN pg_trigger_depth() > 1 THEN 'It is in a trigger.'
                       ELSE 'It would empty the table at this semi-primary only.' END,
-        HINT = 'Use DELETE, or a TRUNCATE of a role that may call psp.ddl, outside of triggers: that one goes to all semi-primaries.';
+        HINT = CASE WHEN psp.goes_with_stream() THEN 'Use DELETE, or a TRUNCATE outside of triggers: that one goes to all semi-primaries.'
+                    ELSE 'Use DELETE, or let the role change the schema. ' || psp.way_to_change() END;
 END $$;
 
 -- A partition is emptied alone: its rows are deleted, those of the others stay.

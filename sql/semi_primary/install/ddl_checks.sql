@@ -46,18 +46,6 @@ BEGIN
     RETURN EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND c.statement <> '');
 END $$;
 
--- What to do instead. (Of a role whose statements are schema changes, only one whose text is not known is none.)
-CREATE FUNCTION psp.way_to_change() RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $function$
-BEGIN
-    IF psp.is_schema_change() OR (SELECT i.mode FROM psp.identity i) = 'views' THEN
-        RETURN 'Release the database with "psp schema release", change it and adopt it again.';
-    ELSIF psp.goes_with_stream() THEN
-        RETURN 'The text of the statement is not known: it is in a function that is not in PL/pgSQL. SELECT psp.ddl($$…$$) runs the text of a statement at all semi-primaries.';
-    END IF;
-    RETURN 'SET ROLE to one that may call psp.ddl: its statements run at all semi-primaries (docs/schema-changes.md).';
-END $function$;
-
 CREATE FUNCTION psp.refuse_ddl(
     object text, command text,
     detail text DEFAULT 'The change would reach this semi-primary only.',
