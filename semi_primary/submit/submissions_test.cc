@@ -348,5 +348,40 @@ TEST_F(SubmissionsTest, StopRefusesWhatWasNotSentAndWaitsForTheRest) {
   EXPECT_EQ(submissions_.waiting(), 1U);
 }
 
+TEST_F(SubmissionsTest, ADecisionTellsWhereTheTimeWent) {
+  submissions_.OnConnected(0);
+  Submission submission{1, Tx('a'), {10, {}}, Row("k"), 100};
+  submission.arrived_us = 500;
+  submissions_.Submit(submission, 600);
+  proto::Decision decision;
+  decision.set_tx_id(Tx('a').ToBytes());
+  decision.set_global_t(11);
+  decision.set_queue_us(200);
+  decision.set_certify_us(300);
+  submissions_.OnDecision(decision, 1'600);
+  const auto replies = submissions_.TakeReplies();
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_EQ(replies[0].arrived_us, 500);
+  EXPECT_EQ(replies[0].decided_us, 1'600);
+  submissions_.OnAnswered(replies[0].arrived_us, replies[0].decided_us, true, 1'650);
+  const CommitTimes& times = submissions_.times();
+  EXPECT_DOUBLE_EQ(times.check.sum(), 100e-6);
+  EXPECT_DOUBLE_EQ(times.network.sum(), 500e-6);
+  EXPECT_DOUBLE_EQ(times.answer.sum(), 50e-6);
+  EXPECT_DOUBLE_EQ(times.committed.sum(), 1'150e-6);
+}
+
+TEST_F(SubmissionsTest, AnUnknownOutcomeIsCounted) {
+  submissions_.OnConnected(0);
+  Submit('a', 1, "k");
+  submissions_.OnTime(11 * kSecond);
+  EXPECT_EQ(submissions_.counters().in_doubt_total, 1U);
+  submissions_.OnDisconnected();
+  Submit('b', 2, "l", 20 * kSecond);
+  submissions_.OnTime(22 * kSecond);  // nothing was sent
+  EXPECT_EQ(submissions_.counters().in_doubt_total, 1U);
+  EXPECT_EQ(submissions_.counters().aborts_total, 2U);
+}
+
 }  // namespace
 }  // namespace psp::sp
