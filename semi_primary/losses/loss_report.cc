@@ -33,8 +33,8 @@ std::vector<LossFacts::Column> ChangedColumns(const TableCatalog* catalog, std::
   if (table == catalog->tables.end()) return columns;
   for (const std::size_t place : places) {
     if (place >= table->second.column_names.size()) continue;
-    columns.push_back({Quoted(table->second.column_names[place]), IsNumber(table->second.columns.fields[place]),
-                       catalog->mrv_parts.contains(table_id)});
+    columns.push_back({Quoted(table->second.column_names[place]),
+                       IsNumber(table->second.columns.fields[place]), catalog->mrv_parts.contains(table_id)});
   }
   return columns;
 }

@@ -76,10 +76,9 @@ void LostKeys::Count(Slice* slice, const Id& id, const Loss& loss) {
   if (found == slice->counters.end()) {
     std::uint64_t inherited = 0;
     if (slice->counters.size() == kKeysMax) {
-      const auto fewest =
-          std::min_element(slice->counters.begin(), slice->counters.end(), [](const auto& a, const auto& b) {
-            return a.second.lost.losses < b.second.lost.losses;
-          });
+      const auto fewest = std::min_element(
+          slice->counters.begin(), slice->counters.end(),
+          [](const auto& a, const auto& b) { return a.second.lost.losses < b.second.lost.losses; });
       inherited = fewest->second.lost.losses;
       slice->counters.erase(fewest);
     }

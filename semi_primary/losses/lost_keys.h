@@ -28,9 +28,9 @@ namespace psp::sp {
 struct Loss {
   RowKey key;  // empty key bytes: of the table as a whole
   proto::LossKind kind = proto::LOSS_ROW;
-  SpId winner = 0;             // 0: not known
-  std::int64_t spent_us = 0;   // since the transaction's COMMIT has begun
-  std::string image{};         // the loser's new row, as record_send; empty: none, or too long
+  SpId winner = 0;            // 0: not known
+  std::int64_t spent_us = 0;  // since the transaction's COMMIT has begun
+  std::string image{};        // the loser's new row, as record_send; empty: none, or too long
 };
 
 // `conflict`: null if the transaction has lost to a schema change. `is_guard`: the key is a value of a unique index.

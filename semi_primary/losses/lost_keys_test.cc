@@ -26,7 +26,8 @@ class LostKeysTest : public ::testing::Test {
   // "key:losses" of a window, the most losses first.
   std::string Ranking(std::size_t window, std::int64_t now_us, std::size_t keys_max = 5) {
     std::string text;
-    for (const LostKeys::Ranked& one : keys_.Rank(keys_max, now_us)[window].ranked)
+    const std::vector<LostKeys::Window> windows = keys_.Rank(keys_max, now_us);
+    for (const LostKeys::Ranked& one : windows[window].ranked)
       text += (text.empty() ? "" : " ") + one.id.first.key + ":" + std::to_string(one.lost.losses);
     return text;
   }

@@ -20,18 +20,19 @@ bool CanBeMrvs(const LossFacts& facts) {
 std::string MrvRemedy(const LossFacts& facts) {
   std::string commands;
   for (const LossFacts::Column& column : facts.changed) {
-    commands += (commands.empty() ? "" : "; ") + ("psp mrv create " + facts.table + "." + column.name) + " DSN";
+    commands +=
+        (commands.empty() ? "" : "; ") + ("psp mrv create " + facts.table + "." + column.name) + " DSN";
   }
-  return "if transactions only add to and subtract from it, split the number over several records: " + commands +
-         " (docs/mrv.md)";
+  return "if transactions only add to and subtract from it, split the number over several records: " +
+         commands + " (docs/mrv.md)";
 }
 
 std::string RowRemedy(const LossFacts& facts) {
   if (CanBeMrvs(facts)) return MrvRemedy(facts);
   const bool one_wins = !facts.usual_winner.empty() && facts.its_wins * 100 >= facts.losses * kUsualPercent;
   if (one_wins) {
-    return "let semi-primary \"" + facts.usual_winner + "\" do these writes, which it wins nearly always, or " +
-           std::string(kLoop);
+    return "let semi-primary \"" + facts.usual_winner +
+           "\" do these writes, which it wins nearly always, or " + std::string(kLoop);
   }
   return "write the row in fewer transactions or spread the writes over several rows; until then " +
          std::string(kLoop);
@@ -51,7 +52,8 @@ std::string Remedy(const LossFacts& facts) {
       return "certify fewer rows (docs/isolation.md), begin the transaction later and end it sooner, or " +
              std::string(kLoop);
     case proto::LOSS_ADVISORY_LOCK:
-      return "take a lock with a narrower meaning, or let one semi-primary do this work, or " + std::string(kLoop);
+      return "take a lock with a narrower meaning, or let one semi-primary do this work, or " +
+             std::string(kLoop);
     case proto::LOSS_SCHEMA_CHANGE:
       return "a schema change came in between: run the transaction again; run schema changes from one "
              "semi-primary, one after the other";

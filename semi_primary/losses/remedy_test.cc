@@ -20,14 +20,15 @@ LossFacts Row(std::vector<LossFacts::Column> changed) {
 
 TEST(RemedyTest, NumbersBecomeMultiRecordValues) {
   EXPECT_THAT(Remedy(Row({{"stock", true}})), HasSubstr("psp mrv create public.item.stock DSN"));
-  EXPECT_THAT(Remedy(Row({{"stock", true}, {"sold", true}})), HasSubstr("stock DSN; psp mrv create public.item.sold DSN"));
+  EXPECT_THAT(Remedy(Row({{"stock", true}, {"sold", true}})),
+              HasSubstr("stock DSN; psp mrv create public.item.sold DSN"));
 }
 
 TEST(RemedyTest, NoMultiRecordValueWhereItWouldNotHelp) {
   const auto no_mrv = Not(HasSubstr("psp mrv"));
-  EXPECT_THAT(Remedy(Row({})), no_mrv);                                          // nothing is known
-  EXPECT_THAT(Remedy(Row({{"stock", true}, {"changed_at", false}})), no_mrv);    // the row conflicts anyway
-  EXPECT_THAT(Remedy(Row({{"stock", true, true}})), no_mrv);                     // it is one already
+  EXPECT_THAT(Remedy(Row({})), no_mrv);                                        // nothing is known
+  EXPECT_THAT(Remedy(Row({{"stock", true}, {"changed_at", false}})), no_mrv);  // the row conflicts anyway
+  EXPECT_THAT(Remedy(Row({{"stock", true, true}})), no_mrv);                   // it is one already
   LossFacts unknown = Row({{"stock", true}});
   unknown.table.clear();
   EXPECT_THAT(Remedy(unknown), no_mrv);
