@@ -6,8 +6,8 @@
 
 #include "proto/psp.pb.h"
 #include "semi_primary/losses/lost_keys.h"
-#include "semi_primary/submit/error_text.h"
 #include "writeset/catalog.h"
+#include "writeset/describe_key.h"
 
 namespace psp::sp {
 

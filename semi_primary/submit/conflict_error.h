@@ -7,7 +7,7 @@
 
 #include "common/conflict.h"
 #include "common/user_error.h"
-#include "semi_primary/submit/error_text.h"
+#include "writeset/describe_key.h"
 
 namespace psp::sp {
 

@@ -27,6 +27,7 @@
 #include "semi_primary/submit/commit_times.h"
 #include "semi_primary/submit/error_text.h"
 #include "semi_primary/submit/local_certification.h"
+#include "writeset/describe_key.h"
 
 namespace psp::sp {
 

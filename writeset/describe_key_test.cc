@@ -1,10 +1,10 @@
-#include "semi_primary/submit/error_text.h"
+#include "writeset/describe_key.h"
 
 #include <gtest/gtest.h>
 
 #include "common/pg_binary.h"
 
-namespace psp::sp {
+namespace psp {
 namespace {
 
 std::string Int8(std::int64_t value) {
@@ -67,4 +67,4 @@ TEST(DescribeKeyTest, MalformedValuesAreShownAsHex) {
 }
 
 }  // namespace
-}  // namespace psp::sp
+}  // namespace psp
