@@ -1,4 +1,4 @@
-"""The alert rules: promtool takes them, and the documents tell of each. Remedy without it: make test-alerts."""
+"""The alert rules: promtool takes them, and the documents tell of each. Without it: make test-alerts."""
 
 import re
 import shutil
