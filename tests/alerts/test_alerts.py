@@ -28,12 +28,19 @@ def known_metrics() -> set[str]:
     return set(re.findall(r"^\| `(psp_\w+)` \|", page("metrics.md"), re.MULTILINE))
 
 
+def metrics_in(text: str) -> set[str]:
+    return {_HISTOGRAM_PARTS.sub("", name) for name in _METRIC.findall(text)}
+
+
+def promtool() -> Path:
+    return paths.binary("psp-primary").parents[1] / "promtool" / "usr" / "bin" / "promtool"
+
+
 @pytest.mark.parametrize("command", [("check", RULES), ("test", TESTS.name)])
 def test_promtool_takes_them(tmp_path: Path, command: tuple[str, str]) -> None:
-    program = paths.binary("psp-primary").parents[1] / "promtool" / "usr" / "bin" / "promtool"
     for file in (paths.home() / "deploy" / "prometheus" / RULES, TESTS):
         shutil.copy(file, tmp_path)
-    run = [str(program), command[0], "rules", command[1]]
+    run = [str(promtool()), command[0], "rules", command[1]]
     ended = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
@@ -42,7 +49,7 @@ def test_promtool_takes_them(tmp_path: Path, command: tuple[str, str]) -> None:
 def test_a_rule_is_whole(alert: str) -> None:
     """It asks for metrics that exist, says what to do, has a test, and is in docs/alerts.md."""
     rule = rules()[alert]
-    names = {_HISTOGRAM_PARTS.sub("", name) for name in _METRIC.findall(rule)}
+    names = metrics_in(rule)
     assert names or "expr: up{" in rule
     assert names <= known_metrics()
     annotations = re.findall(r"^ {10}(\w+): .", rule, re.MULTILINE)
