@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_json(result, options.results / "demo.json")
         report.plot(result, options.results / "demo.png")
         console.print(f"Written: {options.results / 'demo.json'} and demo.png")
+        console.print("To watch a cluster of your own: psp cluster up --console")
         return 0 if result["consistent"] and result["conditions_hold"] else 1
 
     return exit_code(work, PspError, LoadError)

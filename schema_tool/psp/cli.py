@@ -7,6 +7,7 @@ import typer
 
 from psp import __version__
 from psp.cluster.cli import app as cluster_app
+from psp.console.cli import show_console
 from psp.mrv.cli import app as mrv_app
 from psp.output import console
 from psp.primary.cli import app as primary_app
@@ -44,6 +45,7 @@ app.add_typer(cluster_app, name="cluster")
 app.add_typer(primary_app, name="primary")
 app.add_typer(mrv_app, name="mrv")
 app.command("top")(top)
+app.command("console")(show_console)
 
 
 def _print_version(wanted: bool) -> None:

@@ -14,10 +14,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from psp.cluster import growth, state, status, verify
 from psp.cluster.configs import APP_ROLE, PRIMARY
 from psp.cluster.local import LocalCluster, Options, Part, Zone
+from psp.console.cli import LOOPBACK, PORT, read_access, serve
 from psp.output import Json, PspError, console, print_json
 from psp.paths import postgres_program
 from psp.problems import errors_shown
 from psp.schema.cli import AddKeys, CaptureMode, DropForeignKeys
+from psp.watch.cli import sources
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -117,6 +119,9 @@ def up(
     mode: CaptureMode = "native",
     add_keys: AddKeys = False,
     drop_foreign_keys: DropForeignKeys = False,
+    show: Annotated[
+        bool, typer.Option("--console", help="Then serve psp console, until Ctrl-C; the cluster stays.")
+    ] = False,
 ) -> None:
     """Makes and starts a cluster, or starts one again that was stopped with its data kept.
 
@@ -124,7 +129,7 @@ def up(
 
         psp cluster up                                    # three SPs, no distance
         psp cluster up --zone lisbon=30 --zone tokyo=190  # two, 30 and 190 ms away
-        psp cluster up --schema tables.sql                # under psp at once
+        psp cluster up --schema tables.sql --console      # under psp at once; shown in a browser
         psp cluster up --pg-conf shared_buffers=1GB
         psp cluster up --postgres 17 --postgres sp2=18    # of what PSP_PG_BIN and Debian's folders have
         psp cluster up --mode views                       # the thesis's semi-primaries (docs/modes.md)
@@ -134,23 +139,33 @@ def up(
         with state.locked(folder):
             found = state.load(folder)
             if found is not None and found.complete:
-                _resume(LocalCluster(found, console.print))
-                return
-            versions = _parse_versions(postgres or [])
-            every = versions.pop("", 0)
-            primary_postgres = versions.pop(PRIMARY, every)
-            zones = [_parse_zone(text) for text in zone or [f"sp{n + 1}=0" for n in range(sps)]]
-            zones = [dataclasses.replace(z, postgres=versions.pop(z.name, every)) for z in zones]
-            if versions:
-                raise PspError(f"--postgres {next(iter(versions))}=…: the cluster has no such server")
-            options = Options(
-                name=name, directory=folder, database=db, port_base=port_base, relay=not no_relay,
-                pg_settings=_parse_settings(pg_conf or []), mode=mode, primary_postgres=primary_postgres,
-            )  # fmt: skip
-            cluster = LocalCluster.create(zones, options, console.print)
-            if schema is not None:
-                _adopt_with_schema(cluster, schema, add_keys, drop_foreign_keys)
+                cluster = LocalCluster(found, console.print)
+                _resume(cluster)
+            else:
+                versions = _parse_versions(postgres or [])
+                every = versions.pop("", 0)
+                primary_postgres = versions.pop(PRIMARY, every)
+                zones = [_parse_zone(text) for text in zone or [f"sp{n + 1}=0" for n in range(sps)]]
+                zones = [dataclasses.replace(z, postgres=versions.pop(z.name, every)) for z in zones]
+                if versions:
+                    raise PspError(f"--postgres {next(iter(versions))}=…: the cluster has no such server")
+                options = Options(
+                    name=name, directory=folder, database=db, port_base=port_base, relay=not no_relay,
+                    pg_settings=_parse_settings(pg_conf or []), mode=mode, primary_postgres=primary_postgres,
+                )  # fmt: skip
+                cluster = LocalCluster.create(zones, options, console.print)
+                if schema is not None:
+                    _adopt_with_schema(cluster, schema, add_keys, drop_foreign_keys)
         _print_next_steps(cluster)
+        if show:
+            _serve_console(cluster)
+
+
+def _serve_console(cluster: LocalCluster) -> None:
+    """Until Ctrl-C."""
+    servers = sources([], cluster.state.name, cluster.state.directory)
+    access = read_access(LOOPBACK, None, None, None, [])
+    serve(servers, (LOOPBACK, PORT), access, interval_s=1)
 
 
 def _resume(cluster: LocalCluster) -> None:
@@ -161,7 +176,6 @@ def _resume(cluster: LocalCluster) -> None:
         )
     console.print(f"Starting cluster {cluster.state.name} again, with its data")
     cluster.resume()
-    _print_next_steps(cluster)
 
 
 def _adopt_with_schema(cluster: LocalCluster, schema: Path, add_keys: bool, drop_foreign_keys: bool) -> None:

@@ -10,6 +10,7 @@ from psp.watch.model import Advice, HotKey, Primary, View, Zone
 HOT_LOSSES = 10
 """In a minute. A key that is lost less often is shown, and needs nothing."""
 HOT_SHOWN = 2
+KEY_CHARACTERS_MAX = 80
 KEEPS_BYTES_MAX = 256 * 2**20
 
 _STANDSTILL = {
@@ -76,7 +77,8 @@ def _of_blockers(zone: Zone) -> Iterator[Advice]:
 
 
 def _of_key(key: HotKey) -> Advice:
-    where = f"{key.table or 'all tables'}{f' {key.key}' if key.key else ''}"
+    row = f" {key.key[:KEY_CHARACTERS_MAX]}" if key.key else ""
+    where = f"{key.table or 'all tables'}{row}"
     remedy = key.remedy or ""
     return Advice(f"{where}: {key.losses:,} losses in a minute", remedy[:1].upper() + remedy[1:])
 

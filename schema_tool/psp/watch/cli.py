@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.live import Live
@@ -18,9 +18,7 @@ from psp.output import console
 from psp.problems import errors_shown
 from psp.waiting import wait_until
 from psp.watch import gather
-from psp.watch.advice import advice
-from psp.watch.headline import headline
-from psp.watch.model import View
+from psp.watch.judged import as_dict
 from psp.watch.screen import render
 
 INTERVAL_MIN_S = 0.2
@@ -47,15 +45,6 @@ def sources(dsns: list[str] | None, name: str, directory: Path | None) -> list[g
         cluster = LocalCluster.open(folder, console.print)
         dsns = [cluster.primary_dsn, *(sp.admin_dsn for sp in cluster.sps)]
     return [gather.Source(dsn) for dsn in dsns]
-
-
-def as_dict(view: View) -> dict[str, Any]:
-    """The JSON form: the view, whether everybody can write, and what to do."""
-    return {
-        **view.as_dict(),
-        "headline": vars(headline(view)),
-        "advice": [vars(one) for one in advice(view)],
-    }
 
 
 def top(

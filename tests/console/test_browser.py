@@ -1,0 +1,153 @@
+"""psp console in a real browser (`make test-console`): texts, keyboard, widths, no complaint."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from psp.console.server import Access, Server
+from psp.watch.model import View
+
+from tests.console.driver import PROGRAM, Browser, browser
+from tests.sql.command.test_console import TOKEN, a_view, port, served
+from tests.sql.command.test_top import BLOCKER, conflict, member, primary, semi_primary, silent, view
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="chromedriver is not installed: make test-console")
+WIDTHS = (320, 390, 768, 1280)
+TAB = "\ue004"
+WIDE = """
+    return [...document.querySelectorAll('body *')]
+        .filter(e => !e.closest('.hidden, thead, .skip, svg'))
+        .filter(e => e.getBoundingClientRect().right > innerWidth + 1)
+        .map(e => e.outerHTML.slice(0, 80))
+"""
+LONG_KEY = "(v)=(" + "x" * 1000 + ")"
+
+
+def busy(key: str = "(w_id, d_id)=(3, 7)") -> View:
+    zones = [("lisbon", 30.1, 118.0), ("madrid", 31.0, 92.5), ("newyork", 90.3, 46.0), ("tokyo", 190.2, 25.0)]
+    remedy = (
+        "if transactions only add to and subtract from it, split the number over several records: "
+        "psp mrv create public.item.stock DSN (docs/mrv.md)"
+    )
+    keys = [
+        conflict("tokyo", 404, key="(id)=(4711)", winners="lisbon: 290, madrid: 114", remedy=remedy),
+        conflict("newyork", 141, key="(id)=(4711)", winners="lisbon: 141", remedy=remedy),
+        conflict("tokyo", 48, table_name="public.district", key=key, columns="next_o_id", rank=2),
+    ]
+    members = [member(name, zone=name) for name, _, _ in zones]
+    away = member("sydney", is_connected=False, keeps_bytes=600 * 2**20)
+    return view(
+        primary(*members, away, conflicts=keys, log_bytes=217 * 2**20),
+        *(
+            semi_primary(name, rtt_ms=rtt, commits_per_s=tps, lag_ms=rtt / 2 + 8, waiting=3, losses_per_s=0.5,
+                         blockers=[BLOCKER] if name == "tokyo" else [])
+            for name, rtt, tps in zones
+        ),
+    )  # fmt: skip
+
+
+def blocked() -> View:
+    told = {"state": "blocked", "can_commit": False, "last_error": "COMMITs wait for synchronous standbys"}
+    return view(
+        primary(member("lisbon"), member("tokyo"), standstill="standby", standstill_s=14, copies=1),
+        semi_primary("lisbon", waiting=48, **told),
+        semi_primary("tokyo", waiting=14, **told),
+    )
+
+
+VIEWS = {
+    "busy": busy(),
+    "long": busy(LONG_KEY),
+    "blocked": blocked(),
+    "plain": a_view(),
+    "silent": view(silent("lisbon"), silent(None)),
+    "twenty": view(primary(*(member(f"sp{n}") for n in range(20)))),
+    "nobody": view(primary()),
+}
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Browser]:
+    with browser() as made:
+        yield made
+
+
+def open_page(page: Browser, server: Server) -> None:
+    page.open("about:blank")
+    page.messages()
+    page.open(f"http://127.0.0.1:{port(server)}/#{TOKEN}")
+    page.wait("document.getElementById('live').textContent.startsWith('Live')")
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_complaint_and_no_sideways_scrolling(page: Browser, name: str) -> None:
+    with served(Access(frozenset(), token=TOKEN), VIEWS[name]) as server:
+        for width in WIDTHS:
+            page.size(width, 900)
+            open_page(page, server)
+            assert page.run("return document.documentElement.scrollWidth") <= width
+            wide = page.run(WIDE)
+            assert wide == []
+            assert page.messages() == []
+
+
+def test_a_key_is_text(page: Browser) -> None:
+    with served(Access(frozenset(), token=TOKEN), a_view()) as server:
+        page.size(1280, 900)
+        open_page(page, server)
+        assert "<img src=x onerror=alert(1)>" in page.run(
+            "return document.getElementById('keys').textContent"
+        )
+        assert page.run("return document.querySelectorAll('img').length") == 0
+
+
+def test_without_the_token_there_is_nothing(page: Browser) -> None:
+    with served(Access(frozenset(), token=TOKEN), busy()) as server:
+        page.open("about:blank")
+        page.open(f"http://127.0.0.1:{port(server)}/")
+        page.wait("document.getElementById('answer').textContent.includes('no right')")
+        assert "lisbon" not in page.run("return document.body.textContent")
+
+
+def test_every_control_by_keyboard(page: Browser) -> None:
+    with served(Access(frozenset(), token=TOKEN), busy()) as server:
+        page.size(1280, 900)
+        open_page(page, server)
+        controls = (
+            "[...document.querySelectorAll('a, button, summary, input:checked')]"
+            ".filter(e => e.checkVisibility())"
+        )
+        wanted = page.run(f"return {controls}.length")
+        reached = "(window.reached ??= new Set()).add(document.activeElement)"
+        for _ in range(wanted + 3):
+            page.press(TAB)
+            page.run(reached)
+        assert page.run(f"return {controls}.filter(e => !window.reached.has(e)).map(e => e.outerHTML)") == []
+
+
+def test_a_look_keeps_focus_and_what_is_open(page: Browser) -> None:
+    with served(Access(frozenset(), token=TOKEN), busy()) as server:
+        page.size(1280, 900)
+        open_page(page, server)
+        page.run("document.querySelector('summary').focus(); document.querySelector('details').open = true")
+        looks = iter([replace(busy(), hot_keys=())])
+        server.feed._look = looks.__next__
+        server.feed.step()
+        page.wait("document.getElementById('keys').textContent.includes('Nothing was lost')")
+        assert page.run("return document.activeElement.tagName") == "SUMMARY"
+        assert page.run("return document.querySelector('details').open") is True
+
+
+def test_texts_can_be_read(page: Browser) -> None:
+    """A contrast of 4.5 at least, in both themes and all states."""
+    script = Path(__file__).with_name("contrast.js").read_text()
+    try:
+        for theme in ("light", "dark"):
+            page.theme(theme)
+            for name in ("busy", "blocked", "plain"):
+                with served(Access(frozenset(), token=TOKEN), VIEWS[name]) as server:
+                    open_page(page, server)
+                    assert page.run(script) == [], (theme, name)
+    finally:
+        page.theme("light")
