@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.live import Live
 
 from psp.cluster import state
@@ -80,17 +81,24 @@ def top(
 
 def _refresh(servers: list[gather.Source], interval_s: float) -> None:
     # Of a screen that is too small the beginning counts.
-    with Live(console=console, auto_refresh=False, screen=True, vertical_overflow="crop") as live:
+    with Live(console=_wrapping(), auto_refresh=False, screen=True, vertical_overflow="crop") as live:
         _repeat(lambda: live.update(render(gather.look(servers)), refresh=True), interval_s)
 
 
+def _wrapping() -> Console:
+    """The console of all commands leaves long lines to the terminal, and Live would cut them off."""
+    return Console(highlight=False)
+
+
 def _print(servers: list[gather.Source], interval_s: float, json: bool, once: bool) -> None:
+    screen = _wrapping()
+
     def show() -> None:
         view = gather.look(servers)
         if json:
-            console.file.write(json_format.dumps(as_dict(view), default=str) + "\n")
+            screen.file.write(json_format.dumps(as_dict(view), default=str) + "\n")
         else:
-            console.print(render(view))
+            screen.print(render(view))
         sys.stdout.flush()
 
     with suppress(BrokenPipeError):  # nobody reads any more

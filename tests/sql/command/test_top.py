@@ -228,3 +228,11 @@ def test_a_string_that_is_none(pair: Pair) -> None:
 )  # fmt: skip
 def test_numbers_are_short(value: float | None, text: str) -> None:
     assert number(value) == text
+
+
+def test_long_texts_are_wrapped() -> None:
+    """Those that a screen cuts off would be lost."""
+    dsn = "host=127.0.0.1 port=1 dbname=x"
+    done = CliRunner().invoke(app, ["top", dsn, "--once"], env={"COLUMNS": "80"})
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+    assert "Connection refused" in " ".join(done.stdout.split())
