@@ -8,6 +8,7 @@ import typer
 from psp import __version__
 from psp.cluster.cli import app as cluster_app
 from psp.console.cli import show_console
+from psp.doctor.cli import doctor
 from psp.mrv.cli import app as mrv_app
 from psp.output import console
 from psp.primary.cli import app as primary_app
@@ -35,6 +36,10 @@ app = typer.Typer(
     psp schema adopt  "host=db dbname=shop" --help
     psp schema release "host=db dbname=shop"     # a plain database again
 
+[bold]See whether all is well[/]:
+
+    psp doctor "host=primary dbname=psp" "host=db dbname=shop" "host=db2 dbname=shop"
+
 [bold]Let many change one number at once[/] (any PostgreSQL):
 
     psp mrv create item.stock "dbname=shop" --lower-bound 0
@@ -46,6 +51,7 @@ app.add_typer(primary_app, name="primary")
 app.add_typer(mrv_app, name="mrv")
 app.command("top")(top)
 app.command("console")(show_console)
+app.command("doctor")(doctor)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,1 @@
+"""psp doctor of a running cluster."""

@@ -1,0 +1,1 @@
+"""psp doctor: its rules, and what it reads."""
