@@ -14,6 +14,7 @@
 #include "writeset/chunk.h"
 #include "writeset/key_text.h"
 #include "writeset/key_uses.h"
+#include "writeset/table_form.h"
 
 namespace psp {
 namespace {
@@ -30,17 +31,23 @@ struct Captured {
 // What op 'c' says of a table.
 Problem DecodeTableChange(const Chunk& chunk, proto::TableChange* change) {
   std::string_view rest = chunk.payload;
-  const bool shape =
-      rest.size() % 4 == 1 && (rest[0] == 0 || rest[0] == 2 || (rest[0] == 1 && rest.size() == 1));
-  if (!shape) return "a changed table is neither (0, guards) nor (1) nor (2, guards)";
+  const auto guards = rest.size() < 5 ? std::nullopt : ReadInt32(rest.substr(1, 4));
+  const bool is_dropped = rest == "\1";
+  const bool shape = is_dropped || (guards && *guards >= 0 && (rest[0] == 0 || rest[0] == 2) &&
+                                    static_cast<std::size_t>(*guards) <= (rest.size() - 5) / 4);
+  if (!shape) return "a changed table is neither (0, guards, form) nor (1) nor (2, guards, form)";
   change->set_table_id(chunk.table_id);
-  change->set_dropped(rest[0] == 1);
+  change->set_dropped(is_dropped);
   change->set_emptied(rest[0] == 2);
-  for (rest.remove_prefix(1); !rest.empty(); rest.remove_prefix(4)) {
+  if (is_dropped) return "";
+  rest.remove_prefix(5);
+  for (std::int32_t left = *guards; left > 0; --left, rest.remove_prefix(4)) {
     const auto guard_id = ReadInt32(rest.substr(0, 4));
     if (!guard_id || *guard_id <= 0) return "a changed table has an impossible guard";
     change->add_guard_ids(static_cast<std::uint32_t>(*guard_id));
   }
+  if (!DecodeTableForm(rest)) return "a changed table has a malformed form";
+  change->set_form(std::string(rest));
   return "";
 }
 

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "common/hex.h"
 #include "common/pg_binary.h"
 #include "embedded/constants.h"
+#include "writeset/table_form.h"
 #include "writeset/testing/chunks.h"
 
 namespace psp {
@@ -93,9 +96,17 @@ std::string ShowTables(const std::string& chunks) {
   return text;
 }
 
+// What a table has become: (0, guards, form), or emptied (2, guards, form).
+std::string Changed(char what, const std::vector<std::int32_t>& guards) {
+  std::string payload(1, what);
+  AppendInt32(&payload, static_cast<std::int32_t>(guards.size()));
+  for (const std::int32_t guard : guards) AppendInt32(&payload, guard);
+  return payload + EncodeTableForm({{{kOidInt4, -1, true}}, {{kOidInt4, 0, Normalise::kNone}}});
+}
+
 TEST(AssembleWriteSetTest, TheLastChangeOfATableCounts) {
-  const std::string_view no_guards("\0", 1);
-  const std::string_view two_guards("\0\0\0\0\x9\0\0\1\0", 9);
+  const std::string no_guards = Changed(0, {});
+  const std::string two_guards = Changed(0, {9, 256});
   EXPECT_EQ(ShowTables(Chunk(7, 'c', two_guards) + Upsert("a", "1") + Chunk(5, 'c', "\1")),
             "7 guard9 guard256, 5 dropped");
   EXPECT_EQ(ShowTables(Chunk(7, 'c', two_guards, 4) + Chunk(5, 'c', no_guards, 3) +
@@ -106,8 +117,8 @@ TEST(AssembleWriteSetTest, TheLastChangeOfATableCounts) {
 }
 
 TEST(AssembleWriteSetTest, ATableThatWasEmptiedStaysSoUntilItIsDropped) {
-  const std::string_view changed("\0\0\0\0\x9", 5);
-  const std::string_view emptied("\2\0\0\0\x8", 5);
+  const std::string changed = Changed(0, {9});
+  const std::string emptied = Changed(2, {8});
   EXPECT_EQ(ShowTables(Chunk(7, 'c', emptied)), "7 emptied guard8");
   EXPECT_EQ(ShowTables(Chunk(7, 'c', emptied) + Chunk(7, 'c', changed)), "7 emptied guard9");
   EXPECT_EQ(ShowTables(Chunk(7, 'c', changed) + Chunk(7, 'c', emptied)), "7 emptied guard8");
@@ -115,12 +126,13 @@ TEST(AssembleWriteSetTest, ATableThatWasEmptiedStaysSoUntilItIsDropped) {
 }
 
 TEST(AssembleWriteSetTest, AMalformedChangeOfATableIsRefused) {
-  for (const std::string_view payload :
-       {std::string_view(), std::string_view("\3"), std::string_view("\0\0\0\1", 4),
-        std::string_view("\0\0\0\0\0", 5), std::string_view("\0\xff\0\0\1", 5),
-        std::string_view("\1\0\0\0\1", 5)}) {
+  const std::string one = Changed(0, {9});
+  EXPECT_EQ(ShowTables(Chunk(7, 'c', one)), "7 guard9");
+  for (std::size_t size = 0; size < one.size(); ++size)
+    EXPECT_EQ(ShowTables(Chunk(7, 'c', std::string_view(one).substr(0, size))), "malformed") << size;
+  for (const std::string& payload :
+       {one + "x", Changed(3, {}), Changed(1, {}), Changed(0, {0}), Changed(0, {-1})})
     EXPECT_EQ(ShowTables(Chunk(7, 'c', payload)), "malformed") << payload.size();
-  }
 }
 
 std::string Statement(std::string_view key) { return Chunk(kSchemaHistoryId, 'u', Entry(key, "text")); }

@@ -10,17 +10,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "writeset/table_form.h"
+
 namespace psp {
 
-// What the primary knows: it compares keys as bytes, and reads no value of an image.
+// What the primary knows: it compares keys as bytes, and reads values only to judge them.
 struct KnownTable {
   std::uint32_t changed_in = 1;  // the catalog version that its last change has made; 1: as adopted
   bool dropped = false;
   // The table that the number belongs to: its own, or that of a guard. Nothing: not known, an older psp has noted it.
   std::optional<std::uint32_t> of_table{};
-  // The types of the fields of keys and images, 0: one that is not known. Empty: not known, or a guard's.
-  std::vector<std::uint32_t> key{};
-  std::vector<std::uint32_t> columns{};
+  // Nothing: a guard's, or an older psp has noted it.
+  std::optional<TableForm> form{};
 };
 struct KnownTables {
   std::uint32_t version = 0;                              // from 1 on

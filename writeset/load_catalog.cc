@@ -102,8 +102,8 @@ KnownTables LoadKnownTables(pqxx::transaction_base& tx) {
     table.changed_in = row[2].as<std::uint32_t>();
     table.dropped = row[3].as<bool>();
     if (!row[4].is_null()) table.of_table = row[4].as<std::uint32_t>();
-    if (!row[5].is_null()) table.key = Oids(row[5]);
-    if (!row[6].is_null()) table.columns = Oids(row[6]);
+    if (row[5].is_null()) continue;
+    if (const auto bytes = DecodeByteaText(row[5].c_str())) table.form = DecodeTableForm(*bytes);
   }
   return tables;
 }

@@ -83,6 +83,7 @@ TEST(VectorsTest, WhatASchemaChangeTellsOfItsTables) {
     EXPECT_THAT(change.guard_ids(),
                 testing::ElementsAreArray(expected[i]["guard_ids"].as<std::vector<std::uint32_t>>()));
     EXPECT_EQ(change.dropped(), expected[i]["dropped"].as<bool>());
+    EXPECT_EQ(EncodeHex(change.form()), Text(expected[i]["form"]));
   }
 }
 

@@ -191,20 +191,23 @@ void ChangeCatalog(pqxx::transaction_base& tx, const BatchItem& item) {
   ArrayWriter dropped(kOidBool);
   ArrayWriter emptied(kOidBool);
   ArrayWriter of_tables(kOidInt4);
-  const auto add = [&](std::uint32_t number, std::uint32_t of_table, bool is_dropped, bool is_emptied) {
+  ArrayWriter forms(kOidBytea);
+  const auto add = [&](std::uint32_t number, std::uint32_t of_table, bool is_dropped, bool is_emptied,
+                       const std::string& form) {
     numbers.AddInt4(static_cast<std::int32_t>(number));
     dropped.AddBool(is_dropped);
     emptied.AddBool(is_emptied);
     of_tables.AddInt4(static_cast<std::int32_t>(of_table));
+    form.empty() ? forms.AddNull() : forms.Add(std::string_view(form));
   };
   const proto::WriteSet& change = item.request->rows;
   for (const proto::TableChange& table : change.table_changes()) {
-    add(table.table_id(), table.table_id(), table.dropped(), table.emptied());
-    for (const std::uint32_t guard_id : table.guard_ids()) add(guard_id, table.table_id(), false, false);
+    add(table.table_id(), table.table_id(), table.dropped(), table.emptied(), table.form());
+    for (const std::uint32_t guard_id : table.guard_ids()) add(guard_id, table.table_id(), false, false, "");
   }
   tx.exec_params(std::string(sql::kChangeCatalog), change.catalog_version(), item.global_t,
                  Binary(numbers.Finish()), Binary(dropped.Finish()), Binary(emptied.Finish()),
-                 Binary(of_tables.Finish()));
+                 Binary(of_tables.Finish()), Binary(forms.Finish()));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include "common/pg_binary.h"
 #include "embedded/constants.h"
+#include "writeset/table_form.h"
+#include "writeset/values.h"
 
 namespace psp::primary {
 namespace {
@@ -18,77 +20,12 @@ std::string Of(std::string_view what, std::uint32_t number) {
   return "malformed write-set: " + std::string(what) + " table_id " + std::to_string(number);
 }
 
-// How many bytes PostgreSQL's binary form of a type always has; 0: any number.
-std::size_t SizeOf(std::uint32_t type) {
-  switch (type) {
-    case 16:  // boolean
-    case 18:  // "char"
-      return 1;
-    case 21:  // smallint
-      return 2;
-    case 23:    // integer
-    case 26:    // oid
-    case 700:   // real
-    case 1082:  // date
-      return 4;
-    case 20:    // bigint
-    case 701:   // double precision
-    case 790:   // money
-    case 1083:  // time
-    case 1114:  // timestamp
-    case 1184:  // timestamptz
-      return 8;
-    case 1266:  // timetz
-      return 12;
-    case 1186:  // interval
-    case 2950:  // uuid
-      return 16;
-    default:
-      return 0;
-  }
-}
-
-bool IsText(std::uint32_t type) { return type == kOidText || type == 1042 || type == 1043; }
-
-// As PostgreSQL has it: without zeros, surrogates and needlessly long forms.
-bool IsUtf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto at = [&](std::size_t n) {
-      return i + n < text.size() ? static_cast<unsigned char>(text[i + n]) : 0U;
-    };
-    const auto continues = [&](std::size_t n) { return (at(n) & 0xC0U) == 0x80U; };
-    const unsigned first = at(0);
-    std::size_t bytes = 0;
-    if (first >= 0x01 && first <= 0x7F) {
-      bytes = 1;
-    } else if (first >= 0xC2 && first <= 0xDF) {
-      bytes = 2;
-    } else if (first >= 0xE0 && first <= 0xEF) {
-      bytes = (first == 0xE0 && at(1) < 0xA0) || (first == 0xED && at(1) > 0x9F) ? 0 : 3;
-    } else if (first >= 0xF0 && first <= 0xF4) {
-      bytes = (first == 0xF0 && at(1) < 0x90) || (first == 0xF4 && at(1) > 0x8F) ? 0 : 4;
-    }
-    if (bytes == 0) return false;
-    for (std::size_t n = 1; n < bytes; ++n) {
-      if (!continues(n)) return false;
-    }
-    i += bytes;
-  }
-  return true;
-}
-
-bool IsReadable(const RecordField& field) {
-  if (!field.value) return true;
-  const std::size_t size = SizeOf(field.type_oid);
-  if (size != 0 && field.value->size() != size) return false;
-  return !IsText(field.type_oid) || IsUtf8(*field.value);
-}
-
 class Judge {
  public:
   Judge(const CertifyRequest& request, const KnownTables& tables) : request_(request), tables_(tables) {
     for (const proto::TableChange& change : request.rows.table_changes()) {
       changed_[change.table_id()] = change.table_id();
+      if (auto form = DecodeTableForm(change.form())) forms_[change.table_id()] = *std::move(form);
       for (const std::uint32_t guard_id : change.guard_ids()) changed_[guard_id] = change.table_id();
     }
     for (const proto::Row& row : request.rows.rows()) {
@@ -103,6 +40,8 @@ class Judge {
       if (guard_id == change.table_id() || !Belongs(guard_id, change.table_id()))
         return Of("a changed table has the number of something else,", guard_id);
     }
+    if (!change.dropped() && !forms_.contains(change.table_id()))
+      return Of("a changed table without a form,", change.table_id());
     return "";
   }
 
@@ -118,7 +57,7 @@ class Judge {
     }
     if (owner.value_or(row.table_id()) != row.table_id())
       return Of("a row has the number of a guard,", row.table_id());
-    return changed_.contains(row.table_id()) ? "" : ProblemOfForm(row);
+    return ProblemOfForm(row);
   }
 
   std::string ProblemOf(const proto::KeyUse& use) const {
@@ -135,14 +74,43 @@ class Judge {
     return known == tables_.numbers.end() ? std::nullopt : known->second.of_table;
   }
 
+  // Of the table as the request leaves it; nothing: not known, or it is gone then.
+  const TableForm* FormOf(std::uint32_t table_id) const {
+    if (changed_.contains(table_id)) {
+      const auto form = forms_.find(table_id);
+      return form == forms_.end() ? nullptr : &form->second;
+    }
+    const auto known = tables_.numbers.find(table_id);
+    return known == tables_.numbers.end() || !known->second.form ? nullptr : &*known->second.form;
+  }
+
   std::string ProblemOfForm(const proto::Row& row) {
-    const auto known = tables_.numbers.find(row.table_id());
-    if (known == tables_.numbers.end() || known->second.key.empty()) return "";
-    if (!Fits(row.key(), known->second.key)) return Of("a key has not the form of", row.table_id());
-    if (std::ranges::any_of(fields_, [](const RecordField& field) { return !field.value; }))
-      return Of("a key is NULL,", row.table_id());
-    if (row.has_image() && !Fits(row.image(), known->second.columns))
+    const TableForm* form = FormOf(row.table_id());
+    // What is deleted in a schema change may have had the table's older key.
+    if (form == nullptr || (changed_.contains(row.table_id()) && !row.has_image())) return "";
+    if (!Read(row.key(), form->key.size(), &key_)) return Of("a key has not the form of", row.table_id());
+    for (std::size_t i = 0; i < key_.size(); ++i) {
+      const KeyForm& part = form->key[i];
+      if (!key_[i].value) return Of("a key is NULL,", row.table_id());
+      if (!Fits({part.type, -1, true}, key_[i])) return Of("a key has not the form of", row.table_id());
+      if (!IsNormalised(part, *key_[i].value)) return Of("a key is not normalised,", row.table_id());
+    }
+    return row.has_image() ? ProblemOfImage(row, *form) : "";
+  }
+
+  // After the key.
+  std::string ProblemOfImage(const proto::Row& row, const TableForm& form) {
+    if (!Read(row.image(), form.columns.size(), &image_))
       return Of("an image has not the form of", row.table_id());
+    for (std::size_t i = 0; i < image_.size(); ++i) {
+      if (!Fits(form.columns[i], image_[i])) return Of("an image has not the form of", row.table_id());
+    }
+    for (std::size_t i = 0; i < key_.size(); ++i) {
+      if (!form.key[i].place) continue;
+      const RecordField& field = image_[*form.key[i].place];
+      if (!field.value || !IsKeyOf(form.key[i], *key_[i].value, field.type_oid, *field.value))
+        return Of("an image has another key,", row.table_id());
+    }
     return "";
   }
 
@@ -151,19 +119,23 @@ class Judge {
     return known == tables_.numbers.end() || known->second.of_table.value_or(table_id) == table_id;
   }
 
-  bool Fits(std::string_view record, const std::vector<std::uint32_t>& types) {
-    if (!DecodeRecord(&record, &fields_).empty() || !record.empty()) return false;
-    return std::ranges::equal(fields_, types, [](const RecordField& field, std::uint32_t type) {
-      return (type == 0 || field.type_oid == type) && IsReadable(field);
-    });
+  static bool Read(std::string_view record, std::size_t size, std::vector<RecordField>* fields) {
+    return DecodeRecord(&record, fields).empty() && record.empty() && fields->size() == size;
+  }
+
+  static bool Fits(const ColumnForm& form, const RecordField& field) {
+    if (form.type != 0 && field.type_oid != form.type) return false;
+    return field.value ? IsValue(form, *field.value) : !form.not_null;
   }
 
   const CertifyRequest& request_;
   const KnownTables& tables_;
   std::unordered_map<std::uint32_t, std::uint32_t>
-      changed_;                                // by the request: tables and guards, and their tables
-  std::unordered_set<std::uint32_t> written_;  // tables
-  std::vector<RecordField> fields_;
+      changed_;                                         // by the request: tables and guards, and their tables
+  std::unordered_set<std::uint32_t> written_;           // tables
+  std::unordered_map<std::uint32_t, TableForm> forms_;  // that the request makes
+  std::vector<RecordField> key_;
+  std::vector<RecordField> image_;
 };
 
 }  // namespace

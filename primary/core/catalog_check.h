@@ -14,8 +14,9 @@ namespace psp::primary {
 //   A row has the number of a table, a guard that of one of the guards of a table that is written, too.
 //   A row that is read has the number of a table.
 //   A schema change takes no number that belongs to another table.
-//   Keys and images are records of the columns that the table has, as far as that is known (KnownTable::columns) and the request
-//   does not change them. None of them is NULL in a key. Values of types of a fixed size have this size, and text is UTF-8.
+//   A schema change gives each table that it changes a form, unless it drops it.
+//   Keys and images have the form of the table, as the request leaves it: their columns, values that PostgreSQL
+//   takes (writeset/values.h), no NULL where the column has none. Keys are normalised, and those of their images.
 std::string ProblemByCatalog(const CertifyRequest& request, const KnownTables& tables);
 
 }  // namespace psp::primary

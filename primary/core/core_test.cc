@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
+
+#include "common/pg_binary.h"
+#include "writeset/table_form.h"
 
 namespace psp::primary {
 namespace {
@@ -26,6 +30,14 @@ KnownTables Tables(const std::vector<std::uint32_t>& numbers, std::uint32_t vers
   KnownTables tables{version, {}};
   for (const std::uint32_t number : numbers) tables.numbers[number] = {};
   return tables;
+}
+
+// Of tables that schema changes make: a text is the key, another one the image.
+const TableForm kForm{{{kOidText, -1, true}}, {{kOidText, std::nullopt, Normalise::kNone}}};
+std::string Text(const std::string& text) {
+  std::string record;
+  AppendRecord(&record, {{kOidText, text}});
+  return record;
 }
 
 TxId Id(char number) { return *TxId::FromBytes(std::string(TxId::kSize, number)); }
@@ -88,6 +100,7 @@ class PrimaryCoreTest : public testing::Test {
     change.set_catalog_version(version);
     change.add_table_changes()->set_table_id(table_id);
     change.mutable_table_changes(0)->set_dropped(dropped);
+    if (!dropped) change.mutable_table_changes(0)->set_form(EncodeTableForm(kForm));
     for (const std::uint32_t guard_id : guard_ids) change.mutable_table_changes(0)->add_guard_ids(guard_id);
     return change;
   }
@@ -564,8 +577,8 @@ TEST_F(PrimaryCoreTest, TheLastRowOfAKeyInASchemaChangeCounts) {
        {std::pair{8U, "first"}, std::pair{1U, "other"}, std::pair{8U, "last"}}) {
     proto::Row* row = change.add_rows();
     row->set_table_id(table_id);
-    row->set_key("k");
-    row->set_image(image);
+    row->set_key(Text("k"));
+    row->set_image(Text(image));
   }
   proto::Row* guard = change.add_rows();
   guard->set_table_id(77);  // of an index that is gone again
@@ -583,7 +596,7 @@ TEST_F(PrimaryCoreTest, TheLastRowOfAKeyInASchemaChangeCounts) {
   for (const proto::Row& row : batch->items[0].request->rows.rows()) {
     if (row.table_id() != 0 && row.has_image()) images.push_back(row.image());
   }
-  EXPECT_THAT(images, testing::ElementsAre("other", "last"));
+  EXPECT_THAT(images, testing::ElementsAre(Text("other"), Text("last")));
 }
 
 TEST_F(PrimaryCoreTest, ARepeatedSchemaChangeGetsTheSameAnswer) {
@@ -609,10 +622,11 @@ TEST_F(PrimaryCoreTest, TheCatalogNeverGoesBack) {
   Decide();
   core_.OnHouseReport({0, Registry(), Tables({1, 2}), 0}, now_us_);  // read before the change
   Certify("x", 'b', "k");
-  proto::WriteSet rows = OneRow("k");
+  proto::WriteSet rows = OneRow(Text("k"));
+  rows.mutable_rows(0)->set_image(Text("image"));
   rows.set_catalog_version(kCatalogVersion + 1);
   Certify("x", 'c', rows);
-  rows.mutable_rows(0)->set_key("other");
+  rows.mutable_rows(0)->set_key(Text("other"));
   proto::Row* guard = rows.add_rows();
   guard->set_table_id(8);
   guard->set_key("value");

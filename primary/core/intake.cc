@@ -140,7 +140,8 @@ void Intake::Change(const proto::WriteSet& schema_change) {
   if (version <= tables_.version) return;  // it was read from the database before the decision came
   tables_.version = version;
   for (const proto::TableChange& change : schema_change.table_changes()) {
-    tables_.numbers[change.table_id()] = {version, change.dropped(), change.table_id()};
+    tables_.numbers[change.table_id()] = {version, change.dropped(), change.table_id(),
+                                          DecodeTableForm(change.form())};
     for (const std::uint32_t guard_id : change.guard_ids())
       tables_.numbers[guard_id] = {version, false, change.table_id()};
   }

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/pg_binary.h"
 #include "primary/testing/primary_fixture.h"
+#include "writeset/table_form.h"
 
 namespace psp::primary {
 namespace {
@@ -34,8 +36,28 @@ class SchemaChangesTest : public PrimaryTest {
       table->set_dropped(one.dropped);
       table->set_emptied(one.emptied);
       table->mutable_guard_ids()->Add(one.guard_ids.begin(), one.guard_ids.end());
+      if (!one.dropped)
+        table->set_form(
+            EncodeTableForm({{{kOidText, -1, true}}, {{kOidText, std::nullopt, Normalise::kNone}}}));
     }
     return change;
+  }
+  // Rows of tables that schema changes have made: keys and images are records of one text.
+  static proto::WriteSet Texts(const std::vector<std::pair<std::string, std::string>>& rows,
+                               std::uint32_t table_id = 1) {
+    std::vector<std::pair<std::string, std::optional<std::string>>> records;
+    for (const auto& [key, image] : rows) {
+      auto& [key_record, image_record] = records.emplace_back("", "");
+      AppendRecord(&key_record, {{kOidText, key}});
+      AppendRecord(&*image_record, {{kOidText, image}});
+    }
+    return Rows(records, table_id);
+  }
+  // The text of such a record; of other bytes they themselves.
+  static std::string TextIn(std::string_view bytes) {
+    std::vector<RecordField> fields;
+    std::string_view rest = bytes;
+    return std::string(DecodeRecord(&rest, &fields).empty() ? *fields.at(0).value : bytes);
   }
   static proto::WriteSet Under(std::uint32_t version, proto::WriteSet rows) {
     rows.set_catalog_version(version);
@@ -53,8 +75,10 @@ class SchemaChangesTest : public PrimaryTest {
   }
   std::vector<std::string> Catalog() {
     std::vector<std::string> all = Lines("SELECT catalog_version FROM psp.cluster");
-    for (const char* table : {"psp.table_versions", "psp.catalog_versions"}) {
-      const auto lines = Lines("SELECT * FROM " + std::string(table) + " ORDER BY 1");
+    for (const char* query :
+         {"SELECT table_id, changed_in, dropped, of_table FROM psp.table_versions ORDER BY 1",
+          "SELECT * FROM psp.catalog_versions ORDER BY 1"}) {
+      const auto lines = Lines(query);
       all.insert(all.end(), lines.begin(), lines.end());
     }
     return all;
@@ -88,9 +112,9 @@ TEST_F(SchemaChangesTest, ACopyHasTheVersionOfEachRowAndNoDroppedTable) {
   Decide(a, 1, 0, Rows({{"first", "image"}}));
   Decide(a, 2, 0, Rows({{"first", "image"}}, 7));
   Decide(a, 3, 2, Change(2, {{1}}));
-  Decide(a, 4, 3, Under(2, Rows({{"second", "image"}})));
+  Decide(a, 4, 3, Under(2, Texts({{"second", "image"}})));
   Decide(a, 5, 4, Change(3));
-  Decide(a, 6, 5, Under(3, Rows({{"third", "image"}})));
+  Decide(a, 6, 5, Under(3, Texts({{"third", "image"}})));
   const GlobalT last = Decide(a, 7, 6, Rows({{"fourth", "image"}}, 7)).global_t();
   EXPECT_EQ(last, 7) << "its table has not changed";
   // It commits after the copy's moment, and before the rows are read.
@@ -98,10 +122,10 @@ TEST_F(SchemaChangesTest, ACopyHasTheVersionOfEachRowAndNoDroppedTable) {
   FakeSp c = Sp(3);
   const Copy copy = ReadCopy(c);
   std::vector<std::pair<std::string, std::uint32_t>> found;
-  for (const proto::Row& row : copy.rows) found.emplace_back(row.key(), row.catalog_version());
+  for (const proto::Row& row : copy.rows) found.emplace_back(TextIn(row.key()), row.catalog_version());
   EXPECT_THAT(found, testing::ElementsAre(testing::Pair("change 2", 2), testing::Pair("change 3", 3),
-                                          testing::Pair("first", 1), testing::Pair("second", 2),
-                                          testing::Pair("third", 3)));
+                                          testing::Pair("third", 3), testing::Pair("second", 2),
+                                          testing::Pair("first", 1)));
   EXPECT_THAT(copy.versions, testing::Each(3));
 }
 
@@ -113,20 +137,20 @@ TEST_F(SchemaChangesTest, AnEmptiedTableHasOnlyWhatWasWrittenSince) {
   Decide(a, 2, 0, Rows({{"early", "1"}}, 7));
   EXPECT_TRUE(Decide(b, 3, 1, Change(2, {{7, {}, false, true}})).older_catalog()) << "it lacks a row of a";
   proto::WriteSet change = Change(2, {{1, {}, false, true}});
-  change.MergeFrom(Rows({{"own", "1"}}));
+  change.MergeFrom(Texts({{"own", "1"}}));
   change.set_catalog_version(2);
   const GlobalT emptied = Decide(a, 4, 2, change).global_t();
   EXPECT_GT(emptied, 0);
   EXPECT_TRUE(Decide(b, 5, 2, Rows({{"kept", "2"}})).older_catalog());
-  EXPECT_GT(Decide(b, 6, emptied, Under(2, Rows({{"kept", "3"}}))).global_t(), 0);
+  EXPECT_GT(Decide(b, 6, emptied, Under(2, Texts({{"kept", "3"}}))).global_t(), 0);
   const auto copied = [this](std::uint64_t incarnation) {
     FakeSp joiner = Sp(3, incarnation);
     std::vector<std::string> keys;
     for (const proto::Row& row : ReadCopy(joiner).rows)
-      keys.push_back(std::to_string(row.table_id()) + " " + row.key() + "=" + row.image());
+      keys.push_back(std::to_string(row.table_id()) + " " + TextIn(row.key()) + "=" + TextIn(row.image()));
     return keys;
   };
-  const auto rows = testing::ElementsAre("0 change 2=a statement", "1 kept=3", "1 own=1", "7 early=1");
+  const auto rows = testing::ElementsAre("0 change 2=a statement", "1 own=1", "1 kept=3", "7 early=1");
   EXPECT_THAT(copied(1), rows);
   Stop();
   Start();
@@ -144,8 +168,8 @@ TEST_F(SchemaChangesTest, TheCatalogChangesWithTheDecision) {
       testing::ElementsAre("2", "1 2 f 1", "2 2 f 1", "7 2 t 7", "8 2 f 8", "9 2 f 1", "10 2 f 8", "2 2");
   EXPECT_THAT(Catalog(), catalog);
   EXPECT_TRUE(Decide(a, 4, 2, Rows({{"k", "2"}})).older_catalog());
-  EXPECT_GT(Decide(a, 5, 2, Under(2, Rows({{"k", "2"}}))).global_t(), 2);
-  EXPECT_GT(Decide(a, 6, 2, Under(2, Rows({{"k", "2"}}, 8))).global_t(), 3);
+  EXPECT_GT(Decide(a, 5, 2, Under(2, Texts({{"k", "2"}}))).global_t(), 2);
+  EXPECT_GT(Decide(a, 6, 2, Under(2, Texts({{"k", "2"}}, 8))).global_t(), 3);
   Stop();
   Start();
   FakeSp later = Sp(2, 2);
@@ -154,6 +178,8 @@ TEST_F(SchemaChangesTest, TheCatalogChangesWithTheDecision) {
   EXPECT_TRUE(Decide(later, 8, 4, Rows({{"l", "1"}}, 7)).older_catalog());
   EXPECT_EQ(Decide(later, 9, 4, Under(2, Rows({{"l", "1"}}, 7))).error(),
             "the primary does not know table_id 7");
+  EXPECT_EQ(Decide(later, 10, 4, Under(2, Rows({{"l", "1"}}))).error(),
+            "malformed write-set: a key has not the form of table_id 1");
   EXPECT_EQ(Decide(later, 3, 1, Change(2, {{1, {2, 9}}, {8, {10}}, {7, {}, true}})).global_t(), 2)
       << "the repeated request";
   EXPECT_THAT(Catalog(), catalog);

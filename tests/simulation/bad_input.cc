@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <string>
 
+#include "common/pg_binary.h"
 #include "tests/simulation/rows.h"
 
 namespace psp::simulation {
@@ -16,6 +19,32 @@ void MakeDeleted(std::uint32_t table_id, proto::Row* row) {
   row->set_access(proto::ACCESS_WRITE);
   row->set_deleted(true);
   row->clear_image();
+}
+
+// What no other server can apply, or would apply to another row.
+void SpoilImage(std::uint64_t dice, proto::Row* row) {
+  const bool had_image = row->has_image();
+  const std::uint32_t table_id = had_image ? row->table_id() : kCounters;
+  const std::int64_t id = IdOf({table_id, row->key()});
+  MakeDeleted(table_id, row);
+  row->set_deleted(false);
+  std::string image;
+  switch (dice % 5) {
+    case 0:
+      return;
+    case 1:
+      image = "no record";
+      break;
+    case 2:
+      image = Image(id + 1, 0);
+      break;
+    case 3:
+      AppendRecord(&image, {{kOidInt8, "12345678"}, {kOidInt8, std::nullopt}});
+      break;
+    default:
+      AppendRecord(&image, {{kOidInt8, "12345678"}, {kOidInt8, "1234"}});
+  }
+  row->set_image(image);
 }
 
 }  // namespace
@@ -53,13 +82,7 @@ bool Spoil(const TxId& tx_id, int percent, proto::WriteSet* write_set) {
       last->set_access(proto::ACCESS_GUARD);
       break;
     case 8:
-      MakeDeleted(kCounters, last);
-      last->set_deleted(false);
-      // What a schema change makes of a table's columns is not known to the primary.
-      if (write_set->kind() == proto::ENTRY_ROWS && write_set->catalog_version() == 1 &&
-          dice / 1000 % 2 == 0) {
-        last->set_image("no record");
-      }
+      SpoilImage(dice / 1000, last);
       break;
     default:  // the row goes at the primary, and stays elsewhere
       MakeDeleted(kCounters, last);

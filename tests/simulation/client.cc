@@ -237,7 +237,7 @@ std::shared_ptr<proto::WriteSet> Client::MakeWriteSet() const {
       write_set->set_kind(proto::ENTRY_SCHEMA_CHANGE);
       write_set->set_catalog_version(static_cast<std::uint32_t>(IdOf(key)) + 1);
       if (const SchemaChange what = ChangeIn(*image); what.table_id != 0) {
-        *write_set->add_table_changes() = TableChangeOf(what);
+        *write_set->add_table_changes() = TableChangeOf(what, scenario_.mutation);
       }
     }
     row->set_key(key.key);

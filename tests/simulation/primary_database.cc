@@ -5,6 +5,7 @@
 #include "common/pg_binary.h"
 #include "primary/publish/encode.h"
 #include "tests/simulation/rows.h"
+#include "tests/simulation/schema.h"
 
 namespace psp::simulation {
 
@@ -13,7 +14,7 @@ constexpr std::int64_t kStillValues = 1000;
 KnownTable PrimaryDatabase::AsAdopted(std::uint32_t number) const {
   if (mutation_ == Mutation::kCatalogIsNotAsked) return {};
   if (number == kNamesGuard) return {1, false, kNames};
-  return {1, false, number, {kOidInt8}, {kOidInt8, kOidInt8}};
+  return {1, false, number, FormOfTables()};
 }
 
 PrimaryDatabase::PrimaryDatabase(const Scenario& scenario, const History& history)
@@ -113,7 +114,8 @@ void PrimaryDatabase::ChangeCatalog(const proto::WriteSet& change, GlobalT globa
   tables_.version = change.catalog_version();
   versions_.push_back(global_t);
   for (const proto::TableChange& table : change.table_changes()) {
-    tables_.numbers[table.table_id()] = {tables_.version, table.dropped(), table.table_id()};
+    tables_.numbers[table.table_id()] = {tables_.version, table.dropped(), table.table_id(),
+                                         DecodeTableForm(table.form())};
     if (table.emptied()) emptied_[table.table_id()] = global_t;
     for (const std::uint32_t guard_id : table.guard_ids())
       tables_.numbers[guard_id] = {tables_.version, false, table.table_id()};

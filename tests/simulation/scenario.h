@@ -50,6 +50,8 @@ enum class Mutation {
   kJoinerAcknowledges,          // an SP that joins acknowledges 0 before it has its copy
   kUnknownIsTakenForKnown,      // the primary ignores kinds, versions and tables that it does not know
   kCatalogIsNotAsked,  // … lets a write-set write what its tables do not have: the numbers of guards, other columns
+  kFormsAreNotTold,           // an SP does not tell which columns a table has after a schema change
+  kKeysOfImagesAreNotTold,    // … where in its images the key stands
   kOlderDefinitionsAreTaken,  // … takes every transaction for one that found the newest catalog
   kWaitingAreNotCheckedAgain,  // … takes those that come while a schema change is decided for ones that found it
   kMissingRowsAreOverlooked,  // … takes every schema change for one that has seen everything

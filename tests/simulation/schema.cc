@@ -18,12 +18,21 @@ SchemaChange ChangeIn(const std::string& image) {
   return {static_cast<SchemaChange::Kind>(value % kKinds), static_cast<std::uint32_t>(value / kKinds)};
 }
 
-proto::TableChange TableChangeOf(const SchemaChange& what) {
+TableForm FormOfTables() {
+  return {{{kOidInt8, -1, true}, {kOidInt8, -1, true}}, {{kOidInt8, 0, Normalise::kNone}}};
+}
+
+proto::TableChange TableChangeOf(const SchemaChange& what, Mutation mutation) {
   proto::TableChange change;
   change.set_table_id(what.table_id);
   change.set_dropped(what.kind == SchemaChange::Kind::kDrop);
   change.set_emptied(what.kind == SchemaChange::Kind::kEmpty);
   if (what.table_id == kNames) change.add_guard_ids(kNamesGuard);
+  if (change.dropped()) return change;
+  TableForm form = FormOfTables();
+  if (mutation == Mutation::kFormsAreNotTold) form = {{{}, {}}, {{}}};
+  if (mutation == Mutation::kKeysOfImagesAreNotTold) form.key[0].place.reset();
+  change.set_form(EncodeTableForm(form));
   return change;
 }
 

@@ -8,6 +8,8 @@
 
 #include "common/ids.h"
 #include "tests/simulation/rows.h"
+#include "tests/simulation/scenario.h"
+#include "writeset/table_form.h"
 
 namespace psp::simulation {
 
@@ -25,7 +27,8 @@ inline bool TakesRowsAway(const SchemaChange& what) {
 // The image of the change's row.
 std::string StatementOf(std::int64_t change, const SchemaChange& what);
 SchemaChange ChangeIn(const std::string& image);
-proto::TableChange TableChangeOf(const SchemaChange& what);
+TableForm FormOfTables();  // of all of them
+proto::TableChange TableChangeOf(const SchemaChange& what, Mutation mutation);
 
 struct Schema {
   std::uint32_t version = 1;

@@ -95,13 +95,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation::kHistoryIsNotDrawn, Mutation::kGapsAreNotSeen, Mutation::kEpochsAreNotSaved,
         Mutation::kCollectedKeysAreNew, Mutation::kLostOwnAreThere, Mutation::kCommitsBeforeApplyHasBegun,
         Mutation::kSchemaChangesAreRows, Mutation::kUnknownIsTakenForKnown, Mutation::kCatalogIsNotAsked,
-        Mutation::kOlderDefinitionsAreTaken, Mutation::kWaitingAreNotCheckedAgain,
-        Mutation::kMissingRowsAreOverlooked, Mutation::kJoinerAcknowledges, Mutation::kNobodyIsHeld,
-        Mutation::kReservationsNeverEnd, Mutation::kEmptiedRowsAreCopied, Mutation::kSharedIsNotTold,
-        Mutation::kEndedIsNotTold, Mutation::kEndedIsToldLate, Mutation::kReferrersReadIsNotTold,
-        Mutation::kTableReadIsNotTold, Mutation::kReadsAreNotLookedUp, Mutation::kCancelledWaitIsProof,
-        Mutation::kRepeatedBatchIsProven, Mutation::kForgottenAreAborted, Mutation::kStandbyIsNotWatched,
-        Mutation::kStandstillNeverEnds));
+        Mutation::kFormsAreNotTold, Mutation::kKeysOfImagesAreNotTold, Mutation::kOlderDefinitionsAreTaken,
+        Mutation::kWaitingAreNotCheckedAgain, Mutation::kMissingRowsAreOverlooked,
+        Mutation::kJoinerAcknowledges, Mutation::kNobodyIsHeld, Mutation::kReservationsNeverEnd,
+        Mutation::kEmptiedRowsAreCopied, Mutation::kSharedIsNotTold, Mutation::kEndedIsNotTold,
+        Mutation::kEndedIsToldLate, Mutation::kReferrersReadIsNotTold, Mutation::kTableReadIsNotTold,
+        Mutation::kReadsAreNotLookedUp, Mutation::kCancelledWaitIsProof, Mutation::kRepeatedBatchIsProven,
+        Mutation::kForgottenAreAborted, Mutation::kStandbyIsNotWatched, Mutation::kStandstillNeverEnds));
 
 }  // namespace
 }  // namespace psp::simulation

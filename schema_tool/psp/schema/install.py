@@ -62,12 +62,13 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
 
 
 def copy_tables(source: psycopg.Connection[Any], target: psycopg.Connection[Any]) -> None:
-    """psp.tables, the same at the primary and at every semi-primary."""
+    """psp.tables, the same at the primary and at every semi-primary; the primary has the forms, too."""
     columns = "table_id, schema_name, table_name, columns, key_columns, guards"
-    rows = source.execute(f"SELECT {columns} FROM psp.tables ORDER BY table_id".encode()).fetchall()
+    query = f"SELECT {columns}, psp.form_of(table_id) FROM psp.tables ORDER BY table_id"
+    rows = source.execute(query.encode()).fetchall()
     with target.cursor() as cursor:
         cursor.executemany(
-            f"INSERT INTO psp.tables ({columns}) VALUES (%s, %s, %s, %s, %s, %s)".encode(),
+            f"INSERT INTO psp.tables ({columns}, form) VALUES (%s, %s, %s, %s, %s, %s, %s)".encode(),
             [[Jsonb(v) if isinstance(v, list) else v for v in row] for row in rows],
         )
 

@@ -30,8 +30,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO psp.write_set (xid, table_id, op, payload)
     SELECT pg_current_xact_id(), announce_table.table_id, 'c',
            decode(what, 'hex')
-           || coalesce((SELECT string_agg(int4send((g.value ->> 'guard_id')::integer), '')
-                          FROM psp.tables t, jsonb_array_elements(t.guards) g WHERE t.table_id = announce_table.table_id), '')
+           || coalesce((SELECT int4send(count(g.value)::integer) || coalesce(string_agg(int4send((g.value ->> 'guard_id')::integer), ''), '')
+                               || psp.form_of(t.table_id)
+                          FROM psp.tables t LEFT JOIN jsonb_array_elements(t.guards) g ON true
+                         WHERE t.table_id = announce_table.table_id GROUP BY t.table_id), '')
 $$;
 
 -- A table that was captured, and has the columns and the key that it had.

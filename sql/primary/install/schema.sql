@@ -56,6 +56,7 @@ CREATE TABLE psp.tables (
     columns     jsonb NOT NULL,
     key_columns jsonb NOT NULL,
     guards      jsonb NOT NULL DEFAULT '[]',
+    form        bytea,                             -- null: not known, from before version 12
     UNIQUE (schema_name, table_name)
 );
 
@@ -64,7 +65,8 @@ CREATE TABLE psp.table_versions (
     table_id   integer PRIMARY KEY,                -- of a table or a guard
     changed_in integer NOT NULL,                   -- the catalog version that its last change has made
     dropped    boolean NOT NULL,
-    of_table   integer                             -- the table that it belongs to, or is; null: not known, from before version 11
+    of_table   integer,                            -- the table that it belongs to, or is; null: not known, from before version 11
+    form       bytea                               -- of a table; null: it was dropped, or from before version 12
 );
 
 -- Tables that TRUNCATE has emptied, until their older rows are removed from psp.data (collect_emptied.sql): rows below emptied_t

@@ -206,6 +206,35 @@ BEGIN
     RETURN facts;
 END $$;
 
+-- The form of a table's keys and images, by which the primary judges them: writeset/FORMAT.md.
+CREATE FUNCTION psp.form_of(table_id integer) RETURNS bytea
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    t      psp.tables;
+    target oid;
+BEGIN
+    SELECT * INTO STRICT t FROM psp.tables c WHERE c.table_id = form_of.table_id;
+    SELECT c.oid INTO STRICT target FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE (n.nspname, c.relname) = (t.schema_name, coalesce(t.persistent, t.table_name));
+    RETURN (SELECT int2send(count(*)::smallint)
+                   || string_agg(int4send(f.type::integer) || int4send(f.modifier) || set_byte('\x00', 0, a.attnotnull::integer), '' ORDER BY c.ordinality)
+              FROM jsonb_array_elements(t.columns) WITH ORDINALITY c
+              JOIN pg_attribute a ON (a.attrelid, a.attname) = (target, c.value ->> 'name') AND NOT a.attisdropped
+              JOIN pg_type y ON y.oid = a.atttypid
+             -- Domains of PostgreSQL's own have other numbers in other releases.
+             CROSS JOIN LATERAL (SELECT CASE WHEN c.value ->> 'encoding' = 'text' THEN 'text'::regtype::oid
+                                             WHEN y.typtype = 'd' THEN 0::oid ELSE a.atttypid END AS type,
+                                        CASE WHEN c.value ->> 'encoding' = 'text' OR y.typtype = 'd' THEN -1 ELSE a.atttypmod END AS modifier) f)
+           || (SELECT int2send(count(*)::smallint)
+                      || string_agg(int4send(CASE k.value ->> 'normalise' WHEN 'text' THEN 'text'::regtype
+                                                                          ELSE (k.value ->> 'type')::regtype END::oid::integer)
+                                    || int4send(coalesce((SELECT c.ordinality - 1 FROM jsonb_array_elements(t.columns) WITH ORDINALITY c
+                                                           WHERE c.value -> 'name' = k.value -> 'name'), -1)::integer)
+                                    || set_byte('\x00', 0, array_position('{none,numeric,float,text,base}', k.value ->> 'normalise') - 1),
+                                    '' ORDER BY k.ordinality)
+                 FROM jsonb_array_elements(t.key_columns) WITH ORDINALITY k);
+END $$;
+
 -- Numbers for all guards of a table, from `first` on.
 CREATE FUNCTION psp.number_guards(target oid, first integer) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$

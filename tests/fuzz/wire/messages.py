@@ -79,6 +79,7 @@ class Change:
     guards: tuple[int, ...] = ()
     dropped: bool = False
     emptied: bool = False
+    form: bytes = b""
 
     def encoded(self) -> bytes:
         return (
@@ -86,6 +87,7 @@ class Change:
             + packed(2, self.guards)
             + number(3, self.dropped)
             + number(4, self.emptied)
+            + data(5, self.form)
         )
 
 

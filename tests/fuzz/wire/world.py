@@ -161,7 +161,7 @@ def _known(cluster: LocalCluster) -> Known:
     with psycopg.connect(cluster.primary_dsn) as connection:
         version, *_ = row_of(connection, "SELECT catalog_version FROM psp.cluster")
         tables = connection.execute(
-            "SELECT table_id, table_name, guards FROM psp.tables ORDER BY 1"
+            "SELECT table_id, table_name, guards, form FROM psp.tables ORDER BY 1"
         ).fetchall()
         rows = connection.execute(
             "SELECT table_id, key, image FROM psp.data WHERE NOT deleted ORDER BY 1, 2"
@@ -171,8 +171,9 @@ def _known(cluster: LocalCluster) -> Known:
         ).fetchall()
     return Known(
         version,
-        {table_id: name for table_id, name, _ in tables},
-        {table_id: tuple(guard["guard_id"] for guard in found) for table_id, _, found in tables},
+        {table_id: name for table_id, name, *_ in tables},
+        {table_id: tuple(guard["guard_id"] for guard in found) for table_id, _, found, _ in tables},
         tuple(messages.Row(table_id, key, image) for table_id, key, image in rows),
         tuple(messages.Row(table_id, key, None, False, messages.GUARD) for table_id, key in guards),
+        {table_id: form for table_id, *_, form in tables},
     )

@@ -1,5 +1,6 @@
 """A primary's schema of an older psp: refused with what to do, and brought to this version by one command."""
 
+import struct
 from pathlib import Path
 
 import psycopg
@@ -44,6 +45,7 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
     pair.run(
         "DROP VIEW psp.conflicts; DROP TABLE psp.loss_reports;"
         "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions, psp.losses;"
+        "ALTER TABLE psp.tables DROP COLUMN form;"
         "DROP FUNCTION psp.sp_of, psp.xid_of, psp.synchronous_standbys;"
         "ALTER TABLE psp.cluster DROP COLUMN copies;"
         "ALTER TABLE psp.log_start DROP COLUMN clock_ms;"
@@ -51,6 +53,14 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
         "DROP COLUMN seen_at;"
         "ALTER TABLE psp.tx_log DROP COLUMN lost_use, DROP COLUMN decided_ms;"
         "ALTER TABLE psp.tx_log ADD COLUMN decided_at timestamptz;"
+        "INSERT INTO psp.tables VALUES (1, 'public', 't',"
+        """ '[{"name": "a", "type": "character varying(10)", "encoding": "binary"},"""
+        """ {"name": "b", "type": "numeric", "encoding": "binary"},"""
+        """ {"name": "c", "type": "mood", "encoding": "text"},"""
+        """ {"name": "d", "type": "gone", "encoding": "binary"}]',"""
+        """ '[{"name": "b", "type": "numeric", "normalise": "numeric"},"""
+        """ {"name": "c", "type": "mood", "normalise": "text"},"""
+        """ {"name": "generated", "type": "integer", "normalise": "base"}]');"""
         "UPDATE psp.cluster SET schema_version = 6;"
         "INSERT INTO psp.data (table_id, key, global_t, sp_id, image)"
         " SELECT 0, record_send(ROW(change, statement_n)), 10 * change, 1, 'x'::bytea"
@@ -64,6 +74,13 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
         ).fetchall()
         assert versions == [(2, 10), (3, 20)]
         assert connection.execute("SELECT catalog_version FROM psp.cluster").fetchall() == [(3,)]
+        columns = struct.pack(">h", 4) + b"".join(
+            struct.pack(">iib", type_, -1, 0) for type_ in (1043, 1700, 25, 0)
+        )
+        key = struct.pack(">h", 3) + b"".join(
+            struct.pack(">iib", *part) for part in ((1700, 1, 1), (25, 2, 3), (23, -1, 4))
+        )
+        assert connection.execute("SELECT form FROM psp.tables").fetchall() == [(columns + key,)]
 
 
 def test_another_version_is_refused_with_what_to_do(pair: Pair) -> None:

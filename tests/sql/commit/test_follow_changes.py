@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -64,9 +65,11 @@ def table_ids(connection: psycopg.Connection[Any]) -> dict[str, int]:
 
 
 def changes(connection: psycopg.Connection[Any]) -> dict[int, str]:
-    """What the primary is told: table -> hexadecimal digits."""
+    """What the primary is told: table -> hexadecimal digits. The form comes after them."""
     query = (
-        b"SELECT table_id, encode(payload, 'hex') FROM psp.write_set WHERE op = 'c' ORDER BY cmin::text::int"
+        b"SELECT table_id, encode(CASE WHEN length(payload) < 5 THEN payload"
+        b" ELSE substr(payload, 1, 5 + 4 * get_byte(payload, 4)) END, 'hex')"
+        b" FROM psp.write_set WHERE op = 'c' ORDER BY cmin::text::int"
     )
     return dict(connection.execute(query).fetchall())
 
@@ -83,6 +86,43 @@ def older(connection: psycopg.Connection[Any], table_id: int) -> list[Any]:
     return connection.execute(query, [table_id]).fetchall()
 
 
+def test_the_form_of_a_table(connection: psycopg.Connection[Any]) -> None:
+    """What the primary judges keys and images by."""
+    ddl(connection, "CREATE TYPE temper AS ENUM ('sad')")
+    ddl(connection, "CREATE DOMAIN small AS int NOT NULL")
+    ddl(connection, "CREATE DOMAIN name_of AS varchar(9)")
+    ddl(
+        connection,
+        "CREATE TABLE formed (n numeric(10,2), g int GENERATED ALWAYS AS (1) STORED, s varchar(10) NOT NULL,"
+        " f float8, m temper, a int[], d small, o name_of, t timestamp(3), PRIMARY KEY (s, n, m, f, o, g))",
+    )
+    form = bytes(one(connection, "SELECT psp.form_of(table_id) FROM psp.tables WHERE table_name = 'formed'"))
+    text, modifier = 25, (10 << 16 | 2) + 4
+    columns = [(1700, modifier, 1), (1043, 14, 1), (701, -1, 1), (text, -1, 1), (text, -1, 0), (text, -1, 0),
+               (text, -1, 1), (1114, 3, 0)]  # fmt: skip
+    key = [(1043, 1, 0), (1700, 0, 1), (text, 3, 3), (701, 2, 2), (1043, 6, 4), (23, -1, 4)]
+    expected = struct.pack(">h", len(columns)) + b"".join(struct.pack(">iib", *column) for column in columns)
+    expected += struct.pack(">h", len(key)) + b"".join(struct.pack(">iib", *part) for part in key)
+    assert form == expected
+    payload = one(connection, "SELECT payload FROM psp.write_set WHERE op = 'c'")
+    assert bytes(payload) == bytes(5) + form
+
+
+def test_a_form_follows_what_may_be_null(connection: psycopg.Connection[Any]) -> None:
+    announced = "SELECT count(*) FROM psp.write_set WHERE op = 'c'"
+    table_id, forms = table_ids(connection)["empty"], set()
+    for number, command in enumerate(
+        ("SET NOT NULL", "DROP NOT NULL", "TYPE varchar(7)", "TYPE varchar(8)", "TYPE text"), 1
+    ):
+        ddl(connection, f"ALTER TABLE empty ALTER v {command}")
+        assert one(connection, announced) == number
+        last = "SELECT payload FROM psp.write_set WHERE op = 'c' ORDER BY cmin::text::int DESC LIMIT 1"
+        form = bytes(one(connection, f"SELECT psp.form_of({table_id})"))
+        assert bytes(one(connection, last)).endswith(form)
+        forms.add(form)
+    assert len(forms) == 5
+
+
 def test_a_new_table_is_captured(connection: psycopg.Connection[Any]) -> None:
     before = table_ids(connection)
     last = one(connection, "SELECT last_number FROM psp.identity")
@@ -90,7 +130,7 @@ def test_a_new_table_is_captured(connection: psycopg.Connection[Any]) -> None:
     number = table_ids(connection)["fresh"]
     assert number == last + 1
     assert {**before, "fresh": number} == table_ids(connection)
-    assert changes(connection) == {number: f"00{number + 1:08x}"}
+    assert changes(connection) == {number: f"00{1:08x}{number + 1:08x}"}
     assert captured_in(connection, "INSERT INTO fresh (name) VALUES ('a')") == [
         (number, "i"),
         (number + 1, "g"),
@@ -112,7 +152,7 @@ def test_columns_come_go_and_get_other_names(connection: psycopg.Connection[Any]
         (1, [{"place": 0}, {"place": 1}, {"place": 3}, {"value": b"{a}".hex()}, {"value": "0000000000000007"},
              {"value": None}])
     ]  # fmt: skip
-    assert changes(connection) == {number: "00"}
+    assert changes(connection) == {number: f"00{0:08x}"}
     assert captured_in(connection, "UPDATE t SET renamed = 2") == [(number, "i")]
 
 
@@ -207,7 +247,7 @@ def test_triggers_policies_owners_and_sequences(connection: psycopg.Connection[A
 def test_partitions(connection: psycopg.Connection[Any]) -> None:
     number = table_ids(connection)["parted"]
     ddl(connection, "CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20)")
-    assert changes(connection) == {number: "00"}
+    assert changes(connection) == {number: f"00{0:08x}"}
     assert captured_in(connection, "INSERT INTO parted VALUES (11)") == [(number, "i")]
     ddl(connection, "ALTER TABLE parted DETACH PARTITION parted_1")
     assert captured_in(connection, "INSERT INTO parted_1 VALUES (1)") == [

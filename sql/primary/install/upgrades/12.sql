@@ -31,5 +31,24 @@ SELECT s.name AS loser, make_interval(secs => (w.value ->> 'seconds')::integer) 
  CROSS JOIN jsonb_to_record(k.value) t(schema_name text, table_name text, index_name text, key text, kind text, losses bigint,
                                        spent_ms bigint, winners jsonb, changed_columns jsonb, remedy text)
  WHERE p.updated_at + make_interval(secs => (w.value ->> 'seconds')::integer + 60) > clock_timestamp();
+
+-- The forms of tables are known, also after schema changes. Of tables as adopted, what is known of them is turned into
+-- one: no lengths, and no column but the key's must have a value. Of those that schema changes have changed nothing is known until the next one.
+ALTER TABLE psp.tables ADD COLUMN form bytea;
+ALTER TABLE psp.table_versions ADD COLUMN form bytea;
+UPDATE psp.tables t
+   SET form = (SELECT int2send(count(*)::int2) || coalesce(string_agg(
+                          int4send(coalesce(CASE c.value ->> 'encoding' WHEN 'text' THEN 'text'::regtype
+                                                                        ELSE to_regtype(c.value ->> 'type') END::oid, 0)::bigint::int4)
+                          || int4send(-1) || '\x00', '' ORDER BY c.ordinality), '')
+                 FROM jsonb_array_elements(t.columns) WITH ORDINALITY c)
+           || (SELECT int2send(count(*)::int2) || string_agg(
+                          int4send(coalesce(CASE k.value ->> 'normalise' WHEN 'text' THEN 'text'::regtype
+                                                                         ELSE to_regtype(k.value ->> 'type') END::oid, 0)::bigint::int4)
+                          || int4send(coalesce((SELECT c.ordinality - 1 FROM jsonb_array_elements(t.columns) WITH ORDINALITY c
+                                                 WHERE c.value -> 'name' = k.value -> 'name'), -1)::int4)
+                          || set_byte('\x00', 0, array_position('{none,numeric,float,text,base}', k.value ->> 'normalise') - 1),
+                          '' ORDER BY k.ordinality)
+                 FROM jsonb_array_elements(t.key_columns) WITH ORDINALITY k);
 ALTER TABLE psp.cluster ALTER COLUMN schema_version SET DEFAULT 12;
 UPDATE psp.cluster SET schema_version = 12;
