@@ -68,9 +68,12 @@ std::optional<Standstill::Reason> Standstill::Look(std::int64_t now_us) const {
                       " " + sight_.trouble->message,
                   now_us};
   }
+  if (!sight_.has_session)
+    return Reason{Cause::kNoAnswer, "the primary's PostgreSQL gives psp-primary no session: see its log",
+                  now_us};
   if (sight_.copied < sight_.copies) return Reason{Cause::kStandby, StandbyText(sight_), now_us};
   const std::int64_t progress_us = std::max(sent_us_, decided_us_);
-  if (under_way_ > 0 && now_us - progress_us > limits_.undecided_us) {
+  if (under_way_ >= limits_.executors && now_us - progress_us > limits_.undecided_us) {
     return Reason{Cause::kNoDecision,
                   "no batch ends at the primary's PostgreSQL: see pg_stat_activity there, for a lock perhaps",
                   progress_us};

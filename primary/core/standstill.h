@@ -33,7 +33,7 @@ class Standstill {
     kNoSpace,     // a batch fails since the disk is full
     kBatchFails,  // … for another reason
     kStandby,     // synchronous standbys lack what is decided
-    kNoDecision,  // batches are under way, and none ends
+    kNoDecision,  // all executors have batches, and none ends
   };
   struct Reason {
     Cause cause = Cause::kNoAnswer;
@@ -45,7 +45,8 @@ class Standstill {
   struct Limits {
     std::int64_t told_after_us = 2'000'000;  // of a cause, without a decision since
     std::int64_t silent_us = 5'000'000;      // without a look
-    std::int64_t undecided_us = 10'000'000;  // without a decision, while batches are under way
+    std::int64_t undecided_us = 10'000'000;  // without a decision, while all executors have batches
+    std::size_t executors = 1;               // with one that is free, a long batch holds up no other
   };
 
   explicit Standstill(const Limits& limits) : limits_(limits) {}

@@ -107,6 +107,30 @@ TEST_F(StandstillTest, ABatchThatFailsBlocksOnlyIfNoneIsDecided) {
   EXPECT_THAT(standstill_.reason()->text, HasSubstr("42501 it is so"));
 }
 
+TEST_F(StandstillTest, ExecutorsWithoutSessionsAreToldThoughTheWatchHasOne) {
+  Sight sight;
+  sight.has_session = false;  // they were ended, and all connections are taken
+  Pass(0, sight);
+  Pass(2 * kSecondUs, sight);
+  EXPECT_EQ(Told(), Cause::kNoAnswer);
+  sight.trouble = PgError{PgReaction::kAbort, "53100", "it is so"};
+  Pass(kSecondUs, sight);
+  EXPECT_EQ(Told(), Cause::kNoSpace) << "an executor with trouble has closed its session";
+}
+
+TEST_F(StandstillTest, ALongBatchBlocksNobodyWhileAnExecutorIsFree) {
+  Standstill two{Standstill::Limits{.executors = 2}};
+  two.OnSight({}, now_us_);
+  two.OnBatchSent(now_us_);
+  two.OnSight({.looked_us = now_us_ + 11 * kSecondUs}, now_us_ + 11 * kSecondUs);
+  two.OnTime(now_us_ + 11 * kSecondUs);
+  EXPECT_FALSE(two.reason());
+  two.OnBatchSent(now_us_ + 11 * kSecondUs);
+  two.OnTime(now_us_ + 11 * kSecondUs);
+  ASSERT_TRUE(two.reason());
+  EXPECT_EQ(two.reason()->cause, Cause::kNoDecision);
+}
+
 TEST_F(StandstillTest, AStandbyThatIsConnectedAndDoesNotFollowIsTold) {
   Pass(0, Standbys(0, 1));
   Pass(2 * kSecondUs, Standbys(0, 1));

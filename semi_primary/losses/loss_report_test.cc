@@ -68,7 +68,7 @@ TEST_F(LossReportTest, NamesKeysWinnersAndColumns) {
   EXPECT_EQ(key.winners(0).losses(), 2U);
   ASSERT_EQ(key.changed_columns_size(), 1);
   EXPECT_EQ(key.changed_columns(0), "\"Sold \"\"now\"\"\"");
-  EXPECT_THAT(key.remedy(), HasSubstr("psp mrv create public.item.\"Sold \"\"now\"\"\" DSN"));
+  EXPECT_THAT(key.remedy(), HasSubstr("psp mrv create 'public.item.\"Sold \"\"now\"\"\"' DSN"));
 }
 
 TEST_F(LossReportTest, WhatIsNotKnownIsLeftOut) {

@@ -17,11 +17,19 @@ bool CanBeMrvs(const LossFacts& facts) {
                      [](const LossFacts::Column& one) { return one.is_number && !one.is_mrv; });
 }
 
+// As one word for a shell, for a name that is in double quotes for SQL.
+std::string ShellWord(const std::string& name) {
+  if (name.find('"') == std::string::npos) return name;
+  std::string out = "'";
+  for (const char c : name) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
 std::string MrvRemedy(const LossFacts& facts) {
   std::string commands;
   for (const LossFacts::Column& column : facts.changed) {
-    commands +=
-        (commands.empty() ? "" : "; ") + ("psp mrv create " + facts.table + "." + column.name) + " DSN";
+    commands += (commands.empty() ? "" : "; ") +
+                ("psp mrv create " + ShellWord(facts.table + "." + column.name)) + " DSN";
   }
   return "if transactions only add to and subtract from it, split the number over several records: " +
          commands + " (docs/mrv.md)";

@@ -24,6 +24,11 @@ TEST(RemedyTest, NumbersBecomeMultiRecordValues) {
               HasSubstr("stock DSN; psp mrv create public.item.sold DSN"));
 }
 
+TEST(RemedyTest, NamesAreWordsOfAShell) {
+  EXPECT_THAT(Remedy(Row({{"\"$(id) it's\"", true}})),
+              HasSubstr("psp mrv create 'public.item.\"$(id) it'\\''s\"' DSN"));
+}
+
 TEST(RemedyTest, NoMultiRecordValueWhereItWouldNotHelp) {
   const auto no_mrv = Not(HasSubstr("psp mrv"));
   EXPECT_THAT(Remedy(Row({})), no_mrv);                                        // nothing is known

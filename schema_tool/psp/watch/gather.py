@@ -20,15 +20,20 @@ from psp.watch.model import Server, View
 ANSWER_MAX_S = 5.0
 STATEMENT_MAX_MS = 3000
 _SHOWN = ("host", "hostaddr", "port", "user", "dbname", "service")
+# The last column: schema psp is somebody's whose code this session would run as a superuser.
 _WHAT_IT_IS = """
     SELECT CASE WHEN to_regclass('psp.cluster') IS NOT NULL THEN 'primary'
-                WHEN to_regclass('psp.status') IS NOT NULL THEN 'semi-primary' END
+                WHEN to_regclass('psp.status') IS NOT NULL THEN 'semi-primary' END,
+           o.rolname, i.rolsuper AND NOT o.rolsuper
+      FROM pg_roles i LEFT JOIN pg_namespace n ON n.nspname = 'psp' LEFT JOIN pg_roles o ON o.oid = n.nspowner
+     WHERE i.rolname = current_user
 """
-_SETTINGS = """
-    SELECT set_config('search_path', 'pg_catalog, pg_temp', true),
-           set_config('statement_timeout', %s, true),
-           set_config('jit', 'off', true)  -- to compile these statements takes seconds
-"""
+# No name is looked up before: the database's own search_path may show a function of its owner's.
+_SETTINGS = (
+    "SET LOCAL search_path = pg_catalog, pg_temp",
+    f"SET LOCAL statement_timeout = {STATEMENT_MAX_MS}",
+    "SET LOCAL jit = off",  # to compile these statements takes seconds
+)
 
 
 class Source:
@@ -69,7 +74,7 @@ class Source:
         try:
             told = self._ask()
             self._last = told.server
-        except (psycopg.Error, PspError, OSError) as error:
+        except Exception as error:  # of any kind: otherwise the last answer would pass for this one
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -84,9 +89,11 @@ class Source:
             self._connection.read_only = True
         connection = self._connection
         with connection.transaction():
-            connection.execute(_SETTINGS, (str(STATEMENT_MAX_MS),))
-            row = connection.execute(_WHAT_IT_IS).fetchone()
-            kind = row[0] if row else None
+            for setting in _SETTINGS:
+                connection.execute(setting)
+            kind, owner, is_dangerous = connection.execute(_WHAT_IT_IS).fetchone() or (None, None, None)
+            if is_dangerous:
+                raise PspError(f"schema psp belongs to {owner}, no superuser: name user={owner} in its address")
             if kind == "primary":
                 return Told(Server(self._conninfo, "primary", "primary"), _ask_primary(connection))
             if kind == "semi-primary":

@@ -155,7 +155,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_confor
     SELECT statement !~* 'standard_conforming_strings|\mu&"'
            AND (statement ~* '^(begin|start|savepoint|release|set|comment|grant|revoke|security|drop)\M'
                 OR statement ~* '^alter\M' AND statement !~* '^alter\s+(table|domain|foreign)\M.*\m(default|using|type|check|generated|validate|attach)\M'
-                OR statement ~* '^create\M' AND statement !~* '^create\s.*\m(table|materialized)\M.*\mas\M'
+                OR statement ~* '^create\M' AND regexp_replace(statement, '\mgenerated\s+(always|by\s+default)\s+as\M', '', 'gi') !~* '^create\s.*\m(table|materialized)\M.*\mas\M'
                    AND statement !~* '^create\s+(or\s+replace\s+)?(trusted|procedural|language|extension)\M')
 $$;
 

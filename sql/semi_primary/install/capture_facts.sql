@@ -217,10 +217,14 @@ BEGIN
     SELECT c.oid INTO STRICT target FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE (n.nspname, c.relname) = (t.schema_name, coalesce(t.persistent, t.table_name));
     RETURN (SELECT int2send(count(*)::smallint)
-                   || string_agg(int4send(f.type::integer) || int4send(f.modifier) || set_byte('\x00', 0, a.attnotnull::integer), '' ORDER BY c.ordinality)
+                   || coalesce(string_agg(int4send(f.type::integer) || int4send(f.modifier) || set_byte('\x00', 0, (a.attnotnull AND NOT v.may_lack)::integer),
+                                          '' ORDER BY c.ordinality), '')
               FROM jsonb_array_elements(t.columns) WITH ORDINALITY c
               JOIN pg_attribute a ON (a.attrelid, a.attname) = (target, c.value ->> 'name') AND NOT a.attisdropped
               JOIN pg_type y ON y.oid = a.atttypid
+             -- From PostgreSQL 18 on, NOT NULL NOT VALID permits the NULLs that are there.
+             CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM pg_constraint x
+                                                 WHERE x.conrelid = target AND x.contype = 'n' AND a.attnum = ANY (x.conkey) AND NOT x.convalidated) AS may_lack) v
              -- Domains of PostgreSQL's own have other numbers in other releases.
              CROSS JOIN LATERAL (SELECT CASE WHEN c.value ->> 'encoding' = 'text' THEN 'text'::regtype::oid
                                              WHEN y.typtype = 'd' THEN 0::oid ELSE a.atttypid END AS type,

@@ -33,7 +33,7 @@ SELECT make_interval(secs => (w.value ->> 'seconds')::integer)      AS within,
   LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.table_name
  CROSS JOIN LATERAL (
     SELECT pg_has_role('pg_monitor', 'USAGE') OR has_table_privilege('psp.identity', 'SELECT')
-           OR coalesce(has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid), false) AS may_see,
+           OR coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid), false) AS may_see,
            EXISTS (SELECT FROM pg_constraint x WHERE x.conrelid = c.oid AND x.conname = t.index_name AND x.contype = 'x') AS excludes
  ) r
  WHERE p.updated_at + make_interval(secs => (w.value ->> 'seconds')::integer + 60) > clock_timestamp();

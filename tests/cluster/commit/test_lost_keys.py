@@ -87,7 +87,10 @@ def test_a_key_is_for_those_who_may_read_the_table(cluster: LocalCluster) -> Non
     execute(loser, "GRANT SELECT ON account TO lost_keys_reader")
     try:
         assert "(id)=(7201)" in {row["key"] for row in conflicts(dsn, LAST_HOUR)}
+        execute(as_admin(loser), "REVOKE USAGE ON SCHEMA public FROM PUBLIC")
+        assert {row["key"] for row in conflicts(dsn, LAST_HOUR)} == {None}
     finally:
+        execute(as_admin(loser), "GRANT USAGE ON SCHEMA public TO PUBLIC")
         execute(loser, "REVOKE SELECT ON account FROM lost_keys_reader")
         for sp in sps:
             execute(as_admin(sp), "DROP ROLE lost_keys_reader")

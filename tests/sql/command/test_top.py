@@ -17,7 +17,7 @@ from psp.watch.screen import number, render
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tests.sql.databases import Pair
+from tests.sql.databases import APPLICATION, Pair
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PRIMARY = Server("host=p dbname=psp", "primary", "primary")
@@ -208,6 +208,28 @@ def test_real_databases_without_daemons(pair: Pair) -> None:
     assert headline(made).state == "bad"
     again = gather.look(sources)
     assert replace(again, taken_at=made.taken_at).zones == made.zones
+
+
+def test_names_of_users_are_not_found_first(pair: Pair) -> None:
+    """The owner of a database sets its search_path: no function of his runs as the superuser who looks."""
+    pair.adopt()
+    pair.run(
+        f"""
+        SET psp.schema_changes = local;
+        CREATE SCHEMA trap;
+        CREATE FUNCTION trap.set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'run as %', current_user; END $$;
+        ALTER DATABASE {pair.name} SET search_path = trap, pg_catalog;
+        """
+    )
+    (found,) = gather.look([gather.Source(pair.dsn)]).servers
+    assert (found.kind, found.error) == ("semi-primary", None)
+
+
+def test_code_of_an_ordinary_role_is_not_run_as_a_superuser(pair: Pair) -> None:
+    pair.run(f"CREATE SCHEMA psp AUTHORIZATION {APPLICATION}; CREATE VIEW psp.status AS SELECT 1 / 0 AS name")
+    (found,) = gather.look([gather.Source(pair.dsn)]).servers
+    assert found.kind is None and "name user=application" in (found.error or "")
 
 
 def test_a_password_is_not_shown(pair: Pair) -> None:

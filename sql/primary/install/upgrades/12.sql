@@ -39,7 +39,7 @@ ALTER TABLE psp.table_versions ADD COLUMN form bytea;
 UPDATE psp.tables t
    SET form = (SELECT int2send(count(*)::int2) || coalesce(string_agg(
                           int4send(coalesce(CASE c.value ->> 'encoding' WHEN 'text' THEN 'text'::regtype
-                                                                        ELSE to_regtype(c.value ->> 'type') END::oid, 0)::bigint::int4)
+                                                                        ELSE (SELECT y.oid FROM pg_type y WHERE y.oid = to_regtype(c.value ->> 'type') AND y.typtype <> 'd') END::oid, 0)::bigint::int4)
                           || int4send(-1) || '\x00', '' ORDER BY c.ordinality), '')
                  FROM jsonb_array_elements(t.columns) WITH ORDINALITY c)
            || (SELECT int2send(count(*)::int2) || string_agg(
