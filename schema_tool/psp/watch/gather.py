@@ -93,7 +93,9 @@ class Source:
                 connection.execute(setting)
             kind, owner, is_dangerous = connection.execute(_WHAT_IT_IS).fetchone() or (None, None, None)
             if is_dangerous:
-                raise PspError(f"schema psp belongs to {owner}, no superuser: name user={owner} in its address")
+                raise PspError(
+                    f"schema psp belongs to {owner}, no superuser: name user={owner} in its address"
+                )
             if kind == "primary":
                 return Told(Server(self._conninfo, "primary", "primary"), _ask_primary(connection))
             if kind == "semi-primary":
