@@ -217,7 +217,7 @@ BEGIN
     SELECT c.oid INTO STRICT target FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE (n.nspname, c.relname) = (t.schema_name, coalesce(t.persistent, t.table_name));
     RETURN (SELECT int2send(count(*)::smallint)
-                   || coalesce(string_agg(int4send(f.type::integer) || int4send(f.modifier) || set_byte('\x00', 0, (a.attnotnull AND NOT v.may_lack)::integer),
+                   || coalesce(string_agg(int4send(f.type::integer) || int4send(f.modifier) || set_byte(decode('00', 'hex'), 0, (a.attnotnull AND NOT v.may_lack)::integer),
                                           '' ORDER BY c.ordinality), '')
               FROM jsonb_array_elements(t.columns) WITH ORDINALITY c
               JOIN pg_attribute a ON (a.attrelid, a.attname) = (target, c.value ->> 'name') AND NOT a.attisdropped
@@ -234,7 +234,7 @@ BEGIN
                                                                           ELSE (k.value ->> 'type')::regtype END::oid::integer)
                                     || int4send(coalesce((SELECT c.ordinality - 1 FROM jsonb_array_elements(t.columns) WITH ORDINALITY c
                                                            WHERE c.value -> 'name' = k.value -> 'name'), -1)::integer)
-                                    || set_byte('\x00', 0, array_position('{none,numeric,float,text,base}', k.value ->> 'normalise') - 1),
+                                    || set_byte(decode('00', 'hex'), 0, array_position('{none,numeric,float,text,base}', k.value ->> 'normalise') - 1),
                                     '' ORDER BY k.ordinality)
                  FROM jsonb_array_elements(t.key_columns) WITH ORDINALITY k);
 END $$;

@@ -24,12 +24,14 @@ CREATE FUNCTION psp.way_to_change() RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
     everywhere CONSTANT text := ' Its statements then run at all semi-primaries (docs/schema-changes.md).';
-    here       CONSTANT name := psp.role_of_statement();
+    here       name;
     other      record;
 BEGIN
     IF psp.is_schema_change() OR (SELECT i.mode FROM psp.identity i) = 'views' THEN
         RETURN 'Release the database with "psp schema release", change it and adopt it again.';
-    ELSIF psp.goes_with_stream() THEN
+    END IF;
+    here := psp.role_of_statement();  -- which is in native mode only
+    IF psp.goes_with_stream() THEN
         RETURN 'The text of the statement is not known: it is in a function that is not in PL/pgSQL. SELECT psp.ddl($$…$$) runs the text of a statement at all semi-primaries.';
     ELSIF psp.may_change_schema(here) AND has_function_privilege(here, 'psp.ddl(text)', 'EXECUTE') THEN
         RETURN 'Type RESET psp.schema_changes; for a change of all semi-primaries: the setting keeps statements of this session here.';
