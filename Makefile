@@ -112,7 +112,7 @@ test-retrying: daemons venv  ## the loops and packages of docs/retrying.md in Py
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/retrying $(ARGS)
 
 test-alerts: daemons venv  ## the alert rules with promtool, which it fetches
-	@tools/fetch_promtool.sh $(BUILD)/promtool
+	@tools/fetch_program.sh $(BUILD)/promtool usr/bin/promtool prometheus
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/alerts $(ARGS)
 
 test-console: venv  ## psp console's page in a headless Chromium, which it installs
@@ -120,7 +120,7 @@ test-console: venv  ## psp console's page in a headless Chromium, which it insta
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/console $(ARGS)
 
 test-poolers: daemons venv  ## pgbouncer, which it fetches, between applications and semi-primaries
-	@tools/fetch_pgbouncer.sh $(BUILD)/pgbouncer
+	@tools/fetch_program.sh $(BUILD)/pgbouncer usr/sbin/pgbouncer pgbouncer libc-ares2
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/poolers $(ARGS)
 
 # Of the simulation a quarter of the seeds: sanitizers look for mistakes in memory and threads, not in the protocol.

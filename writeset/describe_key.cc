@@ -8,6 +8,7 @@
 #include "common/hex.h"
 #include "common/ids.h"
 #include "common/pg_binary.h"
+#include "writeset/numeric_value.h"
 
 namespace psp {
 namespace {
@@ -62,33 +63,35 @@ std::string Timestamp(std::int64_t us, const char* zone) {
   return Date(days) + time + zone;
 }
 
-// PostgreSQL's digits have base 10000: ndigits, weight of the first, sign, shown scale, digits.
 std::string Numeric(std::string_view bytes) {
-  if (bytes.size() < 8 || bytes.size() % 2 != 0) return Hex(bytes);
-  const auto at = [&](std::size_t i) { return static_cast<int>(*ReadInt16(bytes.substr(2 * i, 2))); };
-  const int count = at(0);
-  const int weight = at(1);
-  const int sign = at(2) & 0xFFFF;
-  const int scale = at(3);
-  if (sign == 0xC000) return "NaN";
-  if (sign == 0xD000) return "Infinity";
-  if (sign == 0xF000) return "-Infinity";
-  if (bytes.size() != 8 + 2 * static_cast<std::size_t>(count) || weight > 40 || weight < -40 || scale > 160)
-    return Hex(bytes);
+  const auto value = DecodeNumeric(bytes);
+  if (!value) return Hex(bytes);
+  switch (value->kind) {
+    case NumericValue::Kind::kNaN:
+      return "NaN";
+    case NumericValue::Kind::kInfinity:
+      return "Infinity";
+    case NumericValue::Kind::kNegativeInfinity:
+      return "-Infinity";
+    case NumericValue::Kind::kFinite:
+      break;
+  }
+  if (value->weight > 40 || value->weight < -40 || value->scale > 160) return Hex(bytes);
   const auto group = [&](int position) {  // the four digits of weight `position`
     char text[8];
-    const int index = weight - position;
-    std::snprintf(text, sizeof text, "%04d",
-                  index >= 0 && index < count ? at(4 + static_cast<std::size_t>(index)) % 10000 : 0);
+    const auto index = static_cast<std::size_t>(value->weight - position);
+    const bool is_given = position <= value->weight && index < value->digits.size();
+    std::snprintf(text, sizeof text, "%04d", is_given ? value->digits[index] : 0);
     return std::string(text);
   };
   std::string whole;
-  for (int position = std::max(weight, 0); position >= 0; --position) whole += group(position);
+  for (int position = std::max(value->weight, 0); position >= 0; --position) whole += group(position);
   whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size() - 1));
   std::string fraction;
-  for (int position = -1; static_cast<int>(fraction.size()) < scale; --position) fraction += group(position);
-  fraction.resize(static_cast<std::size_t>(std::max(scale, 0)));
-  return (sign == 0x4000 ? "-" : "") + whole + (fraction.empty() ? "" : "." + fraction);
+  for (int position = -1; static_cast<int>(fraction.size()) < value->scale; --position)
+    fraction += group(position);
+  fraction.resize(static_cast<std::size_t>(value->scale));
+  return (value->negative ? "-" : "") + whole + (fraction.empty() ? "" : "." + fraction);
 }
 
 std::string Uuid(std::string_view bytes) {

@@ -88,11 +88,16 @@ def _other_version(found: int) -> PspError:
     return PspError(message, older if found < schema_version() else "install the psp that has made it")
 
 
-def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> Cluster:
-    """The primary's one row; with `lock` nobody else adopts or joins until the transaction's end."""
+def check_version(connection: psycopg.Connection[Any]) -> None:
+    """PspError if the database is no primary's, or one of another version of psp."""
     version = _read_version(connection)
     if version != schema_version():
         raise _other_version(version)
+
+
+def read_cluster(connection: psycopg.Connection[Any], *, lock: bool = False) -> Cluster:
+    """The primary's one row; with `lock` nobody else adopts or joins until the transaction's end."""
+    check_version(connection)
     if lock:
         connection.execute("SET LOCAL lock_timeout = '5s'")
         try:

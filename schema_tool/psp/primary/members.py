@@ -32,7 +32,7 @@ def gather(dsn: str) -> dict[str, Any]:
 
 def read(connection: psycopg.Connection[Any]) -> dict[str, Any]:
     """The same over a connection that is there. It only reads."""
-    primary.read_cluster(connection)
+    primary.check_version(connection)
     with connection.cursor(row_factory=dict_row) as cursor:
         status = cursor.execute(_sql("cluster_status"), primary.daemon_lock()).fetchone()
         assert status is not None
@@ -111,7 +111,7 @@ def show_copies(status: dict[str, Any]) -> str:
 def remove(dsn: str, name: str) -> None:
     """The primary waits for this semi-primary no more and never lets it in again. PspError: there is none."""
     with psycopg.connect(dsn) as connection:
-        primary.read_cluster(connection)
+        primary.check_version(connection)
         row = connection.execute(
             "SELECT sp_id FROM psp.semi_primaries WHERE name = %s AND released_at IS NULL", (name,)
         ).fetchone()

@@ -20,14 +20,6 @@ from psp.watch.model import Server, View
 ANSWER_MAX_S = 5.0
 STATEMENT_MAX_MS = 3000
 _SHOWN = ("host", "hostaddr", "port", "user", "dbname", "service")
-# The last column: schema psp is somebody's whose code this session would run as a superuser.
-_WHAT_IT_IS = """
-    SELECT CASE WHEN to_regclass('psp.cluster') IS NOT NULL THEN 'primary'
-                WHEN to_regclass('psp.status') IS NOT NULL THEN 'semi-primary' END,
-           o.rolname, i.rolsuper AND NOT o.rolsuper
-      FROM pg_roles i LEFT JOIN pg_namespace n ON n.nspname = 'psp' LEFT JOIN pg_roles o ON o.oid = n.nspowner
-     WHERE i.rolname = current_user
-"""
 # No name is looked up before: the database's own search_path may show a function of its owner's.
 _SETTINGS = (
     "SET LOCAL search_path = pg_catalog, pg_temp",
@@ -91,7 +83,8 @@ class Source:
         with connection.transaction():
             for setting in _SETTINGS:
                 connection.execute(setting)
-            kind, owner, is_dangerous = connection.execute(_WHAT_IT_IS).fetchone() or (None, None, None)
+            here = connection.execute(read_sql("catalog/whose_psp.sql")).fetchone()
+            kind, owner, is_dangerous = here or (None, None, None)
             if is_dangerous:
                 raise PspError(
                     f"schema psp belongs to {owner}, no superuser: name user={owner} in its address"
