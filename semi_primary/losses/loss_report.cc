@@ -79,7 +79,7 @@ proto::LossReport ReportLosses(const LostKeys& lost_keys, const TableCatalog* ca
     proto::LossReport::Window* told = report.add_windows();
     told->set_seconds(static_cast<std::uint32_t>(window.us / 1'000'000));
     told->set_losses(window.losses);
-    told->set_error_max(window.losses / LostKeys::kKeysMax);
+    told->set_error_max(window.losses_error);
     for (const LostKeys::Ranked& ranked : window.ranked) {
       AddKey(ranked, catalog, names(ranked.id.first.table_id), sp_name, told);
     }

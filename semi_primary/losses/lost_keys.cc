@@ -65,7 +65,7 @@ void LostKeys::OnLost(Loss loss, std::int64_t now_us) {
   for (std::size_t window = 0; window < windows_.size(); ++window) {
     const std::int64_t number = now_us / (kWindowsUs[window] / static_cast<std::int64_t>(kSlices));
     Slice& slice = windows_[window][static_cast<std::size_t>(number) % (kSlices + 1)];
-    if (slice.number != number) slice = {number, 0, {}};
+    if (slice.number != number) slice = {number, 0, 0, {}};
     Count(&slice, id, loss);
   }
 }
@@ -80,6 +80,7 @@ void LostKeys::Count(Slice* slice, const Id& id, const Loss& loss) {
           slice->counters.begin(), slice->counters.end(),
           [](const auto& a, const auto& b) { return a.second.lost.losses < b.second.lost.losses; });
       inherited = fewest->second.lost.losses;
+      slice->taken_over = std::max(slice->taken_over, inherited);
       slice->counters.erase(fewest);
     }
     found = slice->counters.emplace(id, Counter{}).first;
@@ -103,6 +104,7 @@ std::vector<LostKeys::Window> LostKeys::Rank(std::size_t keys_max, std::int64_t 
     for (const Slice& slice : windows_[i]) {
       if (slice.number < 0 || slice.number < now - static_cast<std::int64_t>(kSlices)) continue;
       window.losses += slice.losses;
+      window.losses_error += slice.taken_over;
       for (const auto& [id, counter] : slice.counters) Add(counter.lost, &all[id]);
     }
     for (auto& [id, lost] : all) window.ranked.push_back({id, std::move(lost)});

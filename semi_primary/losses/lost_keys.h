@@ -4,8 +4,8 @@
 // A window is kSlices equal parts of time and the one that runs. Each part counts kKeysMax keys by the Space-Saving algorithm
 // (Metwally, Agrawal and El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005): a new key takes
 // the place and the count of the one with the fewest losses. So a key that has more than 1/kKeysMax of a window's losses is
-// listed, and its count is wrong by 1/kKeysMax of the window's losses at most. A key's other figures are of the losses since it
-// took its place.
+// counted, and its count is wrong by the largest count that a new key has taken over, 1/kKeysMax of the window's losses at most.
+// As long as no key has taken the place of another, counts are exact. A key's other figures are of the losses since it took its place.
 //
 // Memory: 3 * (kSlices + 1) * kKeysMax keys of kKeyBytesMax at most. Nothing of it survives a restart of the daemon.
 #pragma once
@@ -59,7 +59,9 @@ class LostKeys {
   };
   struct Window {
     std::int64_t us = 0;
-    std::uint64_t losses = 0;    // of all keys
+    std::uint64_t losses = 0;  // of all keys
+    std::uint64_t losses_error =
+        0;  // a key's losses are wrong by so many at most; one with no more of them may be missing
     std::vector<Ranked> ranked;  // the most losses first
   };
 
@@ -78,6 +80,7 @@ class LostKeys {
   struct Slice {
     std::int64_t number = -1;  // the time, in slices of the window
     std::uint64_t losses = 0;
+    std::uint64_t taken_over = 0;  // the largest count that a new key has taken over from another one
     std::map<Id, Counter> counters;
   };
   using Slices = std::array<Slice, kSlices + 1>;

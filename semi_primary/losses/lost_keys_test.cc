@@ -78,6 +78,34 @@ TEST_F(LostKeysTest, AKeyThatLosesOftenIsNeverMissed) {
   EXPECT_LE(window.ranked[0].lost.losses, kHot + all / LostKeys::kKeysMax);
 }
 
+// Each slice's error is the largest count that a new key has taken over there; the slices' errors add up.
+TEST_F(LostKeysTest, CountsAreExactUntilAKeyTakesThePlaceOfAnother) {
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t key = 0; key < LostKeys::kKeysMax; ++key)
+      keys_.OnLost(Of("key " + std::to_string(key)), 0);
+  }
+  EXPECT_EQ(keys_.Rank(1, 0)[0].losses_error, 0U);
+  keys_.OnLost(Of("one more"), 0);
+  EXPECT_EQ(keys_.Rank(1, 0)[0].losses_error, 3U);
+  EXPECT_EQ(keys_.Rank(1, 0)[0].ranked[0].lost.losses, 4U);  // of which it has lost one
+  for (std::size_t key = 0; key <= LostKeys::kKeysMax; ++key)
+    keys_.OnLost(Of("key " + std::to_string(key)), 30 * kSecond);
+  EXPECT_EQ(keys_.Rank(1, 30 * kSecond)[0].losses_error, 4U);
+  EXPECT_EQ(keys_.Rank(1, 70 * kSecond)[0].losses_error, 1U);  // the first slice has left the minute
+  EXPECT_EQ(keys_.Rank(1, 70 * kSecond)[1].losses_error, 4U);  // both in one slice of the hour
+  EXPECT_EQ(keys_.Rank(1, 2 * kHour)[0].losses_error, 0U);
+}
+
+TEST_F(LostKeysTest, TheErrorIsNeverMoreThanOneCountersShare) {
+  std::uint64_t losses = 0;
+  for (int i = 0; i < 20'000; ++i, ++losses) keys_.OnLost(Of(std::to_string((i * i) % 977)), i * 1000);
+  for (const LostKeys::Window& window : keys_.Rank(1, 20 * kSecond)) {
+    EXPECT_EQ(window.losses, losses);
+    EXPECT_GT(window.losses_error, 0U);
+    EXPECT_LE(window.losses_error, losses / LostKeys::kKeysMax);
+  }
+}
+
 TEST_F(LostKeysTest, TellsWinnersAndTheTimeSpent) {
   keys_.OnLost(Of("a", 2, 100), 0);
   keys_.OnLost(Of("a", 3, 50), 10 * kSecond);
