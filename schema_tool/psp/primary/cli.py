@@ -78,23 +78,28 @@ def status(dsn: Dsn, json: Json = False) -> None:
 def remove(
     dsn: Dsn,
     name: Annotated[str, typer.Argument(help="The semi-primary's name.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if it is connected: its applications can commit no more.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Removes a semi-primary whose server is lost: the primary no longer keeps the log for it.
 
     It can never come back, except by joining again with an empty database. Where its database still exists,
-    `psp schema release --primary-dsn` does this and makes it a plain database again.
+    `psp schema release --primary-dsn` does this and makes it a plain database again. One that is connected is
+    not removed without --force.
 
     [bold]Example[/]
 
         psp primary remove "host=primary dbname=psp" tokyo
     """
-    if not yes:
-        typer.confirm(
-            f"{name} can then only join again, with an empty database. Go on?", abort=True, err=True
-        )
+
+    def confirm(loss: str) -> None:
+        if not yes:
+            typer.confirm(f"{loss} Go on?", abort=True, err=True)
+
     with errors_shown():
-        members.remove(dsn, name)
+        members.remove(dsn, name, force=force, confirm=confirm)
     console.print(f"{name} is no longer a semi-primary of the cluster.")
 
 

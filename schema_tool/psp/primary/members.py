@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -108,12 +109,50 @@ def show_copies(status: dict[str, Any]) -> str:
     return text
 
 
-def remove(dsn: str, name: str) -> None:
-    """The primary waits for this semi-primary no more and never lets it in again. PspError: there is none."""
+def remove(dsn: str, name: str, *, force: bool, confirm: Callable[[str], None] = lambda _: None) -> None:
+    """The primary waits for this semi-primary no more and never lets it in again.
+
+    PspError: there is none, or it is connected and not `force`. `confirm` gets what is lost, and raises what
+    it likes if people do not agree.
+    """
     with psycopg.connect(dsn) as connection:
         primary.check_version(connection)
-        row = connection.execute(
-            "SELECT sp_id FROM psp.semi_primaries WHERE name = %s AND released_at IS NULL", (name,)
-        ).fetchone()
-        if row is None or not primary.mark_released(connection, row[0]):
-            raise PspError(f"the cluster has no semi-primary named {name}", "psp primary status lists them")
+        with connection.cursor(row_factory=dict_row) as cursor:
+            member = cursor.execute(_sql("member"), (*primary.daemon_lock(), name)).fetchone()
+        connection.rollback()
+        if member is None:
+            raise _no_member(name)
+        if member["is_connected"] and not force:
+            is_now = "is connected" if member["is_served"] else "was connected when psp-primary ran last"
+            raise PspError(
+                f"{name} {is_now}: {_loss(name, member)}",
+                "stop its psp-semi-primary first, with psp-primary running; --force removes it all the same",
+            )
+        confirm(f"{_presence(name, member)} {_loss(name, member)}.")
+        if not primary.mark_released(connection, member["sp_id"]):
+            raise _no_member(name)
+
+
+def _no_member(name: str) -> PspError:
+    return PspError(f"the cluster has no semi-primary named {name}", "psp primary status lists them")
+
+
+def _presence(name: str, member: dict[str, Any]) -> str:
+    if member["is_connected"]:
+        return f"{name} is connected."
+    if member["seen_at"] is None:
+        return f"{name} has never been heard."
+    return f"{name} is not connected, last heard {member['seen_at']:%Y-%m-%d %H:%M:%S}."
+
+
+def _loss(name: str, member: dict[str, Any]) -> str:
+    """What a removal costs, as the end of a sentence."""
+    lost = "once removed, its applications can commit nothing any more" if member["is_connected"] else ""
+    if member["behind"] is None:
+        lacks = f"{name} has no row yet" if not lost else "it has no row yet"
+    elif member["behind"]:
+        lacks = f"it lacks {member['behind']:,} committed transactions and never gets them"
+    else:
+        lacks = ""
+    parts = [lost, lacks, "it can only join again, with an empty database"]
+    return "; ".join(part for part in parts if part)

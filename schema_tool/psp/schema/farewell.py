@@ -11,6 +11,10 @@ from psycopg.rows import dict_row
 from psp.output import PspError
 from psp.primary import database as primary
 from psp.sql_files import read_sql
+from psp.waiting import WaitTimeout, wait_until
+
+GONE_AFTER_S = 10.0
+"""Within this time psp-primary tells that a daemon has ended: its heartbeat_timeout_ms, and a second."""
 
 _SELF = """
 SELECT i.sp_id, i.name, i.cluster_id::text AS cluster_id, i.joining, w.watermark,
@@ -59,23 +63,25 @@ def without_primary(semi_primary: Self) -> Farewell:
         lost = f"{semi_primary.name} lacked up to {behind} committed transactions when its daemon last looked"
     warnings = [
         f"without --primary-dsn it is not known whether {semi_primary.name} has all committed transactions, "
-        "and the primary goes on keeping its log for it (psp primary remove)"
+        f"and the primary goes on keeping its log for {semi_primary.name} until psp primary remove, which is "
+        "wanted unless this is a copy and its original goes on"
     ]
     if semi_primary.joining:
         warnings.append(_joining(semi_primary))
     return Farewell(lost, warnings, None, False)
 
 
-def ask_primary(connection: psycopg.Connection[Any], semi_primary: Self) -> Farewell:
-    """PspError if that primary is of another cluster."""
+def ask_primary(
+    connection: psycopg.Connection[Any], semi_primary: Self, *, may_be_connected: bool
+) -> Farewell:
+    """PspError if that primary is of another cluster, or has the semi-primary connected from elsewhere.
+
+    The daemon of this database has ended, unless `may_be_connected`: the primary notices that within seconds.
+    """
     if primary.read_cluster(connection).cluster_id != semi_primary.cluster_id:
         raise PspError("this primary is of another cluster", "check --primary-dsn")
-    with connection.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(
-            read_sql("primary/command/release.sql"),
-            {"sp_id": semi_primary.sp_id, "watermark": semi_primary.watermark, "seen": semi_primary.seen},
-        ).fetchone()
-    assert row is not None
+    ask = _ask if may_be_connected else _ask_when_gone
+    row = ask(connection, semi_primary)
     missing = _joining(semi_primary)
     if not missing and (row["missing"] or row["is_before_the_log"]):
         number = f"{row['missing']}{' or more' if row['is_before_the_log'] else ''}"
@@ -95,6 +101,36 @@ def ask_primary(connection: psycopg.Connection[Any], semi_primary: Self) -> Fare
         warnings.append(f"{semi_primary.name} has been removed from the cluster already")
     lost = "" if row["others"] else missing
     return Farewell(lost, warnings, None if missing else row["newest_t"], row["is_member"])
+
+
+def _ask(connection: psycopg.Connection[Any], semi_primary: Self) -> dict[str, Any]:
+    lock_class, lock = primary.daemon_lock()
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(
+            read_sql("primary/command/release.sql"),
+            {
+                "sp_id": semi_primary.sp_id, "watermark": semi_primary.watermark, "seen": semi_primary.seen,
+                "lock_class": lock_class, "lock": lock,
+            },
+        ).fetchone()  # fmt: skip
+    assert row is not None
+    return row
+
+
+def _ask_when_gone(connection: psycopg.Connection[Any], semi_primary: Self) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        connection.rollback()  # what is committed by now
+        row = _ask(connection, semi_primary)
+        return None if row["is_connected"] else row
+
+    try:
+        return wait_until("the primary to notice", look, GONE_AFTER_S)
+    except WaitTimeout:
+        raise PspError(
+            f"{semi_primary.name} is connected to the primary from another database: this one is a copy, and "
+            "--primary-dsn would remove the original from the cluster",
+            "release it without --primary-dsn; if the daemon of this database was killed just now, try again",
+        ) from None
 
 
 def _joining(semi_primary: Self) -> str:

@@ -44,7 +44,7 @@ def release(
         if not force:
             _check_daemon_stopped(connection)
         semi_primary = read_self(connection)
-        farewell = _farewell(semi_primary, primary_dsn)
+        farewell = _farewell(semi_primary, primary_dsn, force)
         if farewell.lost and not force:
             raise PspError(
                 farewell.lost,
@@ -60,13 +60,13 @@ def release(
             primary.mark_released(connection, semi_primary.sp_id, farewell.released_t)
 
 
-def _farewell(semi_primary: Self | None, primary_dsn: str | None) -> Farewell:
+def _farewell(semi_primary: Self | None, primary_dsn: str | None, force: bool) -> Farewell:
     if semi_primary is None:
         return Farewell("", [], None, False)
     if primary_dsn is None:
         return without_primary(semi_primary)
     with psycopg.connect(primary_dsn) as connection:
-        return ask_primary(connection, semi_primary)
+        return ask_primary(connection, semi_primary, may_be_connected=force)
 
 
 def _relations(connection: psycopg.Connection[Any]) -> list[int]:

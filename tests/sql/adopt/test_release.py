@@ -161,6 +161,25 @@ def test_the_only_copy_of_rows_is_not_forgotten_without_a_word(adopted: Pair, tm
     assert "there are no tables" in done.stderr
 
 
+def test_the_release_of_a_copy_does_not_remove_its_original(
+    adopted: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No daemon serves this database, and the primary has its semi-primary connected."""
+    monkeypatch.setattr("psp.schema.farewell.GONE_AFTER_S", 0.1)
+    with psycopg.connect(adopted.primary_dsn, autocommit=True) as daemon:
+        daemon.execute("SELECT pg_advisory_lock(%s, %s)", daemon_lock())
+        daemon.execute("UPDATE psp.semi_primaries SET is_connected = true")
+        refused = release(adopted, "--yes")
+        assert refused.exit_code == 1
+        assert "one is connected to the primary from another database" in refused.stderr
+        assert "release it without --primary-dsn" in refused.stderr
+        assert is_adopted(adopted)
+        warned = release(adopted, "--yes", told=False)
+        assert warned.exit_code == 0, warned.output
+        assert "unless this is a copy" in warned.stderr
+    assert adopted.primary_rows("SELECT released_at FROM psp.semi_primaries") == [(None,)]
+
+
 def test_nothing_to_compare_is_not_a_difference(pair: Pair) -> None:
     pair.adopt()
     done = CliRunner().invoke(app, ["primary", "verify", pair.primary_dsn, pair.dsn])

@@ -2,7 +2,8 @@
 
 import io
 import json
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
@@ -14,7 +15,7 @@ from psp.primary.database import daemon_lock
 from psp.schema.join import prepare_join
 from psp.sql_files import read_sql
 from rich.console import Console
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from tests.sql.databases import Pair
 
@@ -188,3 +189,58 @@ def test_one_that_is_removed_is_waited_for_no_more(cluster: Pair) -> None:
     again = CliRunner().invoke(app, ["primary", "remove", cluster.primary_dsn, "two", "--yes"])
     assert again.exit_code == 1
     assert "no semi-primary named two" in again.stderr
+
+
+@contextmanager
+def connected(cluster: Pair, name: str) -> Iterator[psycopg.Connection[Any]]:
+    """As if psp-primary ran, with this semi-primary connected to it. Yields the daemon's session."""
+    with psycopg.connect(cluster.primary_dsn, autocommit=True) as daemon:
+        daemon.execute("SELECT pg_advisory_lock(%s, %s)", daemon_lock())
+        daemon.execute(
+            "UPDATE psp.semi_primaries SET is_connected = name = %s, "
+            "seen_at = CASE WHEN name = %s THEN now() ELSE seen_at END",
+            (name, name),
+        )
+        yield daemon
+
+
+def remove(cluster: Pair, name: str, *options: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["primary", "remove", cluster.primary_dsn, name, *options], input=answer)
+
+
+def test_one_that_is_connected_is_not_removed_without_force(cluster: Pair) -> None:
+    with connected(cluster, "one"):
+        refused = remove(cluster, "one", "--yes")
+        assert refused.exit_code == 1
+        assert "one is connected" in refused.stderr
+        assert "stop its psp-semi-primary first" in refused.stderr
+        assert "--force" in refused.stderr
+        assert [m["name"] for m in status(cluster)["semi_primaries"]] == ["one", "two"]
+        asked = remove(cluster, "one", "--force", answer="n\n")
+        assert asked.exit_code == 1
+        assert "can commit nothing any more" in asked.stderr
+        done = remove(cluster, "one", "--force", "--yes")
+        assert done.exit_code == 0, done.output
+        assert [m["name"] for m in status(cluster)["semi_primaries"]] == ["two"]
+
+
+def test_what_a_removal_costs_is_told(cluster: Pair) -> None:
+    with connected(cluster, "one") as daemon:
+        daemon.execute("INSERT INTO psp.replication_log VALUES (2, gen_random_uuid(), 2, '')")
+        asked = remove(cluster, "two", answer="n\n").stderr
+        assert "two has never been heard" in asked
+        assert "no row yet" in asked
+        daemon.execute("UPDATE psp.semi_primaries SET is_connected = false")
+        asked = remove(cluster, "one", answer="n\n").stderr
+        assert "one is not connected, last heard 20" in asked
+        assert "lacks 2 committed transactions" in asked
+
+
+def test_who_was_connected_before_the_daemon_ended_is_not_removed(cluster: Pair) -> None:
+    """It commits again as soon as psp-primary runs."""
+    with connected(cluster, "one"):
+        pass
+    refused = remove(cluster, "one", "--yes")
+    assert refused.exit_code == 1
+    assert "one was connected when psp-primary ran last" in refused.stderr
+    assert remove(cluster, "one", "--yes", "--force").exit_code == 0
