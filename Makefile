@@ -115,6 +115,10 @@ test-alerts: daemons venv  ## the alert rules with promtool, which it fetches
 	@tools/fetch_program.sh $(BUILD)/promtool usr/bin/promtool prometheus
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/alerts $(ARGS)
 
+test-prometheus: daemons venv  ## a real Prometheus, which it fetches, watches a cluster under TPC-C: alerts fire when they should
+	@tools/fetch_program.sh $(BUILD)/promtool usr/bin/promtool prometheus
+	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/prometheus $(ARGS)
+
 test-console: venv  ## psp console's page in a headless Chromium, which it installs
 	@tools/install_deps.sh tools/console-packages.txt
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/console $(ARGS)
@@ -169,4 +173,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-histories test-retrying test-console test-poolers test-alerts sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean

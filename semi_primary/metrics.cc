@@ -73,6 +73,7 @@ void AppendCommits(const CoreNumbers& core, Families* families) {
                                    "Parts of that time, of COMMITs that the primary decided."}
                           .With({{"stage", "check"}}, core.times.check)
                           .With({{"stage", "network"}}, core.times.network)
+                          .With({{"stage", "parked"}}, core.times.parked)
                           .With({{"stage", "queue"}}, core.times.queue)
                           .With({{"stage", "certify"}}, core.times.certify)
                           .With({{"stage", "answer"}}, core.times.answer));

@@ -228,11 +228,10 @@ void Server::CarryOutActions() {
 }
 
 void Server::Answer(CommitReply reply) {
-  const std::int64_t arrived_us = reply.arrived_us;
-  const std::int64_t decided_us = reply.decided_us;
+  const CommitTiming timing = reply.timing;
   const bool has_committed = std::holds_alternative<Committed>(reply.answer);
   front_->Answer(std::move(reply), MonotonicUs());
-  if (arrived_us != 0) core_.OnAnswered(arrived_us, decided_us, has_committed, MonotonicUs());
+  if (timing.arrived_us != 0) core_.OnAnswered(timing, has_committed, MonotonicUs());
 }
 
 void Server::PassRequests() {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -100,16 +101,17 @@ std::uint16_t HttpResponder::port() const {
 }
 
 void HttpResponder::Serve(std::int64_t now_us, const Answer& answer) {
+  bool has_new = false;
   for (const std::uint64_t id : ready_.TakeReady()) {
-    if (id == kListener) {
-      Accept(now_us);
-      continue;
-    }
+    has_new = has_new || id == kListener;
     const auto found = connections_.find(id);
     if (found != connections_.end() && !OnReady(id, &found->second, answer)) connections_.erase(found);
   }
   std::erase_if(connections_, [now_us](const auto& one) { return now_us >= one.second.until_us; });
-  SetAccepting(connections_.size() < limits_.connections_max && now_us >= accept_again_us_);
+  if (has_new) Accept(now_us);  // last: what has asked by now does not give way
+  const bool has_room =
+      connections_.size() < limits_.connections_max || OneThatGivesWay() != connections_.end();
+  SetAccepting(has_room && now_us >= accept_again_us_);
 }
 
 void HttpResponder::SetAccepting(bool accepting) {
@@ -118,14 +120,23 @@ void HttpResponder::SetAccepting(bool accepting) {
   ready_.Change(listener_.get(), kListener, accepting ? PollSet::For::kRead : PollSet::For::kNothing);
 }
 
+HttpResponder::Connections::iterator HttpResponder::OneThatGivesWay() {
+  return std::ranges::find_if(connections_, [](const auto& one) { return one.second.unsent.empty(); });
+}
+
+// Half of the room at most, so that new ones can ask before they are the oldest.
 void HttpResponder::Accept(std::int64_t now_us) {
-  while (connections_.size() < limits_.connections_max) {
+  for (std::size_t n = 0; n < limits_.connections_max / 2; ++n) {
+    const bool is_full = connections_.size() >= limits_.connections_max;
+    const auto gives_way = is_full ? OneThatGivesWay() : connections_.end();
+    if (is_full && gives_way == connections_.end()) return;
     FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.is_open()) {
       // Without descriptors the listener stays readable, and the loop would turn without end.
       if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) accept_again_us_ = now_us + kPauseUs;
       return;
     }
+    if (is_full) connections_.erase(gives_way);
     const std::uint64_t id = ++last_id_;
     ready_.Add(socket.get(), id, PollSet::For::kRead);
     connections_.emplace(id, Connection{std::move(socket), now_us + limits_.connection_us_max});

@@ -1,6 +1,7 @@
 // Answers a few HTTP requests on its owner's poll loop, one for each connection. Never waits.
 //
-// Everything is bounded: the connections (further ones wait in the kernel's queue), the bytes of a request, and the time of a connection.
+// Everything is bounded: the connections, the bytes of a request, and the time of a connection. When there is no room for a new connection, the
+// oldest one gives way that is not being answered: one that asks nothing keeps out nobody.
 // No thread, no TLS, no passwords: it belongs on a loopback address or a private network.
 #pragma once
 
@@ -57,6 +58,8 @@ class HttpResponder {
 
   HttpResponder(FileDescriptor listener, const Limits& limits);
   void Accept(std::int64_t now_us);
+  // The oldest one to which nothing is being sent, if none more has room.
+  Connections::iterator OneThatGivesWay();
   void SetAccepting(bool accepting);
   // These return whether the connection goes on.
   bool OnReady(std::uint64_t id, Connection* connection, const Answer& answer);

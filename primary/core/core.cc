@@ -131,6 +131,7 @@ void Core::SendDecision(const Scheduler::Decided& decided, const DecisionCounts:
   if (decided.asked_to_certify) {
     proto::Decision* decision = message.mutable_decision();
     decision->set_tx_id(decided.request->tx_id.View().data(), TxId::kSize);
+    decision->set_parked_us(parts.parked_us);
     decision->set_queue_us(parts.queue_us);
     decision->set_certify_us(parts.certify_us);
     if (verdict.global_t > 0) {

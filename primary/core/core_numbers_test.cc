@@ -32,6 +32,7 @@ TEST(DecisionCounts, ThePartsOfATransactionsTime) {
   EXPECT_EQ(sent_us, 1'500);
   EXPECT_EQ(counts.TakeSentUs(7), 0) << "it is forgotten";
   const auto parts = counts.OnDecided(Decided(Request(1, 1'000, 1'200), {11, {}, ""}), sent_us, 4'500);
+  EXPECT_EQ(parts.parked_us, 200);
   EXPECT_EQ(parts.queue_us, 500);
   EXPECT_EQ(parts.certify_us, 3'000);
   EXPECT_DOUBLE_EQ(counts.parked().sum(), 200e-6);

@@ -23,6 +23,7 @@ class DecisionCounts {
   };
   // Where one transaction's time went.
   struct Parts {
+    std::int64_t parked_us = 0;   // from its arrival until it could be certified
     std::int64_t queue_us = 0;    // from its arrival until its batch was sent
     std::int64_t certify_us = 0;  // from then until the decision could be told
   };
@@ -46,7 +47,8 @@ class DecisionCounts {
     parked_.Add(request.admitted_us - request.arrived_us);
     waiting_.Add(sent_us - request.admitted_us);
     deciding_.Add(now_us - sent_us);
-    return {std::max<std::int64_t>(sent_us - request.arrived_us, 0),
+    return {std::max<std::int64_t>(request.admitted_us - request.arrived_us, 0),
+            std::max<std::int64_t>(sent_us - request.arrived_us, 0),
             std::max<std::int64_t>(now_us - sent_us, 0)};
   }
   void OnOutcomeRequest() { ++outcome_requests_; }

@@ -253,6 +253,7 @@ DaemonStatus Core::Status(std::int64_t now_us) const {
   status.rtt_ms = static_cast<double>(connection_.rtt_us()) / 1000.0;
   status.epoch = connection_.epoch();
   status.waiting = submissions_.waiting();
+  status.recent = submissions_.times().recent.Sums(now_us);
   status.join_rows_done = copy_.rows_applied();
   status.join_rows_total = copy_.rows_total();
   status.generation = stream_.generation();

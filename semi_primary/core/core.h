@@ -116,9 +116,9 @@ class Core {
   CoreNumbers Numbers(std::int64_t now_us) const;
   // Why a transaction that asks now will hardly commit, without what PostgreSQL says; empty: it may well.
   std::string WhyNoCommit() const;
-  // The front has answered a reply to a COMMIT; for the metrics.
-  void OnAnswered(std::int64_t arrived_us, std::int64_t decided_us, bool has_committed, std::int64_t now_us) {
-    submissions_.OnAnswered(arrived_us, decided_us, has_committed, now_us);
+  // The front has answered a reply to a COMMIT; for the metrics and psp.status.
+  void OnAnswered(const CommitTiming& timing, bool has_committed, std::int64_t now_us) {
+    submissions_.OnAnswered(timing, has_committed, now_us);
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "common/ids.h"
 #include "common/user_error.h"
 #include "proto/psp.pb.h"
+#include "semi_primary/front/commit_timing.h"
 
 namespace psp::sp {
 
@@ -75,8 +76,7 @@ using FrontAnswer = std::variant<Committed, Outcome, Held, UserError>;
 struct CommitReply {
   Ticket ticket = 0;
   FrontAnswer answer;
-  std::int64_t arrived_us = 0;  // of a COMMIT: when its request was read; 0: not counted
-  std::int64_t decided_us = 0;  // when the primary's Decision has come; 0: none has told the outcome
+  CommitTiming timing{};
 };
 
 }  // namespace psp::sp

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/ids.h"
+#include "semi_primary/front/commit_timing.h"
 
 namespace psp::sp {
 
@@ -19,6 +20,7 @@ struct DaemonStatus {
   double rtt_ms = 0;
   Epoch epoch = 0;
   std::uint64_t waiting = 0;
+  CommitSums recent{};  // of about the last minute: those that the primary has decided
   std::int64_t join_rows_done = 0;
   std::int64_t join_rows_total = 0;
   std::uint64_t generation = 0;  // of the stream

@@ -29,6 +29,22 @@ TEST(StatusJson, WhetherItCanCommitIsABoolean) {
   EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("can_commit":true)"));
 }
 
+TEST(StatusJson, PartsOfACommitAreMeansInMilliseconds) {
+  DaemonStatus now;
+  EXPECT_THAT(StatusJson(now, {}, 1.0, ""), HasSubstr(R"("commit_parts_ms":null)"));
+  now.recent = {.commits = 2,
+                .parts = {.check_us = 10,
+                          .network_us = 60'000,
+                          .parked_us = 0,
+                          .queue_us = 1'000,
+                          .certify_us = 2'500,
+                          .answer_us = 100}};
+  EXPECT_THAT(
+      StatusJson(now, {}, 1.0, ""),
+      HasSubstr(
+          R"("commit_parts_ms":{"check":0.005,"network":30.000,"parked":0.000,"queue":0.500,"certify":1.250,"answer":0.050})"));
+}
+
 TEST(StatusJson, LagIsNeverNegative) {
   DaemonStatus now;
   now.watermark = 12;

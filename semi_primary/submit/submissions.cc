@@ -39,7 +39,7 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
   entry.since_us = now_us;
   bytes_ += submission.write_set_bytes;
   by_ticket_[submission.ticket] = submission.tx_id;
-  if (entry.submission.arrived_us == 0) entry.submission.arrived_us = now_us;
+  entry.timing.arrived_us = submission.arrived_us != 0 ? submission.arrived_us : now_us;
   if (connected_) SendCertify(entry, now_us);
 }
 
@@ -109,12 +109,10 @@ void Submissions::OnDecision(const proto::Decision& decision, std::int64_t now_u
 // Of one whose backend waits for it.
 void Submissions::NoteDecision(Entry* entry, const proto::Decision& decision, std::int64_t now_us) {
   if (entry->state != State::kWaiting) return;
-  entry->decided_us = now_us;
-  times_.OnDecided({.arrived_us = entry->submission.arrived_us,
-                    .sent_us = entry->sent_us,
-                    .decided_us = now_us,
-                    .queue_us = decision.queue_us(),
-                    .certify_us = decision.certify_us()});
+  entry->timing.decided_us = now_us;
+  entry->timing.parked_us = decision.parked_us();
+  entry->timing.queue_us = decision.queue_us();
+  entry->timing.certify_us = decision.certify_us();
 }
 
 void Submissions::OnOutcomeReply(const proto::OutcomeReply& reply) {
@@ -227,7 +225,7 @@ WriteSetPtr Submissions::WriteSetOf(const TxId& tx_id) const {
 
 void Submissions::SendCertify(Entry& entry, std::int64_t now_us) {
   entry.state = State::kWaiting;
-  entry.sent_us = now_us;
+  entry.timing.sent_us = now_us;
   proto::Certify* certify = messages_.emplace_back().mutable_certify();
   certify->set_tx_id(entry.submission.tx_id.ToBytes());
   certify->mutable_snapshot()->set_watermark(entry.submission.snapshot.watermark);
@@ -258,13 +256,13 @@ void Submissions::Answer(Entry& entry, FrontAnswer answer) {
   if (ticket == 0) return;
   by_ticket_.erase(ticket);
   ++(std::holds_alternative<Committed>(answer) ? counters_.commits_total : counters_.aborts_total);
-  replies_.push_back({ticket, std::move(answer), entry.submission.arrived_us, entry.decided_us});
+  replies_.push_back({ticket, std::move(answer), entry.timing});
 }
 
 void Submissions::Refuse(const Submission& submission, UserError error, std::int64_t now_us) {
   ++counters_.aborts_total;
   const std::int64_t arrived_us = submission.arrived_us != 0 ? submission.arrived_us : now_us;
-  replies_.push_back({submission.ticket, std::move(error), arrived_us});
+  replies_.push_back({submission.ticket, std::move(error), {.arrived_us = arrived_us}});
 }
 
 void Submissions::SetCommitted(Entries::iterator found, GlobalT global_t) {

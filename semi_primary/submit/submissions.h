@@ -91,8 +91,8 @@ class Submissions {
   std::vector<proto::ToPrimary> TakeMessages() { return std::exchange(messages_, {}); }
 
   // The front has answered what TakeReplies gave.
-  void OnAnswered(std::int64_t arrived_us, std::int64_t decided_us, bool has_committed, std::int64_t now_us) {
-    times_.OnAnswered(arrived_us, decided_us, has_committed, now_us);
+  void OnAnswered(const CommitTiming& timing, bool has_committed, std::int64_t now_us) {
+    times_.OnAnswered(timing, has_committed, now_us);
   }
 
   // An own transaction's rows; null when they are not (or no longer) known.
@@ -110,9 +110,8 @@ class Submissions {
     State state = State::kUnsent;
     Submission submission;  // ticket 0: nobody waits any more
     std::int64_t since_us = 0;
-    std::int64_t sent_us = 0;     // the last time
-    std::int64_t decided_us = 0;  // 0: no Decision has come
-    GlobalT global_t = 0;         // of a committed one
+    CommitTiming timing{};
+    GlobalT global_t = 0;  // of a committed one
   };
   using Entries = std::unordered_map<TxId, Entry>;
   struct Question {
@@ -123,7 +122,7 @@ class Submissions {
   // Refuses the entries in kUnsent for which `is_refused` is true.
   void RefuseUnsent(const UserError& why, const std::function<bool(const Submission&)>& is_refused);
   void SendCertify(Entry& entry, std::int64_t now_us);
-  void NoteDecision(Entry* entry, const proto::Decision& decision, std::int64_t now_us);
+  static void NoteDecision(Entry* entry, const proto::Decision& decision, std::int64_t now_us);
   void SendLost(const Submission& submission, const Conflict& conflict);
   void SendOutcomeRequest(const TxId& tx_id);
   void Answer(Entry& entry, FrontAnswer answer);

@@ -356,19 +356,22 @@ TEST_F(SubmissionsTest, ADecisionTellsWhereTheTimeWent) {
   proto::Decision decision;
   decision.set_tx_id(Tx('a').ToBytes());
   decision.set_global_t(11);
+  decision.set_parked_us(150);
   decision.set_queue_us(200);
   decision.set_certify_us(300);
   submissions_.OnDecision(decision, 1'600);
   const auto replies = submissions_.TakeReplies();
   ASSERT_EQ(replies.size(), 1U);
-  EXPECT_EQ(replies[0].arrived_us, 500);
-  EXPECT_EQ(replies[0].decided_us, 1'600);
-  submissions_.OnAnswered(replies[0].arrived_us, replies[0].decided_us, true, 1'650);
+  submissions_.OnAnswered(replies[0].timing, true, 1'650);
   const CommitTimes& times = submissions_.times();
   EXPECT_DOUBLE_EQ(times.check.sum(), 100e-6);
   EXPECT_DOUBLE_EQ(times.network.sum(), 500e-6);
+  EXPECT_DOUBLE_EQ(times.parked.sum(), 150e-6);
+  EXPECT_DOUBLE_EQ(times.queue.sum(), 50e-6);
+  EXPECT_DOUBLE_EQ(times.certify.sum(), 300e-6);
   EXPECT_DOUBLE_EQ(times.answer.sum(), 50e-6);
   EXPECT_DOUBLE_EQ(times.committed.sum(), 1'150e-6);
+  EXPECT_EQ(times.recent.Sums(1'700).parts.Whole(), 1'150);
 }
 
 TEST_F(SubmissionsTest, AnUnknownOutcomeIsCounted) {

@@ -4,11 +4,6 @@ SELECT current_setting('server_version_num')::integer AS version_num,
        pg_is_in_recovery() AS is_standby,
        extract(epoch FROM clock_timestamp())::float AS clock_s,
        r.rolsuper AS superuser,
-       -- Who owns schema psp, and so could have put anything into it; null: there is none.
-       o.rolname::text AS psp_owner,
-       coalesce(o.rolsuper, false) AS psp_owner_superuser,
-       CASE WHEN to_regclass('psp.cluster') IS NOT NULL THEN 'primary'
-            WHEN to_regclass('psp.identity') IS NOT NULL THEN 'semi-primary' END AS kind,
        -- Not as this session has set them.
        (SELECT jsonb_object_agg(s.name, s.reset_val) FROM pg_settings s
          WHERE s.name IN ('archive_mode', 'autovacuum', 'autovacuum_freeze_max_age', 'default_transaction_isolation', 'fsync', 'full_page_writes',

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ from psp.console.server import Access, Server
 from psp.watch.model import View
 
 from tests.console.driver import PROGRAM, Browser, browser
-from tests.sql.command.test_console import TOKEN, a_view, port, served
-from tests.sql.command.test_top import BLOCKER, conflict, member, primary, semi_primary, silent, view
+from tests.sql.command.test_console import TOKEN, a_view, job, port, served
+from tests.sql.command.test_top import BLOCKER, NOW, conflict, member, primary, semi_primary, silent, view
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="chromedriver is not installed: make test-console")
 WIDTHS = (320, 390, 768, 1280)
@@ -22,6 +23,22 @@ WIDE = """
         .map(e => e.outerHTML.slice(0, 80))
 """
 LONG_KEY = "(v)=(" + "x" * 1000 + ")"
+
+
+def times(rtt: float, parked: float = 0) -> dict[str, float]:
+    parts = {
+        "check_ms": 0.1, "network_ms": rtt + 0.5, "parked_ms": parked, "queue_ms": 0.8, "certify_ms": 1.1,
+        "answer_ms": 0.1,
+    }  # fmt: skip
+    return parts | {"commit_ms": sum(parts.values())}
+
+
+def jobs(name: str) -> list[dict[str, object]]:
+    index = "CREATE INDEX CONCURRENTLY item_name_idx ON item (name)"
+    return [
+        job("running" if name == "tokyo" else "done", statement=index),
+        job("done", statement="VACUUM order_line", statement_n=0),
+    ]
 
 
 def busy(key: str = "(w_id, d_id)=(3, 7)") -> View:
@@ -41,7 +58,8 @@ def busy(key: str = "(w_id, d_id)=(3, 7)") -> View:
         primary(*members, away, conflicts=keys, log_bytes=217 * 2**20),
         *(
             semi_primary(name, rtt_ms=rtt, commits_per_s=tps, lag_ms=rtt / 2 + 8, waiting=3, losses_per_s=0.5,
-                         blockers=[BLOCKER] if name == "tokyo" else [])
+                         blockers=[BLOCKER] if name == "tokyo" else [], jobs=jobs(name),
+                         **times(rtt, parked=10.1 if name == "madrid" else 0))
             for name, rtt, tps in zones
         ),
     )  # fmt: skip
@@ -90,6 +108,51 @@ def test_no_complaint_and_no_sideways_scrolling(page: Browser, name: str) -> Non
             wide = page.run(WIDE)
             assert wide == []
             assert page.messages() == []
+
+
+BARS = """
+    return [...document.querySelectorAll('.bar')].map(bar => ({
+        shown: bar.parentElement.querySelector('b').textContent, label: bar.getAttribute('aria-label'),
+        share: [...bar.querySelectorAll('rect')].map(part => parseFloat(part.getAttribute('width')))
+            .reduce((a, b) => a + b),
+    }))
+"""
+AXIS_END = "return parseFloat(document.querySelector('#axis').lastElementChild.textContent)"
+
+
+def test_the_parts_of_a_bar_are_the_commit_shown(page: Browser) -> None:
+    with served(Access(frozenset(), token=TOKEN), busy()) as server:
+        page.size(1280, 900)
+        open_page(page, server)
+        for scale, longest in (("whole", 192.8), ("beyond", 12.7)):
+            page.run(f"document.querySelector('input[value={scale}]').click()")
+            top, bars = page.run(AXIS_END), page.run(BARS)
+            assert len(bars) == 4
+            for bar in bars:
+                shown = float(bar["shown"].removesuffix(" ms"))
+                assert bar["share"] / 100 * top == pytest.approx(shown, abs=0.1)
+                assert bar["label"].startswith(
+                    f"COMMIT {bar['shown']}: local check 0.1 ms, way to the primary"
+                )
+            assert max(float(bar["shown"].removesuffix(" ms")) for bar in bars) == longest
+        text = page.run("return document.getElementById('zone-rows').textContent")
+        assert "10.1 ms parked at the primary" in text and "the distance; psp adds" in text
+
+
+def test_jobs_and_the_log(page: Browser) -> None:
+    with served(Access(frozenset(), token=TOKEN), busy()) as server:
+        looks = iter([replace(busy(), taken_at=NOW + timedelta(seconds=60))])
+        server.feed._look = looks.__next__
+        server.feed.step()
+        open_page(page, server)
+        told = page.run("return document.getElementById('jobs').textContent")
+        assert (
+            "item_name_idx" in told
+            and "done at lisbon, madrid, newyork" in told
+            and "running at tokyo" in told
+        )
+        label = page.run("return document.querySelector('.chart').getAttribute('aria-label')")
+        assert label == "Size of the log from 03:04:05 to 03:05:05: at most 217 MiB, now 217 MiB"
 
 
 def test_a_key_is_text(page: Browser) -> None:

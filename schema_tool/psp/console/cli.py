@@ -82,6 +82,11 @@ def read_access(
             f"--listen {listen} is no loopback address",
             "give --password-file, --certificate and --key, or an SSH tunnel to a console on loopback",
         )
+    if ipaddress.ip_address(listen).is_unspecified and not names:
+        raise PspError(
+            f"--listen {listen} is no name by which a browser can ask",
+            "give --host-name for each name or address that people type",
+        )
     hosts = frozenset(names)
     if password_file is None:
         return Access(hosts, token=secrets.token_urlsafe(24), tls=tls)
@@ -107,7 +112,10 @@ def show_console(
         Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: its key's file.")
     ] = None,
     host_name: Annotated[
-        list[str] | None, typer.Option(help="A name by which browsers may ask for it; any number of times.")
+        list[str] | None,
+        typer.Option(
+            help="A name by which browsers may ask for it, any number of times; 0.0.0.0 and :: need one."
+        ),
     ] = None,
     interval: Annotated[float, typer.Option(min=0.2, max=10, help="Seconds between two looks.")] = 1,
     name: Name = "demo",
@@ -115,7 +123,8 @@ def show_console(
 ) -> None:
     """Serves one page that shows live what `psp top` shows, until Ctrl-C. It only reads.
 
-    It listens on this machine only. Elsewhere it needs a password and TLS.
+    It listens on this machine only. Elsewhere it needs a password and TLS, and --listen 0.0.0.0 also the
+    names by which browsers ask: --host-name.
 
     [bold]Examples[/]
 

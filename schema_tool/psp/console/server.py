@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import hmac
+import io
 import ssl
-import threading
+import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,7 @@ from pathlib import Path
 from socket import AF_INET6
 from typing import Any
 
+from psp.console import connections
 from psp.console.stream import Feed
 
 _STATIC = Path(__file__).parent / "static"
@@ -36,8 +38,6 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-CONNECTIONS_MAX = 64
-IDLE_MAX_S = 20
 KEEPALIVE_S = 10
 USER = "psp"
 
@@ -70,7 +70,7 @@ def _same(one: str, other: str) -> bool:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves until `shutdown`. At most CONNECTIONS_MAX connections at once: others are closed."""
+    """Serves until `shutdown`. Connections are bounded (connections.py)."""
 
     daemon_threads = True
     block_on_close = False
@@ -82,7 +82,7 @@ class Server(ThreadingHTTPServer):
         self.feed = feed
         self.access = Access(frozenset())
         self._tls: ssl.SSLContext | None = None
-        self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self.places = connections.Places(connections.CONNECTIONS_MAX)
         self.files = {path: ((_STATIC / name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
 
     def admit(self, access: Access) -> None:
@@ -93,21 +93,25 @@ class Server(ThreadingHTTPServer):
             self._tls.load_cert_chain(*access.tls)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
+        if self.places.take():
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
-            request.settimeout(IDLE_MAX_S)
+            request.settimeout(connections.HEAD_MAX_S)
+            if self._tls is not None:
+                request = self._tls.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+            self.places.silent(request)
             if self._tls is not None:  # here, so that a slow handshake holds up nobody
-                request = self._tls.wrap_socket(request, server_side=True)
+                request.do_handshake()
             super().process_request_thread(request, client_address)
         except OSError:
             self.shutdown_request(request)
         finally:
-            self._free.release()
+            self.places.asks(request)
+            self.places.give_back()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A visitor who goes away is no news."""
@@ -118,6 +122,18 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = io.BufferedReader(
+            connections.HeadReader(self.connection, time.monotonic() + connections.HEAD_MAX_S)
+        )
+
+    def parse_request(self) -> bool:
+        is_whole = super().parse_request()
+        self.server.places.asks(self.connection)
+        self.connection.settimeout(connections.IDLE_MAX_S)
+        return is_whole
 
     def do_GET(self) -> None:
         refusal = self._refusal()

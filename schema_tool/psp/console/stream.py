@@ -8,12 +8,16 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
 
 from psp.watch.changes import Event, changes
 from psp.watch.judged import as_dict
-from psp.watch.model import View
+from psp.watch.model import Headline, View
 
 EVENTS_KEPT = 50
+LOG_EVERY_S = 10
+LOG_KEPT = 360
 
 
 class Feed:
@@ -27,6 +31,8 @@ class Feed:
         self._line = b""
         self._view: View | None = None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._log_sizes: deque[tuple[datetime, int]] = deque(maxlen=LOG_KEPT)
+        self._failure: str | None = None
         self._ends = False
 
     def run(self) -> None:
@@ -40,16 +46,41 @@ class Feed:
                     return
 
     def step(self) -> None:
-        """One look."""
-        view = self._look()
-        self._events.extendleft(changes(self._view, view))
-        told = {**as_dict(view), "events": [asdict(event) for event in self._events]}
+        """One look. One that fails is told, and the next one follows: what a server tells may be odd."""
+        try:
+            view = self._look()
+            told = as_dict(view)
+            self._events.extendleft(changes(self._view, view))
+            self._keep_log_size(view)
+            self._view, self._failure = view, None
+        except Exception as error:
+            told = self._failed(f"{type(error).__name__}: {error}")
+        told["events"] = [asdict(event) for event in self._events]
+        told["log_sizes"] = list(self._log_sizes)
         line = json.dumps(told, default=str).encode()
         with self._changed:
-            self._view = view
             self._number += 1
             self._line = line
             self._changed.notify_all()
+
+    def _failed(self, why: str) -> dict[str, Any]:
+        """What was seen last, under a headline that says so."""
+        now = datetime.now(UTC)
+        told = (self._view or View(now)).as_dict()
+        answer = Headline(
+            "unknown", "psp console could not look.", f"{why}. What stands below is old; it tries again."
+        )
+        if why != self._failure:
+            self._events.appendleft(Event(now, answer.state, answer.sentence, why))
+        self._failure = why
+        return {**told, "headline": asdict(answer), "advice": []}
+
+    def _keep_log_size(self, view: View) -> None:
+        if view.primary is None:
+            return
+        due = not self._log_sizes or (view.taken_at - self._log_sizes[-1][0]).total_seconds() >= LOG_EVERY_S
+        if due:
+            self._log_sizes.append((view.taken_at, view.primary.log_bytes))
 
     def next(self, seen: int, timeout_s: float) -> tuple[int, bytes] | None:
         """A look that is newer than number `seen`, and its number. None: there is none in time."""

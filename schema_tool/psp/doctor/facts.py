@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from psp.cluster.obstacles import Server as Comparable
+from psp.whose import Kind
 
-Kind = Literal["primary", "semi-primary"]
 Row = dict[str, Any]
 """Of a list that SQL gives as JSON; the SQL file has its names."""
 
@@ -21,9 +21,6 @@ class Health:
     is_standby: bool
     clock_s: float
     superuser: bool
-    psp_owner: str | None
-    psp_owner_superuser: bool
-    kind: Kind | None
     settings: dict[str, str]
     overrides: list[str]
     transactions: list[Row]
@@ -37,6 +34,8 @@ class Health:
     roles: dict[str, Row]
     mighty: list[str]
     open_schemas: list[str]
+    kind: Kind | None = None
+    """Of sql/catalog/whose_psp.sql."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ only where a superuser owns schema psp: nobody else could have put something in 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +23,9 @@ from psp.primary import members
 from psp.primary.database import schema_version
 from psp.schema import changers
 from psp.sql_files import constant, read_sql
+from psp.whose import Whose, whose
 
+ANSWER_MAX_S = 90
 _CONNECT_S = 10
 _AS_SUPERUSER = "name a superuser in the connection string, or the role that owns schema psp"
 _SETTINGS = """
@@ -33,8 +36,40 @@ SET LOCAL idle_in_transaction_session_timeout = '120s'; SET LOCAL client_encodin
 
 
 def read_cluster(dsns: Sequence[str]) -> Facts:
-    """One server after the other."""
-    return Facts(tuple(read_server(dsn, f"server {number}") for number, dsn in enumerate(dsns, 1)))
+    """All at once, each in a thread of its own. One that hangs is left alone, and stops no other."""
+    found: dict[int, Server | Exception] = {}
+
+    def read(number: int, dsn: str) -> None:
+        try:
+            found[number] = read_server(dsn, f"server {number}")
+        except Exception as error:  # of a thread nobody would hear it
+            found[number] = error
+
+    threads = [
+        threading.Thread(target=read, args=one, daemon=True, name="psp doctor") for one in enumerate(dsns, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + ANSWER_MAX_S
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0))
+    return Facts(tuple(_of_thread(found.get(number), number, dsn) for number, dsn in enumerate(dsns, 1)))
+
+
+def _of_thread(found: Server | Exception | None, number: int, dsn: str) -> Server:
+    if isinstance(found, Exception):
+        raise found
+    if found is not None:
+        return found
+    return Server(
+        _shown(conninfo_to_dict(dsn)) or f"server {number}",
+        trouble=f"it does not answer: it has not told all within {ANSWER_MAX_S} s",
+        remedy="see whether it is stopped or overloaded",
+    )
+
+
+def _shown(given: dict[str, Any]) -> str:
+    return " ".join(f"{key}={given[key]}" for key in ("host", "port", "dbname") if key in given)
 
 
 def read_server(dsn: str, otherwise: str) -> Server:
@@ -42,15 +77,14 @@ def read_server(dsn: str, otherwise: str) -> Server:
     found = Server(otherwise)
     try:
         given = conninfo_to_dict(dsn)
-        found = Server(
-            " ".join(f"{key}={given[key]}" for key in ("host", "port", "dbname") if key in given) or otherwise
-        )
+        found = Server(_shown(given) or otherwise)
         with psycopg.connect(dsn, **_connecting(given)) as connection:
             connection.read_only = True
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.execute(_SETTINGS.encode())
-            found = _read_health(connection, found)
-            return _read_psp(connection, found)
+            here = whose(connection)
+            found = _read_health(connection, found, here)
+            return _read_psp(connection, found, here)
     except psycopg.OperationalError as error:
         return replace(
             found, trouble=f"it does not answer: {_text(error)}", remedy="start it, or correct the address"
@@ -70,7 +104,7 @@ def _text(error: psycopg.Error) -> str:
     return " ".join(str(error).split())
 
 
-def _read_health(connection: psycopg.Connection[Any], found: Server) -> Server:
+def _read_health(connection: psycopg.Connection[Any], found: Server, here: Whose) -> Server:
     before = time.time()
     with connection.cursor(row_factory=class_row(Health)) as cursor:
         health = cursor.execute(read_sql("catalog/server_health.sql")).fetchone()
@@ -81,10 +115,10 @@ def _read_health(connection: psycopg.Connection[Any], found: Server) -> Server:
         with connection.cursor(row_factory=scalar_row) as cursor:
             doors = cursor.execute(read_sql("catalog/open_doors.sql")).fetchall()
     clock = Clock(health.clock_s - (before + after) / 2, (after - before) / 2)
-    return replace(found, health=health, clock=clock, open_doors=doors)
+    return replace(found, health=replace(health, kind=here.kind), clock=clock, open_doors=doors)
 
 
-def _read_psp(connection: psycopg.Connection[Any], found: Server) -> Server:
+def _read_psp(connection: psycopg.Connection[Any], found: Server, here: Whose) -> Server:
     """What psp's own tables and functions tell."""
     health = found.health
     assert health is not None
@@ -94,15 +128,15 @@ def _read_psp(connection: psycopg.Connection[Any], found: Server) -> Server:
             trouble="it is a standby: psp's state is not to be read here",
             remedy="name the server that it follows",
         )
-    if health.kind is None:
-        return replace(found, trouble="the database is not under psp", remedy="correct dbname, or adopt it")
-    if health.superuser and not health.psp_owner_superuser:
+    if here.is_dangerous:
         return replace(
             found,
-            trouble=f"schema psp belongs to {health.psp_owner}, no superuser: nothing in it is run as one",
-            remedy=f"name user={health.psp_owner} in the connection string",
+            trouble=f"schema psp belongs to {here.owner}, no superuser: nothing in it is run as one",
+            remedy=f"name user={here.owner} in the connection string",
         )
-    if health.kind == "primary":
+    if here.kind is None:
+        return replace(found, trouble="the database is not under psp", remedy="correct dbname, or adopt it")
+    if here.kind == "primary":
         return _read_primary(connection, found)
     return _read_member(connection, found)
 

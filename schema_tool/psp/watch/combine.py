@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from psp.watch.model import Blocker, HotKey, Primary, Server, View, Zone
+from psp.watch.model import Blocker, HotKey, Job, Primary, Server, View, Zone
 
 # Without an answer of its own, that is what is known of a semi-primary: by whether the primary hears it.
 _BY_CONNECTION = {True: "connected", False: "away", None: "unknown"}
@@ -35,6 +35,7 @@ def combine(told: Iterable[Told], now: datetime) -> View:
         _primary(primary),
         tuple(_zones(primary, own)),
         tuple(_hot_keys(_conflicts(primary, own.values()))),
+        tuple(_jobs(own)),
     )
 
 
@@ -73,6 +74,20 @@ def _zone(name: str, member: dict[str, Any] | None, told: Told | None) -> Zone:
         state = "joining"
     # One that is not connected cannot commit; of one that is, only itself knows.
     return Zone(name=name, state=state, can_commit=False if connected is False else None, **values)
+
+
+def _jobs(own: dict[str, Told]) -> list[Job]:
+    """Newest first. A job has the same numbers everywhere."""
+    found: dict[tuple[int, int], Job] = {}
+    for name, told in own.items():
+        for row in (told.facts or {}).get("jobs", ()):
+            number = (row["change"], row["statement_n"])
+            job = found.get(number) or Job(*number, row["statement"], row["requested_at"], {})
+            states, error = job.states | {name: row["state"]}, job.last_error
+            if row["last_error"] and row["state"] != "done":
+                error = f"{name}: {row['last_error']}"
+            found[number] = replace(job, states=states, last_error=error)
+    return [found[number] for number in sorted(found, reverse=True)]
 
 
 def _conflicts(primary: Told | None, own: Iterable[Told]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from psp.primary import members
 from psp.sql_files import read_sql
 from psp.watch.combine import Told, combine
 from psp.watch.model import Server, View
+from psp.whose import whose
 
 ANSWER_MAX_S = 5.0
 STATEMENT_MAX_MS = 3000
@@ -83,15 +84,14 @@ class Source:
         with connection.transaction():
             for setting in _SETTINGS:
                 connection.execute(setting)
-            here = connection.execute(read_sql("catalog/whose_psp.sql")).fetchone()
-            kind, owner, is_dangerous = here or (None, None, None)
-            if is_dangerous:
+            here = whose(connection)
+            if here.is_dangerous:
                 raise PspError(
-                    f"schema psp belongs to {owner}, no superuser: name user={owner} in its address"
+                    f"schema psp belongs to {here.owner}, no superuser: name user={here.owner} in its address"
                 )
-            if kind == "primary":
+            if here.kind == "primary":
                 return Told(Server(self._conninfo, "primary", "primary"), _ask_primary(connection))
-            if kind == "semi-primary":
+            if here.kind == "semi-primary":
                 facts = _ask_semi_primary(connection)
                 return Told(Server(self._conninfo, "semi-primary", facts["status"]["name"]), facts)
         raise PspError("this database is neither a semi-primary nor a primary")
@@ -107,6 +107,10 @@ def _ask_semi_primary(connection: psycopg.Connection[Any]) -> dict[str, Any]:
     facts: dict[str, Any] = row[0] if row else {}
     if not facts or facts["status"] is None:
         raise PspError("this semi-primary has no status yet")
+    if facts["sees_jobs"]:
+        facts["jobs"] = [
+            job for (job,) in connection.execute(read_sql("semi_primary/command/watch_jobs.sql"))
+        ]
     return facts
 
 

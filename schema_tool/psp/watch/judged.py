@@ -6,14 +6,18 @@ from dataclasses import asdict
 from typing import Any
 
 from psp.watch.advice import advice
+from psp.watch.commit_parts import cause
 from psp.watch.headline import headline
 from psp.watch.model import View
 
 
 def as_dict(view: View) -> dict[str, Any]:
     """The JSON form: the view, whether everybody can write, and what to do."""
+    told = view.as_dict()
+    for zone, shown in zip(view.zones, told["zones"], strict=True):
+        shown["commit_cause"] = cause(zone)
     return {
-        **view.as_dict(),
+        **told,
         "headline": asdict(headline(view)),
         "advice": [asdict(one) for one in advice(view)],
     }

@@ -59,6 +59,13 @@ class Zone:
     aborts_total: int | None = None
     losses_total: int | None = None
     rtt_ms: float | None = None
+    commit_ms: float | None = None
+    check_ms: float | None = None
+    network_ms: float | None = None
+    parked_ms: float | None = None
+    queue_ms: float | None = None
+    certify_ms: float | None = None
+    answer_ms: float | None = None
     waiting: int | None = None
     last_error: str | None = None
     warnings: str | None = None
@@ -87,6 +94,18 @@ class Primary:
     waits_for_standbys_s: float | None
     standstill: str | None
     standstill_s: int | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A statement that runs outside of transactions, and its state at each semi-primary that has told."""
+
+    change: int
+    statement_n: int
+    statement: str
+    requested_at: str
+    states: dict[str, str]
+    last_error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +152,7 @@ class View:
     primary: Primary | None = None
     zones: tuple[Zone, ...] = ()
     hot_keys: tuple[HotKey, ...] = field(default=())
+    jobs: tuple[Job, ...] = ()
 
     def hot_within(self, seconds: int) -> list[HotKey]:
         """The keys of one window of time, most losses first."""

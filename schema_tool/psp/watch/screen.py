@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from psp.output import table
+from psp.watch import commit_parts
 from psp.watch.advice import advice
 from psp.watch.headline import headline
 from psp.watch.model import HotKey, Primary, View, Zone
@@ -40,6 +41,7 @@ def render(view: View) -> Group:
     if view.primary is not None:
         parts.append(Text(_primary_line(view.primary), style="dim"))
     parts += [Text(), _zones(view.zones), *_members_away(view), *_blockers(view.zones)]
+    parts += _commits(view.zones)
     return Group(*parts, *_hot_keys(view), *_what_to_do(view))
 
 
@@ -66,6 +68,23 @@ def _zones(zones: Iterable[Zone]) -> Table:
         cells = (plain(zone.name, 14), zone.state, _can(zone.can_commit), *(number(rate) for rate in rates))
         shown.add_row(*(Text(cell) for cell in cells))
     return shown
+
+
+def _commits(zones: Iterable[Zone]) -> Iterable[RenderableType]:
+    """The parts of a COMMIT, where semi-primaries tell them."""
+    timed = [(zone, found) for zone in zones if (found := commit_parts.parts(zone)) is not None]
+    if not timed:
+        return
+    yield Text("\nA COMMIT of the last minute, mean in ms: the whole and its parts", style="bold")
+    shown = table(None, ("SP", "COMMIT", *commit_parts.PARTS), [])
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for zone, found in timed:
+        times = (zone.commit_ms, *found.values())
+        shown.add_row(Text(plain(zone.name, 14)), *(Text(number(time)) for time in times))
+    yield shown
+    for zone, _ in timed:
+        yield Text(f"{plain(zone.name)}: {commit_parts.cause(zone)}")
 
 
 def number(value: float | None) -> str:

@@ -1,5 +1,6 @@
 -- psp top, psp console: what a semi-primary tells of itself, as one JSON value. Any role may ask; psp.status and psp.conflicts keep from a role what it
 -- may not see.
+-- sees_jobs: whether the role may ask for them (watch_jobs.sql).
 -- blockers: sessions that the apply worker waits for, directly or through others; `waits`: such a session waits itself.
 WITH RECURSIVE worker AS (
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'psp apply worker'
@@ -11,6 +12,7 @@ WITH RECURSIVE worker AS (
 SELECT jsonb_build_object(
            'status', (SELECT to_jsonb(s) FROM psp.status s),
            'postgres', current_setting('server_version'),
+           'sees_jobs', coalesce(has_table_privilege(to_regclass('psp.schema_jobs'), 'SELECT'), false),
            'conflicts',
            (SELECT coalesce(jsonb_agg(to_jsonb(k) || jsonb_build_object('within', extract(epoch FROM k.within)::integer, 'loser', i.name)
                                       ORDER BY k.within, k.rank), '[]')

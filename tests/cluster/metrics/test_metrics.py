@@ -29,6 +29,10 @@ CREATE TABLE item (id int PRIMARY KEY, n int NOT NULL);
 INSERT INTO item SELECT i, 0 FROM generate_series(1, 9) i;
 """
 NAMES_MAX = 60
+STAGES = ("check", "network", "parked", "queue", "certify", "answer")
+PARTS: LiteralString = (
+    "SELECT commit_ms, check_ms, network_ms, parked_ms, queue_ms, certify_ms, answer_ms FROM psp.status"
+)
 STATUS: LiteralString = "SELECT commits_total, aborts_total, losses_total FROM psp.status"
 
 
@@ -111,12 +115,31 @@ def test_the_parts_of_a_commit_are_its_time(pair: LocalCluster) -> None:
     def grown(key: str) -> float:
         return after[key] - before[key]
 
-    stages = ("check", "network", "queue", "certify", "answer")
-    for stage in stages:
+    for stage in STAGES:
         assert grown(f'psp_commit_stage_seconds_count{{stage="{stage}"}}') == 1
-    parts = sum(grown(f'psp_commit_stage_seconds_sum{{stage="{stage}"}}') for stage in stages)
+    parts = sum(grown(f'psp_commit_stage_seconds_sum{{stage="{stage}"}}') for stage in STAGES)
     assert parts == pytest.approx(grown('psp_commit_seconds_sum{outcome="committed"}'), abs=1e-6)
     assert grown('psp_commit_stage_seconds_sum{stage="certify"}') > 0
+
+
+def test_psp_status_has_the_same_parts(pair: LocalCluster) -> None:
+    """Means of about the last minute: of all that this daemon has answered, since it is new."""
+    pair.stop("south", "daemon")
+    pair.resume()
+    settle(pair)
+    south = pair.sp("south")
+    assert execute(south, PARTS) == [(None,) * 7]
+    for _ in range(3):
+        execute(south, "UPDATE item SET n = n + 1 WHERE id = 5")
+    shown = samples(pair, "south")
+    means = [1000 * shown[f'psp_commit_stage_seconds_sum{{stage="{stage}"}}'] / 3 for stage in STAGES]
+    whole, *parts = wait_until(
+        "it to have all three",
+        lambda: row if (row := execute(south, PARTS)[0])[0] == pytest.approx(sum(means), abs=0.01) else None,
+        WAIT_S,
+    )
+    assert parts == pytest.approx(means, abs=0.001)
+    assert whole == pytest.approx(sum(parts))
 
 
 def test_what_is_applied_is_counted(pair: LocalCluster) -> None:

@@ -7,21 +7,26 @@ import subprocess
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
-from psp.console import server as console_server
+from psp.console import connections
 from psp.console.cli import open_server, read_access
 from psp.console.server import STREAM, Access, Server
-from psp.console.stream import EVENTS_KEPT, Feed
+from psp.console.stream import EVENTS_KEPT, LOG_EVERY_S, Feed
 from psp.output import PspError
+from psp.waiting import wait_until
 from psp.watch.changes import changes
+from psp.watch.combine import Told, combine
+from psp.watch.model import Server as Asked
 from psp.watch.model import View
 
-from tests.sql.command.test_top import conflict, member, primary, semi_primary, view
+from tests.sql.command.test_top import NOW, conflict, member, primary, semi_primary, view
 
 TOKEN = "t" * 32
 RIGHT = {"Authorization": f"Bearer {TOKEN}"}
@@ -196,13 +201,77 @@ def test_a_long_request_is_cut_short(server: Server, start: bytes) -> None:
 
 
 def test_more_connections_than_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console_server, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 2)
     with served(Access(frozenset(), token=TOKEN)) as server:
         streams = [ask(server, STREAM, **RIGHT) for _ in range(2)]
         for stream in streams:
             first_look(stream)
         with pytest.raises(OSError):
             ask(server, "/")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nX: "])
+def test_clients_that_do_not_ask_keep_out_nobody(server: Server, sent: bytes) -> None:
+    with ExitStack() as stack:
+        for _ in range(connections.CONNECTIONS_MAX + 8):
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", port(server)), timeout=10))
+            line.sendall(sent)
+        assert ask(server, "/").status == 200
+        first_look(ask(server, STREAM, **RIGHT))
+
+
+def test_a_byte_now_and_then_does_not_prolong_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_MAX_S", 0.5)
+    with (
+        served(Access(frozenset(), token=TOKEN)) as server,
+        socket.create_connection(("127.0.0.1", port(server)), timeout=10) as line,
+    ):
+        line.sendall(b"GET / HTTP/1.1\r\nX: ")
+
+        def is_closed() -> bool:
+            try:
+                line.sendall(b"x")
+                line.settimeout(0.05)
+                return line.recv(1) == b""
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+
+        wait_until("the connection to be closed", is_closed, 10)
+
+
+def newest(feed: Feed) -> dict[str, Any]:
+    told = feed.next(0, 0)
+    assert told is not None
+    found: dict[str, Any] = json.loads(told[1])
+    return found
+
+
+def test_a_look_that_fails_is_told_and_the_next_one_follows() -> None:
+    feed = Feed(iter([a_view(), a_view()]).__next__, 1)
+    feed.step()
+    good, feed._look = feed._look, lambda: combine([Told(Asked("host=a", "primary", "primary"), {})], NOW)
+    feed.step()
+    feed.step()
+    told = newest(feed)
+    assert told["headline"]["sentence"] == "psp console could not look."
+    assert "TypeError" in told["headline"]["detail"]
+    assert [zone["name"] for zone in told["zones"]] == ["a", "b"]
+    assert [event["what"] for event in told["events"]] == ["psp console could not look.", "b cannot write."]
+    feed._look = good
+    feed.step()
+    told = newest(feed)
+    assert told["headline"]["sentence"] == "b cannot write."
+
+
+def test_sizes_of_the_log_are_kept() -> None:
+    times = [NOW + timedelta(seconds=second) for second in range(3 * LOG_EVERY_S + 1)]
+    feed = Feed(iter([replace(a_view(), taken_at=time) for time in times]).__next__, 1)
+    for _ in times:
+        feed.step()
+    told = newest(feed)
+    assert [size for _, size in told["log_sizes"]] == [2**20] * 4
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0", "192.0.2.1", "::"])
@@ -213,6 +282,9 @@ def test_elsewhere_it_needs_a_password_and_tls(listen: str, tmp_path: Path) -> N
     for password, pem in ((None, None), (file, None), (None, file)):
         with pytest.raises(PspError, match="no loopback address"):
             read_access(listen, password, pem, pem, [])
+    if listen != "192.0.2.1":
+        with pytest.raises(PspError, match="no name by which a browser can ask"):
+            read_access(listen, file, file, file, [])
     access = read_access(listen, file, file, file, ["console.example"])
     assert access.password == "correct horse" and access.token is None
     assert read_access("::1", None, None, None, []).token
@@ -246,6 +318,37 @@ def test_changes_are_events() -> None:
         ("ok", "Schema version 3", ""),
     ]
     assert list(changes(after, replace(after))) == []
+
+
+def job(state: str, error: str | None = None, **more: object) -> dict[str, object]:
+    known = {
+        "change": 7, "statement_n": 1, "statement": "VACUUM t", "requested_at": str(NOW), "state": state,
+        "last_error": error,
+    }  # fmt: skip
+    return known | more
+
+
+def test_jobs_and_hot_keys_are_events() -> None:
+    def look(state_a: str, state_b: str, error: str | None = None, **more: Any) -> View:
+        return view(
+            primary(member("a"), member("b"), **more),
+            semi_primary("a", jobs=[job(state_a)]),
+            semi_primary("b", jobs=[job(state_b, error)]),
+        )
+
+    before = look("waiting", "waiting")
+    after = look("done", "failed", "no room", conflicts=[conflict("a", 612)])
+    assert [(event.state, event.what, event.more) for event in changes(before, after)] == [
+        ("ok", "Job is done at a", "VACUUM t"),
+        ("warn", "Job has failed at b", "b: no room"),
+        ("warn", "Hot key: 612 losses in a minute", "public.item (id)=(1)"),
+    ]
+    assert [event.what for event in changes(after, look("done", "done"))] == [
+        "Job is done at b",
+        "A key is hot no more",
+    ]
+    (one,) = after.jobs
+    assert one.states == {"a": "done", "b": "failed"}
 
 
 def test_events_are_bounded() -> None:

@@ -11,6 +11,7 @@ from psp.cli import app
 from psp.watch import gather
 from psp.watch.advice import advice
 from psp.watch.combine import Told, combine
+from psp.watch.commit_parts import cause
 from psp.watch.headline import headline
 from psp.watch.model import Headline, Server, View
 from psp.watch.screen import number, render
@@ -51,7 +52,7 @@ def primary(*members: dict[str, Any], **more: Any) -> Told:
     return Told(PRIMARY, known | {"semi_primaries": list(members)} | more)
 
 
-def semi_primary(name: str, blockers: Any = (), conflicts: Any = (), **more: Any) -> Told:
+def semi_primary(name: str, blockers: Any = (), conflicts: Any = (), jobs: Any = (), **more: Any) -> Told:
     status = {
         "name": name, "sp_id": 1, "state": "streaming", "watermark": 9, "closed_t": 9, "lag_transactions": 0,
         "lag_ms": 0.5, "commits_per_s": 12.5, "aborts_per_s": 0.0, "rtt_ms": 30.1, "commits_total": 100,
@@ -60,6 +61,7 @@ def semi_primary(name: str, blockers: Any = (), conflicts: Any = (), **more: Any
     }  # fmt: skip
     facts = {
         "status": status | more, "blockers": list(blockers), "conflicts": list(conflicts), "postgres": "15.1",
+        "sees_jobs": bool(jobs), "jobs": list(jobs),
     }  # fmt: skip
     return Told(Server(f"host={name}", "semi-primary", name), facts)
 
@@ -166,7 +168,33 @@ def test_nothing_is_to_be_done_when_all_is_well() -> None:
     assert advice(view(primary(member("a"), conflicts=[conflict("a", 2)]), semi_primary("a"))) == []
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, None),
+        ({"commit_ms": 32.0, "network_ms": 30.1, "certify_ms": 1.9}, "the distance; psp adds 1.9 ms"),
+        ({"commit_ms": 43.0, "network_ms": 30.1, "parked_ms": 11.0, "certify_ms": 1.9}, "11.0 ms parked"),
+        ({"commit_ms": 90.0, "network_ms": 88.1, "certify_ms": 1.9}, "58.0 ms on the way, beyond"),
+        (
+            {"commit_ms": 9.0, "network_ms": 0.1, "check_ms": 8.9, "rtt_ms": None},
+            "8.9 ms before they are sent",
+        ),
+        ({"commit_ms": 60.0, "network_ms": 30.1, "certify_ms": 29.9}, "29.9 ms until they are durable"),
+    ],
+)
+def test_what_makes_a_commit_slow(more: dict[str, float], told: str | None) -> None:
+    (zone,) = view(semi_primary("a", **more)).zones
+    found = cause(zone)
+    assert found is None if told is None else found is not None and told in found
+
+
 BLOCKER = {"pid": 42, "role": "app", "application": "report", "age_s": 3.5, "waits": False}
+
+
+TIMES = {
+    "commit_ms": 1234.5, "check_ms": 0.1, "network_ms": 190.2, "parked_ms": 1010.0, "queue_ms": 31.0,
+    "certify_ms": 3.1, "answer_ms": 0.1,
+}  # fmt: skip
 
 
 def test_the_screen_fits_80_columns() -> None:
@@ -177,7 +205,7 @@ def test_the_screen_fits_80_columns() -> None:
         semi_primary(
             name, state="disconnected", commits_per_s=12345.6, aborts_per_s=1234.5, losses_per_s=1234.5,
             waiting=12345, rtt_ms=1234.5, lag_ms=123456.7, lag_transactions=1234567, blockers=[BLOCKER],
-            warnings="a sequence is near its end", can_commit=True,
+            warnings="a sequence is near its end", can_commit=True, **TIMES,
         )
         for name in names
     ]  # fmt: skip
@@ -187,6 +215,7 @@ def test_the_screen_fits_80_columns() -> None:
     for part in (
         "sydney is away, last heard 2026-01-02 03:04:05", "for session 42 (app, report)", "psp mrv create",
         "3,060 public.item", "1.235M", "disconnected", "a sequence is near",
+        "parked queue certify answer", "1,010", "1010.0 ms parked at the primary",
     ):  # fmt: skip
         assert part in " ".join(text.split()), part
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from psp.doctor.facts import Clock, Facts, Health, Kind, Member, Primary, Server
+from psp.doctor.facts import Clock, Facts, Health, Member, Primary, Server
 from psp.sql_files import constant
+from psp.whose import Kind
 
 ROLE = {
     "superuser": False, "login": True, "pg_monitor": True, "pg_read_all_stats": True,
@@ -25,8 +26,8 @@ SETTINGS = {
 def health(kind: Kind, **more: Any) -> Health:
     settings = SETTINGS | ({} if kind == "primary" else {"synchronous_commit": "off"})
     found = Health(
-        version_num=150014, is_standby=False, clock_s=0, superuser=True, psp_owner="postgres",
-        psp_owner_superuser=True, kind=kind, settings=settings, overrides=[], transactions=[], prepared=[],
+        version_num=150014, is_standby=False, clock_s=0, superuser=True,
+        kind=kind, settings=settings, overrides=[], transactions=[], prepared=[],
         databases=[{"name": "shop", "xids": 1000, "multixacts": 10}], without_autovacuum=[], slots=[],
         senders=[{"name": "standby", "state": "streaming", "sync_state": "sync"}], database_bytes=2**20,
         archiving_fails=False, roles={"psp_primary" if kind == "primary" else "psp_semi_primary": ROLE},

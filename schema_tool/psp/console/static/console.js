@@ -40,9 +40,20 @@ const clock = at => at ? at.slice(11, 19) : '–'
 const stateOf = zone => zone.can_commit === true ? 'ok' : zone.can_commit === false ? (['blocked', 'failed'].includes(zone.state) ? 'bad' : 'warn') : zone.state === 'connected' ? 'ok' : 'unknown'
 const total = numbers => numbers.every(n => n === null) ? null : numbers.reduce((a, b) => a + (b ?? 0), 0)
 const most = (zones, what) => zones.filter(zone => zone[what] !== null).sort((a, b) => b[what] - a[what])[0]
+const keeper = () => { const one = most(view.zones, 'keeps_bytes'); return one?.keeps_bytes ? one.name + ', ' + mebibytes(one.keeps_bytes) : 'nobody' }
 const short = text => text.length > 300 ? text.slice(0, 299) + '…' : text
 const counts = who => Object.entries(who).map(([name, count]) => name + ' ' + known(count)).join(', ')
 
+const chosen = name => document.querySelector(`input[name=${name}]:checked`).value
+const ms = value => known(value, ' ms', 1)
+
+// The way is measured both ways together; what is drawn are halves of it.
+const PARTS = [['check', 'local check'], ['there', 'way to the primary'], ['parked', 'parked'], ['queue', 'queue'], ['certify', 'certification'], ['back', 'way back'], ['answer', 'answer']]
+function partsOf(zone, beyond) {
+  if (zone.commit_ms === null) return null
+  const distance = beyond ? Math.min(zone.network_ms, zone.rtt_ms ?? 0) : 0, way = (zone.network_ms - distance) / 2
+  return { check: zone.check_ms, there: way, parked: zone.parked_ms, queue: zone.queue_ms, certify: zone.certify_ms, back: way, answer: zone.answer_ms, whole: zone.commit_ms - distance }
+}
 const history = new Map(), SAMPLES = 120
 let view = null, paused = false, lastAt = 0, stale = false
 
@@ -79,16 +90,42 @@ function spark(zone) {
   const points = values.map((value, i) => (110 - (values.length - 1 - i) * 110 / SAMPLES).toFixed(1) + ' ' + (21 - value / top * 20).toFixed(1))
   return s('svg', { class: 'spark', viewBox: '0 0 110 22', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, s('path', { d: 'M' + points.join('L') }))
 }
+// 1, 2, 2.5 or 5 times a power of ten, five of which make the axis.
+function axisStep(top) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(top, .05) / 5))
+  return [1, 2, 2.5, 5, 10].find(n => n * power * 5 >= top) * power
+}
+function bar(parts, top) {
+  let x = 0
+  const ticks = [0, 20, 40, 60, 80].map(at => s('line', { x1: at + '%', x2: at + '%', y1: 0, y2: 16 }))
+  const text = 'COMMIT ' + ms(parts.whole) + ': ' + PARTS.map(([name, label]) => label + ' ' + ms(parts[name])).join(', ')
+  return s('svg', { class: 'bar', role: 'img', 'aria-label': text }, ticks, PARTS.map(([name]) => {
+    const width = parts[name] / top * 100, from = x
+    x += width
+    return s('rect', { class: name === 'answer' ? 'answer-part' : name, x: from.toFixed(3) + '%', width: width.toFixed(3) + '%', height: 16 })
+  }))
+}
+function showLegend() {
+  put('legend', PARTS.map(([name, label]) => h('li', {}, s('svg', { viewBox: '0 0 11 11', 'aria-hidden': 'true' }, s('rect', { class: name === 'answer' ? 'answer-part' : name, width: 11, height: 11, rx: 2 })), label)))
+}
+function commitCell(zone, parts, top) {
+  if (!parts) return h('td', { class: 'bars-cell', 'data-label': 'COMMIT' }, h('div', { class: 'soft' }, zone.answers ? 'nothing was decided in the last minute' : '–'))
+  return h('td', { class: 'bars-cell', 'data-label': 'COMMIT' }, h('b', {}, ms(parts.whole)), bar(parts, top), h('div', { class: 'soft' }, zone.commit_cause))
+}
 function showZones() {
+  const beyond = chosen('scale') === 'beyond', parts = view.zones.map(zone => partsOf(zone, beyond))
+  const step = axisStep(Math.max(0, ...parts.map(one => one?.whole ?? 0)))
+  $('axis').replaceChildren(...[0, 1, 2, 3, 4, 5].map(n => s('text', { x: n * 20 + '%', y: 12 }, known(n * step, n === 5 ? ' ms' : '', 2))))
+  showLegend()
   const cell = (label, ...kids) => h('td', { 'data-label': label }, kids)
   const fact = (name, value) => value === null || value === '' ? null : h('div', {}, h('dt', {}, name), h('dd', {}, value))
-  put('zone-rows', view.zones.map(zone => h('tr', {},
+  put('zone-rows', view.zones.map((zone, i) => h('tr', { class: 'zone' },
     h('th', { scope: 'row' }, h('details', {}, h('summary', {}, zone.name), h('dl', { class: 'facts' },
       fact('zone', zone.place), fact('watermark', known(zone.watermark)), fact('closed_t', known(zone.closed_t)), fact('behind', known(zone.lag_transactions ?? zone.behind)),
-      fact('commits', known(zone.commits_total)), fact('aborts', known(zone.aborts_total)), fact('losses', known(zone.losses_total)), fact('reserved', zone.reserved), fact('last_error', zone.last_error), fact('warnings', zone.warnings))),
+      fact('commits', known(zone.commits_total)), fact('aborts', known(zone.aborts_total)), fact('losses', known(zone.losses_total)), fact('waiting', known(zone.waiting)), PARTS.filter(([name]) => parts[i] && name !== 'back').map(([name, label]) => fact(name === 'there' ? 'way, both ways' : label, ms(name === 'there' ? parts[i].there * 2 : parts[i][name]))), fact('reserved', zone.reserved), fact('last_error', zone.last_error), fact('warnings', zone.warnings))),
     word(stateOf(zone), zone.state), zone.blockers.map(b => h('div', { class: 'soft' }, 'waits for session ' + b.pid + ' of ' + (b.role ?? '?')))),
-    cell('Round trip', known(zone.rtt_ms, ' ms', 1)), cell('Commits/s', known(zone.commits_per_s, '', 1), spark(zone)), cell('Waiting', known(zone.waiting)),
-    cell('Lost/s', known(zone.losses_per_s, '', 1)), cell('Lag', known(zone.lag_ms, ' ms')))))
+    cell('Round trip', known(zone.rtt_ms, ' ms', 1)), cell('Commits/s', known(zone.commits_per_s, '', 1), spark(zone)),
+    commitCell(zone, parts[i], step * 5), cell('Lag', known(zone.lag_ms, ' ms')), cell('Lost/s', known(zone.losses_per_s, '', 1)))))
 }
 // The radius is the square root of the round trip, so that 30 and 190 ms both have room.
 function showRing() {
@@ -104,25 +141,42 @@ function showRing() {
   $('ring').replaceChildren(...orbits.flat(9), ...nodes, s('rect', { x: 144, y: 119, width: 12, height: 12, rx: 3 }))
 }
 function showKeys() {
-  const within = Number(document.querySelector('input[name=window]:checked').value)
+  const within = Number(chosen('window'))
   const keys = view.hot_keys.filter(key => key.within_s === within), top = keys[0]?.losses ?? 1
   put('keys', keys.length ? keys.map(key => h('li', {}, h('b', { class: 'count' }, known(key.losses)), h('code', {}, (key.table ?? 'all tables') + ' ' + short(key.key ?? '')), key.key === null ? ' key not shown ' : ' ', h('span', { class: 'tag' }, key.kind),
     h('meter', { min: 0, max: top, value: key.losses, 'aria-label': 'Share of the most lost key' }),
     h('p', { class: 'soft' }, 'lost by ' + counts(key.losers) + (Object.keys(key.winners).length ? ' · won by ' + counts(key.winners) : '') + (key.columns ? ' · columns ' + key.columns : '') + ' · ' + known(key.waited_ms / 1000, ' s', 1) + ' waited'),
     key.remedy ? h('p', {}, key.remedy) : '')) : h('li', {}, 'Nothing was lost.'))
 }
+// The sizes that this console has seen, at most of the last hour.
+function showLog() {
+  const sizes = view.log_sizes, most = Math.max(1, ...sizes.map(([, bytes]) => bytes)), since = Date.parse(sizes[0]?.[0]), span = Date.parse(sizes.at(-1)?.[0]) - since
+  if (sizes.length < 2 || !(span > 0)) return put('log-chart', h('p', { class: 'soft' }, 'Its size over time follows.'))
+  const points = sizes.map(([at, bytes]) => ((Date.parse(at) - since) / span * 300).toFixed(1) + ' ' + (88 - bytes / most * 84).toFixed(1)).join('L')
+  const label = 'Size of the log from ' + clock(sizes[0][0]) + ' to ' + clock(sizes.at(-1)[0]) + ': at most ' + mebibytes(most) + ', now ' + mebibytes(sizes.at(-1)[1])
+  put('log-chart', h('div', { class: 'ends' }, h('span', {}, 'at most ' + mebibytes(most))), s('svg', { class: 'chart', role: 'img', viewBox: '0 0 300 90', preserveAspectRatio: 'none', 'aria-label': label },
+    s('path', { class: 'area', d: 'M0 88L' + points + 'L300 88Z' }), s('path', { d: 'M' + points })), h('div', { class: 'ends' }, h('span', {}, clock(sizes[0][0])), h('span', {}, clock(sizes.at(-1)[0]))))
+}
+const JOB_STATES = { done: 'ok', running: 'ok', waiting: 'warn', failed: 'bad' }
+function showJobs() {
+  put('schema', view.primary ? h('span', { class: 'big' }, 'Version ' + view.primary.catalog_version) : 'The primary was not asked')
+  put('jobs', view.jobs.length ? view.jobs.map(job => h('li', {}, h('code', {}, short(job.statement)), h('div', {}, Object.keys(JOB_STATES).map(state => {
+    const names = Object.keys(job.states).filter(name => job.states[name] === state)
+    return names.length ? [word(JOB_STATES[state], state + ' at ' + names.join(', ')), ' '] : ''
+  })), job.last_error ? h('div', { class: 'soft' }, short(job.last_error)) : '')) : h('li', { class: 'soft' }, view.zones.some(zone => zone.answers) ? 'No job that these roles may see.' : 'Semi-primaries tell jobs; none was asked.'))
+}
 function showRest() {
   const facts = rows => rows.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value ?? '–')))
   const p = view.primary
   put('primary-facts', p ? facts([['psp-primary', p.is_served ? word('ok', 'runs') : word('bad', 'does not run')], ['Decides', p.standstill ? word('bad', 'no, for ' + p.standstill_s + ' s: ' + p.standstill) : word(p.is_served ? 'ok' : 'bad', p.is_served ? 'yes' : 'no')], ['Epoch', p.epoch], ['Mode', p.mode], ['Certified by', p.certified_by], ['Standbys required', p.copies], ['Synchronous standbys', p.synchronous_standbys]]) : facts([['The primary', 'was not asked']]))
-  put('log-facts', p ? facts([['Log', mebibytes(p.log_bytes)], ['Newest number', known(p.newest_t)], ['Kept from', known(p.log_begins_t)], ['Schema version', p.catalog_version]]) : facts([['The primary', 'was not asked']]))
+  put('log-facts', p ? facts([['Log', mebibytes(p.log_bytes)], ['Newest number', known(p.newest_t)], ['Kept from', known(p.log_begins_t)], ['Kept most by', keeper()]]) : facts([['The primary', 'was not asked']]))
   put('event-rows', view.events.map(event => h('li', {}, h('time', {}, clock(event.at)), h('span', {}, word(event.state, event.what), event.more ? h('div', { class: 'soft' }, event.more) : ''))))
   const cell = (label, value) => h('td', { 'data-label': label }, value)
   put('member-rows', view.zones.map(zone => h('tr', {}, h('th', { scope: 'row' }, zone.name), cell('State', word(stateOf(zone), zone.state)), cell('Connected', zone.is_connected === null ? '–' : zone.is_connected ? 'yes' : 'no'), cell('Heard', clock(zone.seen_at)), cell('Watermark', known(zone.watermark)), cell('Keeps of the log', mebibytes(zone.keeps_bytes)), cell('PostgreSQL', zone.postgres ?? '–'))))
 }
 function show() {
   if (!view) return
-  showAnswer(); showFigures(); showZones(); showRing(); showKeys(); showRest()
+  showAnswer(); showFigures(); showZones(); showRing(); showKeys(); showLog(); showJobs(); showRest()
 }
 function take(line) {
   const told = JSON.parse(line)
@@ -173,5 +227,5 @@ $('pause').addEventListener('click', () => {
   $('pause').setAttribute('aria-pressed', paused)
   $('live').textContent = paused ? 'Paused' : 'Live'
 })
-$('window').addEventListener('change', show)
+for (const id of ['window', 'scale']) $(id).addEventListener('change', show)
 stay()

@@ -1,0 +1,1 @@
+"""A real Prometheus beside a cluster (`make test-prometheus`)."""
