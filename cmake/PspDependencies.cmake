@@ -28,7 +28,7 @@ target_include_directories(psp_pg_query SYSTEM INTERFACE ${PSP_PG_QUERY_INCLUDE}
 target_link_libraries(psp_pg_query INTERFACE ${PSP_PG_QUERY_LIBRARY})
 add_library(psp::pg_query ALIAS psp_pg_query)
 
-# Header-only: asio without Boost, and moodycamel's queue.
+# Header-only: asio without Boost.
 find_path(PSP_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(psp_asio INTERFACE)
 target_include_directories(psp_asio SYSTEM INTERFACE ${PSP_ASIO_INCLUDE})
@@ -37,8 +37,3 @@ target_include_directories(psp_asio SYSTEM INTERFACE ${PSP_ASIO_INCLUDE})
 target_compile_definitions(psp_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 target_link_libraries(psp_asio INTERFACE Threads::Threads)
 add_library(psp::asio ALIAS psp_asio)
-
-find_path(PSP_CONCURRENTQUEUE_INCLUDE concurrentqueue/concurrentqueue.h REQUIRED)
-add_library(psp_concurrentqueue INTERFACE)
-target_include_directories(psp_concurrentqueue SYSTEM INTERFACE ${PSP_CONCURRENTQUEUE_INCLUDE})
-add_library(psp::concurrentqueue ALIAS psp_concurrentqueue)

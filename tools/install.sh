@@ -64,6 +64,8 @@ for name in $units; do
     sed "s|/usr/local/bin|$prefix/bin|" "deploy/systemd/$name.service" >"$prefix/lib/systemd/system/$name.service"
 done
 
+install -m 644 LICENSE "$lib/LICENSE"
+install -m 644 debian/copyright "$lib/copyright"
 cp -R sql "$lib/sql"
 mkdir "$lib/python"
 cp -R schema_tool/psp "$lib/python/psp"
