@@ -40,7 +40,9 @@ SELECT 'settings of', CASE WHEN r.oid IS NULL THEN 'the database' WHEN s.setdata
 UNION ALL
 SELECT 'tablespace', t.spcname, '' FROM pg_tablespace t WHERE t.spcname NOT IN ('pg_default', 'pg_global')
 UNION ALL
-SELECT 'extension', e.extname, e.extversion FROM pg_extension e
+SELECT 'extension', e.extname,  -- each server has its own superusers
+       format('%s, schema %s, owner %s', e.extversion, e.extnamespace::regnamespace, CASE WHEN o.rolsuper THEN 'a superuser' ELSE o.rolname END)
+  FROM pg_extension e JOIN pg_roles o ON o.oid = e.extowner
 UNION ALL
 SELECT 'available extension', a.name, '' FROM pg_available_extensions a
 UNION ALL

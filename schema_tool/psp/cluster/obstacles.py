@@ -122,6 +122,8 @@ def _surroundings(servers: Mapping[str, Things]) -> Iterator[Problem]:
                 yield Problem("warning", f"tablespace {name}", where, hint)
             case "extension":
                 hint = "CREATE, ALTER or DROP EXTENSION at each server as a superuser"
+                if not missing:
+                    hint += "; where the owner differs, a schema change by its owner stops: join again there"
                 yield Problem("warning", f"extension {name}", detailed, hint)
             case "available extension":
                 severity: Severity = "warning" if installed else "note"

@@ -37,6 +37,11 @@ _OWN_DBLINK = re.compile(
     rf"CREATE EXTENSION [^\n]* SCHEMA \"{DBLINK_SCHEMA}\";\n",
     re.MULTILINE,
 )
+_EXTENSION = re.compile(
+    r"^(--\n-- Name: [^\n]*; Type: EXTENSION; [^\n]*\n--\n\n)"
+    r"(CREATE EXTENSION IF NOT EXISTS \"((?:[^\"\n]|\"\")+)\"[^\n]*;)\n",
+    re.MULTILINE,
+)
 # pg_dump prints it where all names are quoted. It is what each database comes with, and its owner's.
 _PUBLIC_COMMENT = "COMMENT ON SCHEMA \"public\" IS 'standard public schema';\n"
 _NUMBER_AMONG_OPTIONS = re.compile(rf"{_ALTER_COLUMN}, ", re.MULTILINE)
@@ -66,6 +71,7 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     if done.returncode != 0:
         raise PspError(f"pg_dump failed: {done.stderr.strip()}")
     dumped = _EXTENSION_COMMENT.sub("", _OWN_DBLINK.sub("", done.stdout)).replace(_PUBLIC_COMMENT, "", 1)
+    dumped = _with_owners_of_extensions(connection, dumped)
     return _roles(connection) + _database_rights(connection) + _search_paths(connection) + portable(dumped)
 
 
@@ -74,6 +80,25 @@ def portable(dumped: str) -> str:
     dumped = dumped.replace(f"{_TIMEOUTS}SET transaction_timeout = 0;\n", _TIMEOUTS, 1)  # at the beginning
     dumped = _NUMBER_AMONG_OPTIONS.sub(r"\1", _NUMBER.sub("", dumped))
     return _RESTRICTED.sub(lambda found: found[2], dumped, count=1)
+
+
+def _with_owners_of_extensions(connection: psycopg.Connection[Any], dumped: str) -> str:
+    """pg_dump tells the owner of everything else."""
+    owners = dict(connection.execute(read_sql("catalog/extension_owners.sql")).fetchall())
+    template = sql.SQL(read_sql("catalog/create_extension.sql").decode().split("DO ", 1)[1])
+
+    def as_owner(found: re.Match[str]) -> str:
+        header, statement, quoted = found.groups()
+        name = quoted.replace('""', '"')
+        if name not in owners:
+            return found[0]
+        made = template.format(
+            quote=sql.SQL(dollar_quote(f"{statement} {owners[name]}")), name=sql.Literal(name),
+            owner=sql.Literal(owners[name]), statement=sql.Literal(statement),
+        )  # fmt: skip
+        return f"{header}DO {made.as_string(connection)}"
+
+    return _EXTENSION.sub(as_owner, dumped)
 
 
 def _roles(connection: psycopg.Connection[Any]) -> str:

@@ -10,6 +10,10 @@ WITH members AS (
     SELECT d.classid, d.objid, d.refobjid AS schema FROM pg_depend d JOIN schemas n ON n.oid = d.refobjid
      WHERE d.refclassid = 'pg_namespace'::regclass AND d.objsubid = 0 AND d.deptype = 'n'
        AND (d.classid, d.objid) NOT IN (SELECT classid, objid FROM members)
+), owners AS MATERIALIZED (
+    SELECT s.classid, s.objid, s.refobjid FROM pg_shdepend s
+     WHERE s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o'
+       AND s.dbid = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
 ), relations AS MATERIALIZED (
     SELECT c.*, format('%s.%I', c.relnamespace::regnamespace, c.relname) AS label,
            c.oid IN (SELECT r.relation FROM psp.captured_relations r) AS is_captured
@@ -87,14 +91,16 @@ UNION ALL
 SELECT 'event trigger', e.evtname, e.evtfoid::regproc::text FROM pg_event_trigger e
  WHERE ('pg_event_trigger'::regclass, e.oid) NOT IN (SELECT classid, objid FROM members)
    AND e.evtfoid NOT IN (SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'psp'::regnamespace)
-UNION ALL  -- operators, casts, text search, statistics: by name only
-SELECT i.type, i.identity, '' FROM objects o CROSS JOIN LATERAL pg_identify_object(o.classid, o.objid, 0) i
- WHERE o.classid NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass)
-UNION ALL
-SELECT i.type, i.identity, ''
-  FROM (SELECT 'pg_cast'::regclass, c.oid FROM pg_cast c
+UNION ALL  -- operators, casts, text search, statistics, foreign servers: by name and owner. What the first superuser owns has none here.
+-- Extensions are told by catalog/surroundings.sql.
+SELECT i.type, i.identity, concat('owner ' || (SELECT pg_get_userbyid(s.refobjid) FROM owners s WHERE (s.classid, s.objid) = (o.classid, o.objid)))
+  FROM (SELECT classid, objid FROM objects 
+                WHERE classid NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_extension'::regclass)
+        UNION ALL SELECT 'pg_cast'::regclass, c.oid FROM pg_cast c
         UNION ALL SELECT 'pg_foreign_server'::regclass, s.oid FROM pg_foreign_server s
-        UNION ALL SELECT 'pg_publication'::regclass, p.oid FROM pg_publication p) o(classid, objid)
+        UNION ALL SELECT 'pg_foreign_data_wrapper'::regclass, w.oid FROM pg_foreign_data_wrapper w
+        UNION ALL SELECT 'pg_language'::regclass, l.oid FROM pg_language l
+        UNION ALL SELECT 'pg_publication'::regclass, p.oid FROM pg_publication p) o
  CROSS JOIN LATERAL pg_identify_object(o.classid, o.objid, 0) i
  WHERE o.objid >= 16384 AND (o.classid, o.objid) NOT IN (SELECT classid, objid FROM members)
 UNION ALL
