@@ -66,6 +66,7 @@ done
 
 install -m 644 LICENSE "$lib/LICENSE"
 install -m 644 debian/copyright "$lib/copyright"
+for folder in prometheus grafana; do cp -R "deploy/$folder" "$lib/$folder"; done
 cp -R sql "$lib/sql"
 mkdir "$lib/python"
 cp -R schema_tool/psp "$lib/python/psp"

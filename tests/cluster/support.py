@@ -81,6 +81,19 @@ def paused(cluster: LocalCluster, name: str) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+@contextmanager
+def applying_paused(sp: SpNode) -> Iterator[None]:
+    """The apply worker's session does nothing for a while."""
+    ((pid,),) = execute(
+        as_admin(sp), "SELECT pid FROM pg_stat_activity WHERE application_name = %s", (APPLY_WORKER,)
+    )
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def wait_for_row(sp: SpNode, statement: LiteralString, parameters: Any = None) -> tuple[Any, ...]:
     """Waits until a query at an SP finds a row."""
     rows = wait_until(f"{statement} at {sp.name}", lambda: execute(sp, statement, parameters), WAIT_S)

@@ -4,10 +4,8 @@
 thresholds are such that a test reaches them; everything else is as in deploy/prometheus.
 """
 
-import os
-import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import LiteralString
 
 import psycopg
@@ -21,7 +19,7 @@ from psp.waiting import wait_until
 from benchmarks.tpcc import runner
 from benchmarks.tpcc.runner import Client, Load, Scale
 from tests.cluster.metrics.reading import samples
-from tests.cluster.support import APPLY_WORKER, as_admin, execute, needs_module, paused, wait_streaming
+from tests.cluster.support import applying_paused, execute, needs_module, paused, wait_streaming
 from tests.prometheus.server import PROGRAM, RULES, Prometheus, hastened, now, scraping
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="it is not fetched: make test-prometheus")
@@ -113,7 +111,7 @@ def test_a_calm_cluster_has_no_alert(prometheus: Prometheus, busy: LocalCluster)
     for sp in busy.sps:
         job = f'instance="127.0.0.1:{busy.state.node(sp.name).metrics_port}"'
         assert (prometheus.value(f"rate(psp_commits_total{{{job}}}[20s])") or 0) > 0
-        whole = f"rate(psp_commit_seconds_sum{{{job},outcome='committed'}}[20s])"
+        whole = f"sum(rate(psp_commit_seconds_sum{{{job},outcome='committed'}}[20s]))"
         parts = f"sum(rate(psp_commit_stage_seconds_sum{{{job}}}[20s]))"
         assert (prometheus.value(f"{parts} / {whole}") or 0) > 0.9
         (row,) = execute(
@@ -153,23 +151,10 @@ def end_executors(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     )
 
 
-@contextmanager
-def stopped_apply_worker(sp: SpNode) -> Iterator[None]:
-    """The session of the apply worker does nothing for a while."""
-    ((pid,),) = execute(
-        as_admin(sp), "SELECT pid FROM pg_stat_activity WHERE application_name = %s", (APPLY_WORKER,)
-    )
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def test_one_that_falls_behind(prometheus: Prometheus, busy: LocalCluster) -> None:
     never_before(prometheus, *LAGS)
     sp = busy.sp("middle")
-    with stopped_apply_worker(sp):
+    with applying_paused(sp):
         (found,) = fires(prometheus, *LAGS)["PspApplyLags"]
         assert found["instance"] == f"127.0.0.1:{busy.state.node(sp.name).metrics_port}"
     end(prometheus, *LAGS)

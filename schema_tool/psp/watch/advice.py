@@ -11,6 +11,7 @@ HOT_LOSSES = 10
 """In a minute. A key that is lost less often is shown, and needs nothing."""
 HOT_SHOWN = 2
 KEY_CHARACTERS_MAX = 80
+LAG_MS_MAX = 5000
 KEEPS_BYTES_MAX = 256 * 2**20
 
 _STANDSTILL = {
@@ -28,6 +29,7 @@ def advice(view: View) -> list[Advice]:
         *_of_primary(view.primary),
         *(one for zone in view.zones for one in _of_zone(zone, view.primary)),
         *(one for zone in view.zones for one in _of_blockers(zone)),
+        *(one for zone in view.zones for one in _of_lag(zone)),
         *(_of_key(key) for key in view.hot_within(60)[:HOT_SHOWN] if key.remedy and key.losses >= HOT_LOSSES),
         *_of_servers(view),
     ]
@@ -74,6 +76,16 @@ def _of_blockers(zone: Zone) -> Iterator[Advice]:
             who = f"session {blocker.pid} of {blocker.role or 'an unknown role'}"
             text = f"{zone.name} waits for it before it applies what others have committed."
             yield Advice(f"End the transaction of {who} at {zone.name}", text)
+
+
+def _of_lag(zone: Zone) -> Iterator[Advice]:
+    if zone.state in ("streaming", "catchup") and not zone.blockers and (zone.lag_ms or 0) > LAG_MS_MAX:
+        text = (
+            f"What others have committed waits there for {(zone.lag_ms or 0) / 1000:,.0f} s to be applied: "
+            "reads are old, and its transactions lose more. Is its disk slow, its processor full, an index "
+            "or a trigger expensive?"
+        )
+        yield Advice(f"See why {zone.name} is behind", text)
 
 
 def _of_key(key: HotKey) -> Advice:

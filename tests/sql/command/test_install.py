@@ -58,6 +58,11 @@ def test_the_server_modules(prefix: Path, module: str) -> None:
     assert installed == sorted(path.read_bytes() for path in modules if path.exists())
 
 
+def test_alert_rules_and_dashboard(prefix: Path) -> None:
+    for path in ("prometheus/psp.rules.yml", "grafana/psp.json"):
+        assert (prefix / "lib" / "psp" / path).read_bytes() == (paths.home() / "deploy" / path).read_bytes()
+
+
 def test_one_version(prefix: Path) -> None:
     command = run(prefix, "psp", "--version").split()
     assert {run(prefix, daemon, "--version").split()[-1] for daemon in DAEMONS[:3]} == {command[-1]}

@@ -155,6 +155,7 @@ def test_keys_that_may_not_be_seen_stay_apart() -> None:
         (semi_primary("a", state="stopped", can_commit=False), "daemon of a", "psp-semi-primary"),
         (semi_primary("a", state="retrying", last_error="no room"), "keeps a from applying", None),
         (primary(conflicts=[conflict("a", 50)]), "public.item (id)=(1): 50 losses", None),
+        (semi_primary("a", lag_ms=7200.0), "why a is behind", None),
         (silent("a"), "why a does not answer", "psql host=gone -c 'SELECT 1'"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,19 @@ def test_servers_that_cannot_be_read_are_findings(pair: Pair) -> None:
     assert "does not answer" in problems[0]
     assert "cannot be looked at" in problems[1]
     assert problems[2] == "the database is not under psp"
+
+
+def test_one_that_never_answers_holds_up_no_other(adopted: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "ANSWER_MAX_S", 15)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        frozen = f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=x connect_timeout=300"
+        facts = read.read_cluster([frozen, adopted.primary_dsn, frozen, adopted.dsn])
+    assert [server.name for server in facts.servers[1::2]] == ["primary", "one"]
+    assert [server.trouble for server in facts.servers[1::2]] == [None, None]
+    for server in facts.servers[::2]:
+        assert server.name.startswith("host=127.0.0.1 port=")
+        assert "it has not told all within 15 s" in (server.trouble or "")
+    assert "does not answer" in told(facts, "every server answers")
 
 
 def test_another_version_is_told_and_not_read(adopted: Pair) -> None:
