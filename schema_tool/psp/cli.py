@@ -9,6 +9,7 @@ from psp import __version__
 from psp.cluster.cli import app as cluster_app
 from psp.console.cli import show_console
 from psp.doctor.cli import doctor
+from psp.help import flow
 from psp.mrv.cli import app as mrv_app
 from psp.output import console
 from psp.primary.cli import app as primary_app
@@ -24,7 +25,7 @@ app = typer.Typer(
 
 [bold]Try it on this machine[/] (throw-away PostgreSQL servers, three zones with simulated distance):
 
-    psp cluster up --zone lisbon=30 --zone virginia=90 --zone tokyo=190 --schema tables.sql
+    psp cluster up --zone lisbon=30 --zone tokyo=190 --schema tables.sql
     psp top
     psp cluster psql tokyo
     psp cluster down
@@ -32,13 +33,13 @@ app = typer.Typer(
 [bold]Put a database of your own under psp[/]:
 
     psp primary init  "host=primary dbname=psp"
-    psp schema check  "host=db dbname=shop"      # what stands in the way, all at once
+    psp schema check  "host=db dbname=shop"      # what stands in the way
     psp schema adopt  "host=db dbname=shop" --help
     psp schema release "host=db dbname=shop"     # a plain database again
 
 [bold]See whether all is well[/]:
 
-    psp doctor "host=primary dbname=psp" "host=db dbname=shop" "host=db2 dbname=shop"
+    psp doctor "host=primary dbname=psp" "host=db dbname=shop"
 
 [bold]Let many change one number at once[/] (any PostgreSQL):
 
@@ -52,6 +53,7 @@ app.add_typer(mrv_app, name="mrv")
 app.command("top")(top)
 app.command("console")(show_console)
 app.command("doctor")(doctor)
+flow(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -27,7 +27,8 @@ class PspError(RuntimeError):
 def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """A Rich table; numbers stand right, everything else left, None is shown as a dash.
 
-    Without frames, so that nine columns fit 80 characters; a heading may have two lines.
+    Without frames, so that nine columns fit 80 characters; a heading may have two lines. What does not fit is
+    folded, not cut: two names that begin alike stay two names.
     """
     result = Table(
         title=title, title_justify="left", header_style="bold",
@@ -36,7 +37,7 @@ def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[obj
     for index, column in enumerate(columns):
         cells = [row[index] for row in rows if row[index] is not None]
         numeric = bool(cells) and all(isinstance(cell, int | float) for cell in cells)
-        result.add_column(column, justify="right" if numeric else "left")
+        result.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         result.add_row(*(_cell(cell) for cell in row))
     return result

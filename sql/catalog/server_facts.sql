@@ -17,6 +17,11 @@ SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_ta
                AND 'default_transaction_isolation=serializable' = ANY (s.setconfig)) AS serializable_roles,
        ARRAY(SELECT gid FROM pg_prepared_xacts WHERE database = current_database()) AS prepared_transactions,
        current_setting('max_prepared_transactions')::int AS prepared_transactions_max,
+       current_setting('max_locks_per_transaction')::int AS locks_per_transaction,
+       -- Of so many transactions the server has room for that many locks each; all of them share it.
+       (SELECT sum(setting::int)::int + 1 FROM pg_settings
+         WHERE name IN ('max_connections', 'autovacuum_max_workers', 'max_worker_processes', 'max_wal_senders', 'max_prepared_transactions'))
+           AS transactions_max,
        (SELECT count(*) FROM pg_largeobject_metadata) AS large_objects,
        ARRAY(SELECT t.evtname::text FROM pg_event_trigger t JOIN pg_proc f ON f.oid = t.evtfoid
              JOIN pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname <> 'psp') AS event_triggers,

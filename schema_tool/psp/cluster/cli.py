@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from psp.cluster import growth, state, status, verify
@@ -128,11 +130,11 @@ def up(
     [bold]Examples[/]
 
         psp cluster up                                    # three SPs, no distance
-        psp cluster up --zone lisbon=30 --zone tokyo=190  # two, 30 and 190 ms away
-        psp cluster up --schema tables.sql --console      # under psp at once; shown in a browser
+        psp cluster up --zone lisbon=30 --zone tokyo=190  # two, far away
+        psp cluster up --schema tables.sql --console      # with tables
         psp cluster up --pg-conf shared_buffers=1GB
-        psp cluster up --postgres 17 --postgres sp2=18    # of what PSP_PG_BIN and Debian's folders have
-        psp cluster up --mode views                       # the thesis's semi-primaries (docs/modes.md)
+        psp cluster up --postgres 17 --postgres sp2=18    # versions
+        psp cluster up --mode views                       # docs/modes.md
     """
     with errors_shown():
         folder = _directory(name, directory)
@@ -241,7 +243,8 @@ def adopt(
 
     [bold]Example[/]
 
-        psp cluster up && psp cluster psql sp1 -c 'CREATE TABLE t (id int PRIMARY KEY, v text)'
+        psp cluster up
+        psp cluster psql sp1 -c 'CREATE TABLE t (id int PRIMARY KEY, v text)'
         psp cluster adopt
     """
     with _opened(name, directory, exclusive=True) as cluster, _join_progress() as progress:
@@ -365,7 +368,8 @@ def psql(
 
         psp cluster psql sp1
         psp cluster psql sp2 -c 'SELECT * FROM psp.status'
-        psp cluster psql primary                       # the primary's own database
+        psp cluster psql sp1 -U psp                    # the superuser
+        psp cluster psql primary                       # its own database
     """
     with _opened(name, directory) as cluster:
         if node == PRIMARY:
@@ -373,4 +377,12 @@ def psql(
         else:
             dsn = cluster.sp(node).admin_dsn if superuser else cluster.sp(node).dsn
         program = str(postgres_program("psql"))
-        os.execv(program, [program, dsn, *context.args])
+        os.execve(program, [program, *context.args], {**os.environ, **_as_variables(dsn)})
+
+
+def _as_variables(dsn: str) -> dict[str, str]:
+    """A connection string as libpq's environment variables, so that psql's own options such as -U win."""
+    names = {o.keyword.decode(): o.envvar.decode() for o in Conninfo.get_defaults() if o.envvar}
+    return {
+        names[keyword]: str(value) for keyword, value in conninfo_to_dict(dsn).items() if value is not None
+    }

@@ -225,10 +225,13 @@ def _render(result: Verification) -> Group:
     ]
     if result.schema_differences:
         parts.append(schemas.show(result.schema_differences))
+    told = [problem for problem in result.obstacles if problem.severity != "note"]
+    if told:
+        parts.append(Text("Not the same everywhere; coming schema changes could stop at one server:"))
+        parts.append(problem_table(told))
+    if notes := len(result.obstacles) - len(told):
+        parts.append(Text(f"{notes} more that differ and stop nothing are listed by psp schema check."))
     parts.append(_verdict(result))
-    if result.obstacles:
-        parts.append(Text("Not the same everywhere, so that coming schema changes could stop at one server:"))
-        parts.append(problem_table(result.obstacles))
     return Group(*parts)
 
 

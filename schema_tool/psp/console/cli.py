@@ -128,7 +128,7 @@ def show_console(
 
     [bold]Examples[/]
 
-        psp console                                  # the local cluster of psp cluster up
+        psp console                              # the cluster of psp cluster up
         psp console "host=primary dbname=psp" "host=db dbname=shop"
     """
     with errors_shown():

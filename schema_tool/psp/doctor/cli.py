@@ -41,7 +41,8 @@ def doctor(
 
     [bold]Example[/]
 
-        psp doctor "host=primary dbname=psp" "host=db dbname=shop" "host=db2 dbname=shop"
+        psp doctor "host=primary dbname=psp" "host=db dbname=shop" \\
+            "host=db2 dbname=shop"
     """
     findings = judge(read_cluster(dsns))
     if json:

@@ -119,7 +119,7 @@ def copies(
     [bold]Examples[/]
 
         psp primary copies "host=primary dbname=psp" 1
-        psp primary copies "host=primary dbname=psp" 0     # after a failover, to go on without a standby
+        psp primary copies "host=primary dbname=psp" 0   # without a standby
     """
     with errors_shown():
         if number is not None:
@@ -160,7 +160,8 @@ def run_verify(
 
     [bold]Example[/]
 
-        psp primary verify "host=primary dbname=psp" "host=db dbname=shop" "host=db2 dbname=shop"
+        psp primary verify "host=primary dbname=psp" "host=db dbname=shop" \\
+            "host=db2 dbname=shop"
     """
     with errors_shown():
         result = verify.verify_servers(dsn, verify.named(sp_dsns), timeout_s)

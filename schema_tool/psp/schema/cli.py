@@ -63,7 +63,7 @@ SchemaRoles = Annotated[
     typer.Option(
         "--schema-role",
         metavar="ROLE",
-        help="Let this role change the schema of the cluster (docs/schema-changes.md); once for each role.",
+        help="Let this role change the cluster's schema; once for each role.",
     ),
 ]
 
@@ -98,7 +98,8 @@ def check_command(
 
         psp schema check "host=db dbname=shop"
         psp schema check "host=db dbname=shop" --mode views --json
-        psp schema check "host=db dbname=shop" "host=db2 dbname=shop" "host=db3 dbname=shop"
+        psp schema check "host=db dbname=shop" "host=db2 dbname=shop" \\
+            "host=db3 dbname=shop"
     """
     is_sp = False
     with errors_shown(), psycopg.connect(dsn) as connection:
@@ -177,8 +178,8 @@ def adopt_command(
 
     [bold]Example[/]
 
-        psp schema adopt "host=db dbname=shop" --primary-dsn "host=primary dbname=psp" --name lisbon
-            --schema-role shop
+        psp schema adopt "host=db dbname=shop" --name lisbon --schema-role shop \\
+            --primary-dsn "host=primary dbname=psp"
     """
     _tell_what_is_missing(dsn)
     if not yes:
@@ -202,21 +203,27 @@ def adopt_command(
 def join_command(
     dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName = "", capture: CaptureOption = "auto",
     schema_role: SchemaRoles = None,
+    _yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Accepted as by the other commands; join asks nothing.")
+    ] = False,
 ) -> None:  # fmt: skip
     """Makes an empty database a further semi-primary of the cluster, in the cluster's mode.
 
     The command restores the schema; roles that it names are created where they are missing, without LOGIN.
     The semi-primary's daemon, once started, copies the rows while the others commit; until the copy is
-    complete, transactions that write here end with 08006. Then psp schema refresh fills materialized views.
+    complete, transactions that write here end with 08006; those that read find empty or incomplete tables, so
+    let clients in afterwards. Then psp schema refresh fills materialized views.
 
     [bold]Example[/]
 
-        psp schema join "host=db2 dbname=shop" --primary-dsn "host=primary dbname=psp" --name tokyo
+        psp schema join "host=db2 dbname=shop" --name tokyo \\
+            --primary-dsn "host=primary dbname=psp"
     """
     _tell_what_is_missing(dsn)
     with errors_shown():
         sp_id = prepare_join(dsn, primary_dsn, name, zone, capture, schema_role or ())
     console.print(Text(f"{name} is semi-primary {sp_id}. To copy the rows: psp-semi-primary --config FILE"))
+    _say("Its tables are empty, then incomplete, until psp.status says streaming: let clients in then.")
     _tell_who_may_not_change(dsn)
 
 
@@ -278,7 +285,8 @@ def history_command(
 
     [bold]Example[/]
 
-        psp schema history "host=db dbname=shop" --primary-dsn "host=primary dbname=psp"
+        psp schema history "host=db dbname=shop" \\
+            --primary-dsn "host=primary dbname=psp"
     """
     with errors_shown():
         statements = read_history(dsn, primary_dsn)
@@ -343,7 +351,8 @@ def release_command(
 
     [bold]Example[/]
 
-        psp schema release "host=db dbname=shop" --primary-dsn "host=primary dbname=psp"
+        psp schema release "host=db dbname=shop" \\
+            --primary-dsn "host=primary dbname=psp"
     """
 
     def confirm(warnings: list[str]) -> None:

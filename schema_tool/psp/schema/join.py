@@ -11,7 +11,7 @@ import psycopg
 from psp.output import PspError
 from psp.primary import database as primary
 from psp.problems import has_errors
-from psp.schema import changers
+from psp.schema import changers, rules
 from psp.schema.catalog import read_database
 from psp.schema.generate import CapturedTable, define_numbered
 from psp.schema.install import Identity, run_script
@@ -52,6 +52,7 @@ def prepare_join(
         _restore(connection, cluster.schema_ddl)
         _check_history(connection, primary_connection)
         database = read_database(connection)
+        _check_locks(connection, database)
         begin(connection, cluster.mode)
         tables = _define_as_at_primary(connection, primary_connection, database)
         identity = Identity(
@@ -95,6 +96,13 @@ def _check_empty(connection: psycopg.Connection[Any], mode: Mode) -> None:
     if has_errors(problems):
         worst = problems[0]
         raise PspError(f"{worst.object}: {worst.problem}", worst.hint)
+
+
+def _check_locks(connection: psycopg.Connection[Any], database: Database) -> None:
+    """Before the long part. The transaction has the schema by now, with a few locks for each table."""
+    for problem in rules.room_for_locks(database, read_facts(connection)):
+        if problem.severity == "error":
+            raise PspError(problem.problem.replace("adoption", "a join", 1), problem.hint)
 
 
 def _check_history(connection: psycopg.Connection[Any], primary_connection: psycopg.Connection[Any]) -> None:

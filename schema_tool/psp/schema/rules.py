@@ -13,6 +13,13 @@ SERVER_LOCAL_TYPES = frozenset({"oid", "xid", "cid", "tid", "xid8", "pg_lsn", "p
 
 SEQUENCE_VALUES_MIN = 1000
 """Fewer values left for each SP than this, or than a tenth of all, are worth a warning."""
+SEQUENCE_VALUES_PLENTY = 10**9
+"""Of fewer values for each SP people should know how they are used up."""
+
+LOCKS_OF_PSP, LOCKS_OF_TABLE, LOCKS_OF_INDEX, LOCKS_OF_SEQUENCE = 900, 20, 4, 3
+"""What adoption and join lock in their one transaction, measured, and a third more for what was not."""
+LOCKS_SURE = 0.7
+"""This part of it is needed in any case."""
 
 
 def check_cluster(database: Database, facts: ServerFacts, slots: int) -> list[Problem]:
@@ -20,7 +27,32 @@ def check_cluster(database: Database, facts: ServerFacts, slots: int) -> list[Pr
     sequences = (
         () if facts.adopted or facts.converted else database.sequences
     )  # else they have strides by now
-    return [*_server(database, facts), *(p for s in sequences for p in _sequence(s, slots))]
+    room = [] if facts.adopted or facts.converted else room_for_locks(database, facts)
+    return [*_server(database, facts), *room, *(p for s in sequences for p in _sequence(s, slots))]
+
+
+def locks_needed(database: Database) -> int:
+    """How many locks adoption, or a join of these tables, takes in its one transaction: rather too many."""
+    tables = database.captured_tables
+    return (
+        LOCKS_OF_PSP
+        + LOCKS_OF_TABLE * sum(len(table.relations) for table in tables)
+        + LOCKS_OF_INDEX * sum(len(table.indexes) for table in tables)
+        + LOCKS_OF_SEQUENCE * len(database.sequences)
+    )
+
+
+def room_for_locks(database: Database, facts: ServerFacts) -> Iterator[Problem]:
+    """PostgreSQL says `out of shared memory` after minutes of work where there is too little."""
+    needed, room = locks_needed(database), facts.locks_per_transaction * facts.transactions_max
+    if needed <= room:
+        return
+    setting = -(-needed // facts.transactions_max // 64) * 64  # rounded up
+    yield Problem(
+        "error" if needed * LOCKS_SURE > room else "warning", "the server",
+        f"adoption locks up to {needed:,} objects at once, and the server has room for {room:,} locks",
+        f"max_locks_per_transaction = {setting}, and a restart; the same at each server that is to join",
+    )  # fmt: skip
 
 
 def not_superuser(facts: ServerFacts) -> Problem:
@@ -295,3 +327,11 @@ def _sequence(sequence: Sequence, slots: int) -> Iterator[Problem]:
         yield Problem("error", where, f"its range is too small for {slots} servers", larger)
     elif left < max(SEQUENCE_VALUES_MIN, everything // 10):
         yield Problem("warning", where, f"only {left:,} values are left for each of {slots} servers", larger)
+    elif everything < SEQUENCE_VALUES_PLENTY:
+        # Rounded, so that the same is said of all integer columns, in one note.
+        yield Problem(
+            "note", where,
+            f"each server draws every {slots}th number: of its about {everything / 1e6:,.1f} million, "
+            "each INSERT takes one, also an INSERT … ON CONFLICT that inserts nothing",
+            larger,
+        )  # fmt: skip

@@ -80,6 +80,8 @@ class ServerFacts:
     serializable_roles: list[str]
     prepared_transactions: list[str]
     prepared_transactions_max: int
+    locks_per_transaction: int
+    transactions_max: int  # the server has room for so many times locks_per_transaction
     large_objects: int
     event_triggers: list[str]
     materialized_views: list[str]

@@ -66,10 +66,10 @@ def top(
 
     [bold]Examples[/]
 
-        psp top                                                  # the local cluster of psp cluster up
-        psp top "host=primary dbname=psp"                        # all members, as the primary hears them
-        psp top "host=primary dbname=psp" "host=db dbname=shop"  # and what one of them tells
-        psp top "host=db dbname=shop" --once --json              # for programs
+        psp top                              # the cluster of psp cluster up
+        psp top "host=primary dbname=psp"    # as the primary hears them
+        psp top "host=primary dbname=psp" "host=db dbname=shop"
+        psp top "host=db dbname=shop" --once --json
     """
     with errors_shown():
         servers = sources(dsns, name, directory)

@@ -244,3 +244,12 @@ def test_who_was_connected_before_the_daemon_ended_is_not_removed(cluster: Pair)
     assert refused.exit_code == 1
     assert "one was connected when psp-primary ran last" in refused.stderr
     assert remove(cluster, "one", "--yes", "--force").exit_code == 0
+
+
+def test_a_join_takes_yes_and_tells_when_clients_may_come(cluster: Pair) -> None:
+    name = f"{cluster.name}_three"
+    cluster.server.create_database(name)
+    command = ["schema", "join", cluster.server.dsn(name), "--primary-dsn", cluster.primary_dsn, "--yes"]
+    done = CliRunner().invoke(app, [*command, "--name", "three"])
+    assert done.exit_code == 0, done.output
+    assert "let clients in then" in done.stderr

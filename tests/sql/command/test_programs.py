@@ -1,10 +1,14 @@
 """Which of several PostgreSQL installations a command takes."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from psp.cli import app
+from psp.cluster import cli as cluster_cli
 from psp.output import PspError
 from psp.paths import client_program, postgres_program
 from typer.testing import CliRunner
@@ -52,3 +56,25 @@ def test_an_option_of_the_command(versions: Path) -> None:
     """It goes before what the environment says."""
     CliRunner().invoke(app, ["--pg-bin", str(versions / "998"), "schema", "check", "host=/nowhere"])
     assert postgres_program("postgres_of_test") == versions / "998" / "postgres_of_test"
+
+
+def test_psqls_own_options_win_over_the_nodes_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """-U psp connects as psp; a connection string would silently stay with its own user."""
+
+    class Cluster:
+        def sp(self, name: str) -> SimpleNamespace:
+            return SimpleNamespace(dsn=f"host=127.0.0.1 port=6 dbname={name} user=app", admin_dsn="")
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[Cluster]:
+        yield Cluster()
+
+    run: list[tuple[list[str], dict[str, str]]] = []
+    monkeypatch.setattr(cluster_cli, "_opened", opened)
+    monkeypatch.setattr(os, "execve", lambda _, arguments, environment: run.append((arguments, environment)))
+    done = CliRunner().invoke(app, ["cluster", "psql", "sp1", "-U", "psp", "-c", "SELECT 1"])
+    assert done.exit_code == 0, done.output
+    [(arguments, environment)] = run
+    assert arguments[1:] == ["-U", "psp", "-c", "SELECT 1"]
+    told = {name: environment[name] for name in ("PGHOST", "PGPORT", "PGDATABASE", "PGUSER")}
+    assert told == {"PGHOST": "127.0.0.1", "PGPORT": "6", "PGDATABASE": "sp1", "PGUSER": "app"}
