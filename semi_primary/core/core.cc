@@ -9,6 +9,8 @@
 namespace psp::sp {
 namespace {
 
+constexpr std::int64_t kLagMsMax = 5000;  // of a stream that is kept up with
+
 template <class T>
 void MoveTo(std::vector<T>* all, std::vector<T> some) {
   all->insert(all->end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
@@ -229,23 +231,27 @@ std::string Core::WhyNoCommit() const {
   return lacks_own() ? "commits that a crash has taken here are not back yet" : "";
 }
 
-std::string Core::StateName() const {
+bool Core::has_caught_up() const {
+  return serving_ && !stream_.requested() && !lacks_own() && progress_.has_caught_up();
+}
+
+std::string Core::StateName(std::int64_t now_us) const {
   if (exit_code_ != 0 || stopped_applying()) return "failed";
   if (stopping_) return "stopped";
   if (!trouble_.message.empty()) return "retrying";
   if (!connected()) return "disconnected";
   if (!standstill_.empty()) return "blocked";
   if (copy_.joining()) return "joining";
-  const bool is_behind = !serving_ || stream_.requested() || lacks_own() || !progress_.has_caught_up();
-  return is_behind ? "catchup" : "streaming";
+  return has_caught_up() && progress_.LagMs(now_us) < kLagMsMax ? "streaming" : "catchup";
 }
 
 DaemonStatus Core::Status(std::int64_t now_us) const {
   DaemonStatus status;
-  status.state = StateName();
+  status.state = StateName(now_us);
   status.watermark = progress_.watermark();
   status.closed_t = progress_.closed_t();
   status.lag_ms = progress_.LagMs(now_us);
+  status.has_caught_up = has_caught_up();
   status.commits_total = submissions_.counters().commits_total;
   status.aborts_total = submissions_.counters().aborts_total;
   status.losses_total = submissions_.counters().losses_total;

@@ -162,7 +162,10 @@ class Core {
   bool lacks_own() const { return own_.IsLacking(progress_.watermark()); }
   KeyNames NamesOf(std::uint32_t table_id) const;
   std::string NameOf(SpId sp_id) const;
-  std::string StateName() const;  // of psp.status, whose view adds `stopped` (docs/operating.md)
+  // Since it has connected it has applied all that there was then.
+  bool has_caught_up() const;
+  std::string StateName(
+      std::int64_t now_us) const;  // of psp.status, whose view adds `stopped` (docs/operating.md)
   void SetCatalog(TableCatalogPtr catalog);
   void AddNote(Note::Level level, std::string text);
 

@@ -55,6 +55,17 @@ TEST_F(SemiPrimaryCoreTest, ItsStateTellsWhetherItHasWhatThePrimaryHas) {
   EXPECT_EQ(core_.Status(now_us_).state, "catchup") << "a part of the stream is missing";
 }
 
+TEST_F(SemiPrimaryCoreTest, AnSpThatAppliesTooSlowlyDoesNotStream) {
+  Enter();
+  Hear(Replicate(0, 0));
+  Hear(Replicate(0, 5));
+  EXPECT_EQ(core_.Status(now_us_).state, "streaming");
+  const std::int64_t late_us = now_us_ + 5'000'000;
+  EXPECT_GE(core_.Status(late_us).lag_ms, 5000);
+  EXPECT_EQ(core_.Status(late_us).state, "catchup");
+  EXPECT_TRUE(core_.Status(late_us).has_caught_up) << "its sequences follow all the same";
+}
+
 TEST_F(SemiPrimaryCoreTest, WhatMayPassIsShownAndRefusesNobody) {
   Enter();
   Hear(Replicate(0, 0));

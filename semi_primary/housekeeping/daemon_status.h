@@ -14,6 +14,7 @@ struct DaemonStatus {
   GlobalT watermark = 0;
   GlobalT closed_t = 0;
   std::int64_t lag_ms = 0;
+  bool has_caught_up = false;  // since it has connected; a state of `catchup` may also be a long lag
   std::uint64_t commits_total = 0;
   std::uint64_t aborts_total = 0;
   std::uint64_t losses_total = 0;  // of these, against other transactions

@@ -119,7 +119,8 @@ void Housekeeper::WriteStatus(double seconds) {
     return;
   }
   last_written_ = now;
-  if (now.state != "streaming") return sequences_.MakeDue();
+  const bool is_well = now.state == "streaming" || now.state == "catchup";
+  if (!is_well || !now.has_caught_up) return sequences_.MakeDue();
   sequences_.AdvanceIfDue(now.closed_t);
   if (const std::int64_t now_us = MonotonicUs(); now_us >= follow_at_us_) {
     follow_at_us_ = now_us + kFollowEveryUs;

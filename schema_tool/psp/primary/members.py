@@ -54,8 +54,8 @@ def show(status: dict[str, Any]) -> Table:
         served += f" and certifies by {CERTIFIED_BY[status['certified_by']]}"
     title = (
         f"{served}, epoch {status['epoch']}, {status['mode']} mode\n"  # at most 80 columns each
-        f"catalog {status['catalog_version']}, newest number {status['newest_t']}, "
-        f"log from {status['log_begins_t']} on, {status['log_bytes'] / 2**20:,.1f} MiB"
+        f"catalog version {status['catalog_version']}, newest number {status['newest_t']}, "
+        f"log from {status['log_begins_t']}, {status['log_bytes'] / 2**20:,.1f} MiB"
     )
     columns = ("id", "name", "zone", "state", "connected", "on its disk\nup to", "transactions\nbehind",
                "keeps of\nthe log", "since")  # fmt: skip

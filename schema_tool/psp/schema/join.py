@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from psp.output import PspError
 from psp.primary import database as primary
@@ -26,6 +27,11 @@ _TABLES = """
 SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.tables
  WHERE schema_name <> 'psp' ORDER BY table_id
 """
+_FILLED = (
+    "pg_class", "pg_attribute", "pg_type", "pg_index", "pg_constraint", "pg_trigger", "pg_depend", "pg_proc",
+    "pg_inherits", "pg_attrdef", "pg_sequence", "pg_shdepend",
+)  # fmt: skip
+"""Catalogs that the restored schema fills in this very transaction: no plan knows how large they are."""
 _DUMPED_FROM = re.compile(r"^-- Dumped from database version (\d+)", re.MULTILINE)
 
 
@@ -80,6 +86,8 @@ def _restore(connection: psycopg.Connection[Any], schema_ddl: str) -> None:
         if made is not None and int(made[1]) > here:
             hint = f"it is that of PostgreSQL {made[1]}, this server is {here}: join with one of that version"
         raise PspError(f"the cluster's schema cannot be restored here: {error}", hint) from error
+    if read_facts(connection).superuser:  # others may not
+        connection.execute(sql.SQL("ANALYZE {}").format(sql.SQL(", ").join(map(sql.Identifier, _FILLED))))
 
 
 def _check_empty(connection: psycopg.Connection[Any], mode: Mode) -> None:

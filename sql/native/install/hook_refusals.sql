@@ -14,7 +14,8 @@ BEGIN
     RAISE EXCEPTION USING
         ERRCODE = 'program_limit_exceeded',
         MESSAGE = format('psp: the write-set of %s bytes is too large', bytes),
-        HINT = 'Split the transaction into smaller ones.';
+        DETAIL = 'It is larger than any write_set_bytes_max of the daemons may be.',
+        HINT = 'Split the transaction into smaller ones, a COPY into several, each of less than write_set_bytes_max.';
 END $$;
 
 -- Refuses what can still fail, or run an application's code, after the deferred triggers of a COMMIT: by then the

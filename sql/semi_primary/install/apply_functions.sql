@@ -24,8 +24,9 @@ SELECT t.tgrelid AS relation, t.tgname AS name, t.tgenabled::text AS enabled, t.
 CREATE FUNCTION psp.has_loud_triggers(relation oid) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM psp.loud_triggers t
-                    WHERE t.relation IN (SELECT has_loud_triggers.relation UNION ALL SELECT p.relid FROM pg_partition_tree(has_loud_triggers.relation) p))
+    -- (OFFSET 0: looked up by the relation. PostgreSQL would read all triggers for each table.)
+    RETURN EXISTS (SELECT FROM (SELECT has_loud_triggers.relation UNION ALL SELECT p.relid FROM pg_partition_tree(has_loud_triggers.relation) p) r(relation)
+                    WHERE EXISTS (SELECT FROM psp.loud_triggers t WHERE t.relation = r.relation OFFSET 0))
            AND EXISTS (SELECT FROM psp.identity i WHERE i.mode = 'native');
 END $$;
 
