@@ -135,7 +135,8 @@ void CheckSize(Size bytes) {
     ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
             errmsg("psp: the write-set of %zu bytes is too large", bytes),
             errdetail("It is larger than any write_set_bytes_max of the daemons may be."),
-            errhint("Split the transaction into smaller ones, a COPY into several, each of less than write_set_bytes_max."));
+            errhint("Split the transaction into smaller ones, a COPY into several, each of less than "
+                    "write_set_bytes_max."));
 }
 
 void EndChunk(void) {

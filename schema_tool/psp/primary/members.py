@@ -128,7 +128,7 @@ def remove(dsn: str, name: str, *, force: bool, confirm: Callable[[str], None] =
                 f"{name} {is_now}: {_loss(name, member)}",
                 "stop its psp-semi-primary first, with psp-primary running; --force removes it all the same",
             )
-        confirm(f"{_presence(name, member)} {_loss(name, member)}.")
+        confirm(f"{_presence(name, member)}: {_loss(name, member)}.")
         if not primary.mark_released(connection, member["sp_id"]):
             raise _no_member(name)
 
@@ -139,10 +139,10 @@ def _no_member(name: str) -> PspError:
 
 def _presence(name: str, member: dict[str, Any]) -> str:
     if member["is_connected"]:
-        return f"{name} is connected."
+        return f"{name} is connected"
     if member["seen_at"] is None:
-        return f"{name} has never been heard."
-    return f"{name} is not connected, last heard {member['seen_at']:%Y-%m-%d %H:%M:%S}."
+        return f"{name} has never been heard"
+    return f"{name} is not connected, last heard {member['seen_at']:%Y-%m-%d %H:%M:%S}"
 
 
 def _loss(name: str, member: dict[str, Any]) -> str:

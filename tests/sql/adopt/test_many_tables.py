@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from psp.output import PspError
 from psp.problems import Problem
-from psp.schema import join, rules
+from psp.schema import join, modes, rules
 from psp.schema.catalog import read_database
 from psp.schema.join import prepare_join
 from psp.schema.model import Database
@@ -62,7 +62,7 @@ def test_the_need_is_not_less_than_what_is_locked(pair: Pair, monkeypatch: pytes
     two = Pair(f"{pair.name}_two", pair.server)
     two.server.create_database(two.name)
     counted: list[int] = []
-    install = join.install
+    install = modes.install
 
     def count(*arguments: object) -> None:
         install(*arguments)  # type: ignore[arg-type]
