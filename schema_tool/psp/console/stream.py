@@ -18,6 +18,7 @@ from psp.watch.model import Headline, View
 EVENTS_KEPT = 50
 LOG_EVERY_S = 10
 LOG_KEPT = 360
+RATES_KEPT = 120
 
 
 class Feed:
@@ -32,6 +33,7 @@ class Feed:
         self._view: View | None = None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._log_sizes: deque[tuple[datetime, int]] = deque(maxlen=LOG_KEPT)
+        self._rates: dict[str, deque[float]] = {}
         self._failure: str | None = None
         self._ends = False
 
@@ -52,11 +54,13 @@ class Feed:
             told = as_dict(view)
             self._events.extendleft(changes(self._view, view))
             self._keep_log_size(view)
+            self._keep_rates(view)
             self._view, self._failure = view, None
         except Exception as error:
             told = self._failed(f"{type(error).__name__}: {error}")
         told["events"] = [asdict(event) for event in self._events]
         told["log_sizes"] = list(self._log_sizes)
+        told["rates"] = {name: list(rates) for name, rates in self._rates.items()}
         line = json.dumps(told, default=str).encode()
         with self._changed:
             self._number += 1
@@ -81,6 +85,14 @@ class Feed:
         due = not self._log_sizes or (view.taken_at - self._log_sizes[-1][0]).total_seconds() >= LOG_EVERY_S
         if due:
             self._log_sizes.append((view.taken_at, view.primary.log_bytes))
+
+    def _keep_rates(self, view: View) -> None:
+        """Commits a second of each look; of members only."""
+        for zone in view.zones:
+            rates = self._rates.setdefault(zone.name, deque(maxlen=RATES_KEPT))
+            rates.append(zone.commits_per_s or 0)
+        for name in self._rates.keys() - {zone.name for zone in view.zones}:
+            del self._rates[name]
 
     def next(self, seen: int, timeout_s: float) -> tuple[int, bytes] | None:
         """A look that is newer than number `seen`, and its number. None: there is none in time."""

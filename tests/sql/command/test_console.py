@@ -265,13 +265,14 @@ def test_a_look_that_fails_is_told_and_the_next_one_follows() -> None:
     assert told["headline"]["sentence"] == "b cannot write."
 
 
-def test_sizes_of_the_log_are_kept() -> None:
+def test_sizes_of_the_log_and_rates_are_kept() -> None:
     times = [NOW + timedelta(seconds=second) for second in range(3 * LOG_EVERY_S + 1)]
     feed = Feed(iter([replace(a_view(), taken_at=time) for time in times]).__next__, 1)
     for _ in times:
         feed.step()
     told = newest(feed)
     assert [size for _, size in told["log_sizes"]] == [2**20] * 4
+    assert told["rates"] == {"a": [12.5] * len(times), "b": [0] * len(times)}
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0", "192.0.2.1", "::"])

@@ -54,7 +54,7 @@ function partsOf(zone, beyond) {
   const distance = beyond ? Math.min(zone.network_ms, zone.rtt_ms ?? 0) : 0, way = (zone.network_ms - distance) / 2
   return { check: zone.check_ms, there: way, parked: zone.parked_ms, queue: zone.queue_ms, certify: zone.certify_ms, back: way, answer: zone.answer_ms, whole: zone.commit_ms - distance }
 }
-const history = new Map(), SAMPLES = 120
+const SAMPLES = 120
 let view = null, paused = false, lastAt = 0, stale = false
 
 function command(text) {
@@ -86,7 +86,7 @@ function showFigures() {
     figure('Log at the primary', mebibytes(view.primary?.log_bytes), view.primary ? 'from ' + known(view.primary.log_begins_t) + ' on' : 'the primary was not asked'))
 }
 function spark(zone) {
-  const values = history.get(zone.name), top = Math.max(1, ...values)
+  const values = view.rates[zone.name] ?? [0], top = Math.max(1, ...values)
   const points = values.map((value, i) => (110 - (values.length - 1 - i) * 110 / SAMPLES).toFixed(1) + ' ' + (21 - value / top * 20).toFixed(1))
   return s('svg', { class: 'spark', viewBox: '0 0 110 22', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, s('path', { d: 'M' + points.join('L') }))
 }
@@ -181,10 +181,6 @@ function show() {
 function take(line) {
   const told = JSON.parse(line)
   lastAt = performance.now(); stale = false
-  for (const zone of told.zones) {
-    const values = history.get(zone.name) ?? []
-    history.set(zone.name, [...values, zone.commits_per_s ?? 0].slice(-SAMPLES))
-  }
   if (paused) return
   view = told
   $('live').textContent = 'Live ' + clock(told.taken_at) + ' UTC'
