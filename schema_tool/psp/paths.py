@@ -124,6 +124,7 @@ def module_dir(version: int) -> Path | None:
     return folder if configured != "" and (folder / "psp_capture.so").exists() else None
 
 
+@cache
 def _version(program: Path) -> int:
     shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     match = re.search(r"(\d+)", shown.stdout)

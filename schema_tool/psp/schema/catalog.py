@@ -62,7 +62,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
     columns = _grouped(_rows(connection, "columns.sql"))
     indexes = _indexes(connection)
     triggers = _grouped(_rows(connection, "triggers.sql"))
-    foreign_keys = _rows(connection, "foreign_keys.sql")
+    foreign_keys = _foreign_keys(connection)
     for row in relations.values():
         if row["is_partition"]:
             continue
@@ -91,6 +91,12 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
             invalid_checks=tuple(row["invalid_checks"]),
             loud_rules=tuple(sorted({name for oid in tree for name in relations[oid]["loud_rules"]})),
         )
+
+
+def _foreign_keys(connection: psycopg.Connection[Any]) -> list[Row]:
+    """Asked for only if there are any: it takes long to plan the query."""
+    any_sql = "SELECT FROM pg_catalog.pg_constraint WHERE contype = 'f' LIMIT 1"
+    return _rows(connection, "foreign_keys.sql") if connection.execute(any_sql).rowcount else []
 
 
 def _without(row: Row, key: str) -> Row:

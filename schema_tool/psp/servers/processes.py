@@ -20,6 +20,8 @@ READY_LINE = b"ready"
 
 # Popen objects of this Python process, so that children that ended are reaped.
 _children: dict[int, subprocess.Popen[bytes]] = {}
+# Where a marker was seen last: looked at first, since to look at every process takes long where there are many.
+_seen: dict[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,14 @@ def _tail(log: Path, start_byte: int, lines: int = 20) -> str:
 
 def find(name: ProcessName) -> int | None:
     """The pid of a process of ours, or None if it is not running."""
+    wanted = name.marker()
+    known = _seen.get(wanted)
+    if known is not None and _marker_of(known) == wanted:
+        return known
+    _seen.pop(wanted, None)
     for pid, marker in _marked():
-        if marker == name.marker():
+        if marker == wanted:
+            _seen[wanted] = pid
             return pid
     return None
 
@@ -107,25 +115,17 @@ def find_all(cluster_dir: Path) -> dict[ProcessName, int]:
 
 
 def _marked() -> list[tuple[int, str]]:
-    result = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            marker = _marker_of(int(entry.name))
-            if marker is not None:
-                result.append((int(entry.name), marker))
-    return result
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    return [(pid, marker) for pid in pids if (marker := _marker_of(pid)) is not None]
 
 
 def _marker_of(pid: int) -> str | None:
-    prefix = f"{MARKER}=".encode()
     try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes()
+        environment = b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:  # ended meanwhile, or another user's: not ours
         return None
-    for entry in environment.split(b"\0"):
-        if entry.startswith(prefix):
-            return entry.removeprefix(prefix).decode(errors="replace")
-    return None
+    _, found, rest = environment.partition(f"\0{MARKER}=".encode())
+    return rest.partition(b"\0")[0].decode(errors="replace") if found else None
 
 
 def end(name: ProcessName, *, force: bool = False, timeout_s: float = 10) -> bool:

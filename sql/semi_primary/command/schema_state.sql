@@ -11,7 +11,7 @@ WITH captured AS MATERIALIZED (
      WHERE s.kind IN ('partition key', 'parent', 'column', 'unique index')
 ), used_types AS (
     SELECT t.* FROM pg_type t
-     WHERE t.oid >= 16384 AND t.typtype IN ('c', 'd', 'e', 'r')
+     WHERE t.oid >= 16384 AND t.typtype IN ('c', 'd', 'e', 'r') AND t.typnamespace <> 'psp'::regnamespace
        AND NOT EXISTS (SELECT FROM pg_depend e WHERE (e.classid, e.objid, e.deptype) = ('pg_type'::regclass, t.oid, 'e'))
        AND psp.relied_on_by('pg_type'::regclass, t.oid) IS NOT NULL
 )

@@ -3,8 +3,7 @@
 -- application's tables: the functions that belong to the tables' owners write there. Run after grants.sql.
 DO $$
 DECLARE
-    psp_function regprocedure;
-    statement    text;
+    statement text;
 BEGIN
     FOREACH statement IN ARRAY ARRAY[
         'GRANT pg_monitor TO psp_semi_primary', 'GRANT pg_signal_backend TO psp_semi_primary',
@@ -19,17 +18,19 @@ BEGIN
     GRANT USAGE ON SCHEMA psp TO psp_semi_primary;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA psp TO psp_semi_primary;
     REVOKE ALL ON psp.own_commands FROM psp_semi_primary;  -- the guard lets pass the transactions in it
-    -- Not dblink's, with which it could reach other servers.
-    FOR psp_function IN
-        SELECT f.oid FROM pg_catalog.pg_proc f
-         WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace
-           AND f.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
-           AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
-                            WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = f.oid AND d.deptype = 'e')
-           AND NOT pg_catalog.has_function_privilege('psp_semi_primary', f.oid, 'EXECUTE')  -- those of tables have been given
-    LOOP
-        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO psp_semi_primary', psp_function);
-    END LOOP;
+    -- Not dblink's, with which it could reach other servers. In one statement: after each, the guard looks at the whole catalog.
+    SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO psp_semi_primary', pg_catalog.string_agg(f.oid::pg_catalog.regprocedure::text, ', '))
+      INTO statement
+      FROM pg_catalog.pg_proc f
+     WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace
+       AND f.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
+       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
+                        WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = f.oid AND d.deptype = 'e')
+       AND NOT pg_catalog.has_function_privilege('psp_semi_primary', f.oid, 'EXECUTE')  -- those of tables have been given
+    HAVING pg_catalog.count(*) > 0;
+    IF FOUND THEN
+        EXECUTE statement;
+    END IF;
     -- Multi-Record Values: what their transactions met is told there.
     IF pg_catalog.to_regclass('psp_mrv.outcomes') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA psp_mrv TO psp_semi_primary;
