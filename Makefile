@@ -63,10 +63,11 @@ peers-programs: deps  # what bench-peers runs beside the daemons; it needs root
 	@tools/build.sh $(BUILD) off $(JOBS) psp-wan
 
 # ---- proving it -----------------------------------------------------------------------------------
-# Where PostgreSQL cannot be fetched, the tests that need it fail, and say so.
-test: build venv  ## unit, SQL, cluster and benchmark tests
+# Where PostgreSQL cannot be fetched, the tests that need it fail, and say so. ALSO="retrying poolers alerts": with those
+# tests, each of which has a target of its own, too.
+test: build venv $(ALSO:%=for-%)  ## unit, SQL, cluster and benchmark tests
 	@-$(MAKE) --no-print-directory versions
-	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
+	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) $(if $(ALSO),--also $(ALSO))
 
 versions: build venv  ## PostgreSQL 16, 17 and 18 for tests (in build/postgres), and the server modules for them
 	@$(PYTHON) tools/fetch_postgres.py $(BUILD)/postgres
@@ -107,24 +108,29 @@ test-histories: daemons venv  ## the migrations of real applications at one of t
 	@tools/check_writable.sh $(RESULTS)
 	@APPS="$(APPS)" RESULTS=$(abspath $(RESULTS)) HISTORIES=$(abspath $(BUILD))/histories $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/histories/test_histories.py $(ARGS)
 
-test-retrying: daemons venv  ## the loops and packages of docs/retrying.md in Python, Node.js, Go and Java, which it installs
+for-retrying: venv
 	@tools/install_languages.sh
+
+test-retrying: daemons venv for-retrying  ## the loops and packages of docs/retrying.md in Python, Node.js, Go and Java, which it installs
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/retrying $(ARGS)
 
-test-alerts: daemons venv  ## the alert rules with promtool, which it fetches
+for-alerts: deps
 	@tools/fetch_program.sh $(BUILD)/promtool usr/bin/promtool prometheus
+
+test-alerts: daemons venv for-alerts  ## the alert rules with promtool, which it fetches
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/alerts $(ARGS)
 
-test-prometheus: daemons venv  ## a real Prometheus, which it fetches, watches a cluster under TPC-C: alerts fire when they should
-	@tools/fetch_program.sh $(BUILD)/promtool usr/bin/promtool prometheus
+test-prometheus: daemons venv for-alerts  ## a real Prometheus, which it fetches, watches a cluster under TPC-C: alerts fire when they should
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/prometheus $(ARGS)
 
 test-console: venv  ## psp console's page in a headless Chromium, which it installs
 	@tools/install_deps.sh tools/console-packages.txt
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/console $(ARGS)
 
-test-poolers: daemons venv  ## pgbouncer, which it fetches, between applications and semi-primaries
+for-poolers: deps
 	@tools/fetch_program.sh $(BUILD)/pgbouncer usr/sbin/pgbouncer pgbouncer libc-ares2
+
+test-poolers: daemons venv for-poolers  ## pgbouncer, which it fetches, between applications and semi-primaries
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/poolers $(ARGS)
 
 # Of the simulation a quarter of the seeds: sanitizers look for mistakes in memory and threads, not in the protocol.
@@ -173,4 +179,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test for-retrying for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean

@@ -1,13 +1,17 @@
-"""`make test`: every suite, one after the other, and one line at the end that counts them all."""
+"""`make test`: every suite, two side by side, and one line at the end that counts them all.
+
+What a suite prints is shown when it has ended. Until then a line each minute tells how far each one is.
+"""
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Result:
-    """What one suite's JUnit report says. `broken`: it ended badly though no test of it failed."""
+    """What one suite's JUnit report says. `broken`: it has none, or it ended badly though no test failed."""
 
     passed: int = 0
     failed: int = 0
@@ -34,7 +38,7 @@ def read_report(report: Path, exit_code: int) -> Result:
                 result.skipped[skipped.get("message", "")] += 1
             else:
                 result.passed += 1
-    result.broken = exit_code != 0 and result.failed == 0
+    result.broken = not report.exists() or (exit_code != 0 and result.failed == 0)
     return result
 
 
@@ -59,6 +63,12 @@ NO_MODULE = {"PSP_MODULE_DIR": ""}
 """Servers do not find the server modules, so SQL captures and certifies."""
 
 
+SIDE_BY_SIDE = 2
+"""A suite waits for processes and links as much as it computes, so another one uses what it leaves."""
+
+TELL_INTERVAL_S = 60
+
+
 @dataclass
 class Suite:
     """A command, the option that names its JUnit report, what is added to its environment."""
@@ -66,6 +76,26 @@ class Suite:
     command: list[str]
     report_option: str
     environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Running:
+    """A suite that has been started; what it prints goes to a file."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    output: Path
+    report: Path
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> int:
+        return round(time.monotonic() - self.began)
+
+    def how_far(self) -> str:
+        """The last share that pytest or ctest has printed."""
+        found = re.findall(rb"(\d+)%", self.output.read_bytes()[-4000:])
+        return f"{self.name} {found[-1].decode()} %" if found else self.name
 
 
 def suites(options: argparse.Namespace) -> dict[str, Suite]:
@@ -87,16 +117,18 @@ def suites(options: argparse.Namespace) -> dict[str, Suite]:
     cluster_pytest = [*pytest, "-n", str(min(options.jobs, 2)), "--dist", "loadfile"]
     if options.versions:
         return version_suites(pytest, build, quick=False)
-    found = {"unit": Suite(ctest, "--output-junit")}
     environment = NO_MODULE if options.without_module else {}
-    for name, command in (
-        ("client libraries", [*pytest, "client_libs"]),
-        ("sql", [*sql_pytest, "tests/sql"]),
-        ("cluster", [*cluster_pytest, "tests/cluster"]),
-        ("fuzz", [*pytest, "tests/fuzz"]),
-        ("benchmarks", [*pytest, "benchmarks"]),
-    ):
-        found[name] = Suite(command, "--junitxml", environment)
+    found = {"unit": Suite(ctest, "--output-junit")}
+    # The longest first, so that none is left to run alone at the end.
+    commands = {
+        "cluster": [*cluster_pytest, "tests/cluster"],
+        "sql": [*sql_pytest, "tests/sql"],
+        "benchmarks": [*pytest, "benchmarks"],
+        "fuzz": [*pytest, "tests/fuzz"],
+        "client libraries": [*pytest, "client_libs"],
+        **{name: [*pytest, f"tests/{name}"] for name in options.also},
+    }
+    found |= {name: Suite(command, "--junitxml", environment) for name, command in commands.items()}
     if not options.without_module:
         found["capture by SQL"] = Suite(
             [*sql_pytest, "tests/sql/commit", "tests/sql/rights"], "--junitxml", NO_MODULE
@@ -121,14 +153,68 @@ def version_suites(pytest: list[str], build: str, quick: bool) -> dict[str, Suit
     return found
 
 
-def run_suite(command: list[str], environment: dict[str, str]) -> int:
-    """The exit code. Ctrl-C reaches the suite by itself; it is waited for, since it has servers to stop."""
-    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}) as suite:
-        try:
-            return suite.wait()
-        except KeyboardInterrupt:
-            suite.wait()
-            raise
+def start(name: str, suite: Suite, folder: Path) -> Running:
+    output, report = folder / f"{name}.out", folder / f"{name}.xml"
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            [*suite.command, suite.report_option, str(report)],
+            stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, cwd=ROOT,
+            env={**os.environ, **suite.environment},
+        )  # fmt: skip
+    return Running(name, process, output, report)
+
+
+def show(ended: Running) -> int:
+    """Waits for a suite and shows what it has printed; its exit code."""
+    code = ended.process.wait()
+    print(f"\n==== {ended.name} tests", flush=True)
+    sys.stdout.buffer.write(ended.output.read_bytes())
+    sys.stdout.flush()
+    return code
+
+
+def finish(ended: Running, total: Result) -> list[str]:
+    """Shows what an ended suite has printed and counts it; the lines that tell its result."""
+    code = show(ended)
+    result = read_report(ended.report, code)
+    total.passed += result.passed
+    total.skipped += result.skipped
+    total.failed += result.failed + result.broken
+    broken = f"; the suite itself is broken: it ended with code {code}" if result.broken else ""
+    lines = [
+        f"{ended.name}: {result.passed} passed, {result.failed} failed, {result.skipped.total()} skipped "
+        f"in {ended.seconds} s{broken}"
+    ]
+    lines += [f"    {count} skipped: {reason}" for reason, count in result.skipped.items()]
+    print(f"==== {lines[0]}", flush=True)
+    return lines
+
+
+def run(waiting: deque[tuple[str, Suite]], folder: Path, total: Result) -> list[str]:
+    """Runs the suites, and returns what is to be told at the end.
+
+    Ctrl-C reaches the suites by themselves; they are waited for, since they have servers to stop.
+    """
+    running: list[Running] = []
+    lines = []
+    told = time.monotonic()
+    try:
+        while waiting or running:
+            while waiting and len(running) < SIDE_BY_SIDE:
+                running.append(start(*waiting.popleft(), folder))
+                print(f"==== {running[-1].name} tests begin", flush=True)
+            for each in [each for each in running if each.process.poll() is not None]:
+                running.remove(each)
+                lines += finish(each, total)
+            if running and time.monotonic() - told >= TELL_INTERVAL_S:
+                told = time.monotonic()
+                print("     " + ", ".join(f"{e.how_far()} after {e.seconds} s" for e in running), flush=True)
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        for each in running:
+            show(each)
+        raise
+    return lines
 
 
 def main() -> int:
@@ -137,34 +223,25 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", help="one suite only")
     parser.add_argument(
+        "--also", nargs="*", default=[], help="folders of tests/ that have targets of their own"
+    )
+    parser.add_argument(
         "--without-module", action="store_true", help="SQL captures and certifies in all tests"
     )
     parser.add_argument(
         "--versions", action="store_true", help="on PostgreSQL 16, 17 and 18, and nothing else"
     )
     options = parser.parse_args()
+    began = time.monotonic()
     total = Result()
-    lines = []
+    chosen = deque((n, suite) for n, suite in suites(options).items() if options.only in (None, n))
     with tempfile.TemporaryDirectory() as folder:
-        for name, suite in suites(options).items():
-            if options.only not in (None, name):
-                continue
-            print(f"\n==== {name} tests", flush=True)
-            report = Path(folder) / f"{name}.xml"
-            began = time.monotonic()
-            code = run_suite([*suite.command, suite.report_option, str(report)], suite.environment)
-            result = read_report(report, code)
-            total.passed += result.passed
-            total.skipped += result.skipped
-            total.failed += result.failed + result.broken
-            broken = f"; the suite itself ended with code {code}" if result.broken else ""
-            lines.append(
-                f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped.total()} skipped "
-                f"in {time.monotonic() - began:.0f} s{broken}"
-            )
-            lines += [f"    {count} skipped: {reason}" for reason, count in result.skipped.items()]
+        lines = run(chosen, Path(folder), total)
     print("\n" + "\n".join(lines))
-    print(f"total: {total.passed} passed, {total.failed} failed, {total.skipped.total()} skipped")
+    print(
+        f"total: {total.passed} passed, {total.failed} failed, {total.skipped.total()} skipped "
+        f"in {time.monotonic() - began:.0f} s"
+    )
     return 1 if total.failed or not total.passed else 0
 
 

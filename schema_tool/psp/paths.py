@@ -121,7 +121,12 @@ def module_dir(version: int) -> Path | None:
     else:
         bin_dir = Path(os.environ.get("PSP_BIN", home() / "build" / "bin"))
         folder = bin_dir.parent / "lib" / "postgresql" / str(version)
-    return folder if configured != "" and (folder / "psp_capture.so").exists() else None
+    return folder if not without_modules() and (folder / "psp_capture.so").exists() else None
+
+
+def without_modules() -> bool:
+    """Whether throw-away servers are to do without psp's modules: PSP_MODULE_DIR is there and empty."""
+    return os.environ.get("PSP_MODULE_DIR") == ""
 
 
 @cache

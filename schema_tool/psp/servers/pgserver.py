@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from psp.output import PspError
-from psp.paths import module_dir, postgres_program, server_version
+from psp.paths import module_dir, postgres_program, server_version, without_modules
 
 SUPERUSER = "psp"
 START_TIMEOUT_S = 60
@@ -35,6 +35,10 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "fsync": "on",
     "log_line_prefix": "%m [%p] %q%u@%d ",
 }
+
+
+overrides: dict[str, str] = {}
+"""Settings of all servers that this process makes, where a server has none of its own. For tests."""
 
 
 def server_account() -> pwd.struct_passwd | None:
@@ -110,6 +114,7 @@ class PgServer:
             "unix_socket_directories": str(self.socket_dir),
             "cluster_name": f"psp:{self.folder.parent.name}:{self.folder.name}",
             **self._module_settings(),
+            **overrides,
             **self.settings,
         }
         lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in chosen.items()]
@@ -123,10 +128,13 @@ class PgServer:
                 file.write(include)
 
     def _module_settings(self) -> Mapping[str, str]:
-        """Where the server finds psp's modules: copies, since its account may not reach the build folder."""
+        """Where the server finds psp's modules: copies, since its account may not reach the build folder.
+
+        Nowhere else: its own library folder may have those of another psp, or those that it is to do without.
+        """
         built = module_dir(self.version or server_version())
         if built is None:
-            return {}
+            return {"dynamic_library_path": str(self.folder / "lib")} if without_modules() else {}
         own = self.folder / "lib"
         own.mkdir(exist_ok=True)
         give_to_server(own)
@@ -136,7 +144,7 @@ class PgServer:
             copy.chmod(0o755)
             give_to_server(copy)
             copy.replace(own / module.name)  # a server that runs keeps the file that it has loaded
-        return {"dynamic_library_path": f"$libdir:{own}"}
+        return {"dynamic_library_path": str(own)}
 
     def start(self) -> None:
         """Starts the server and returns when it takes connections."""

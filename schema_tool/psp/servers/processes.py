@@ -20,7 +20,7 @@ READY_LINE = b"ready"
 
 # Popen objects of this Python process, so that children that ended are reaped.
 _children: dict[int, subprocess.Popen[bytes]] = {}
-# Where a marker was seen last: looked at first, since to look at every process takes long where there are many.
+# Where a marker was seen last: looked at first, since to look at every process takes long if there are many.
 _seen: dict[str, int] = {}
 
 
@@ -115,7 +115,7 @@ def find_all(cluster_dir: Path) -> dict[ProcessName, int]:
 
 
 def _marked() -> list[tuple[int, str]]:
-    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [(pid, marker) for pid in pids if (marker := _marker_of(pid)) is not None]
 
 

@@ -10,12 +10,14 @@ from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster, Options, Zone
 from psp.output import PspError
 from psp.servers import processes
+from psp.servers.pgserver import DEFAULT_SETTINGS
 
-from tests.cluster.support import MakeCluster
+from tests.cluster.support import MakeCluster, needs_module
 
 
 def test_servers_run_with_the_settings_asked_for(make_cluster: MakeCluster) -> None:
-    options = Options(pg_settings={"shared_buffers": "32MB", "work_mem": "7MB"})
+    assert DEFAULT_SETTINGS["fsync"] == "on"
+    options = Options(pg_settings={"shared_buffers": "32MB", "work_mem": "7MB", "fsync": "on"})
     cluster = make_cluster([Zone("a")], "", options)
     for dsn, synchronous_commit in ((cluster.primary_dsn, "on"), (cluster.sps[0].dsn, "off")):
         with psycopg.connect(dsn) as connection:
@@ -24,6 +26,15 @@ def test_servers_run_with_the_settings_asked_for(make_cluster: MakeCluster) -> N
                 for name in ("work_mem", "synchronous_commit", "fsync", "listen_addresses")
             ]
         assert shown == [("7MB",), (synchronous_commit,), ("on",), ("127.0.0.1",)]
+
+
+@needs_module()
+def test_servers_have_the_modules_that_were_built_and_no_others(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster([Zone("a")], "", None)
+    for name, dsn in ((PRIMARY, cluster.primary_dsn), ("a", cluster.sps[0].admin_dsn)):
+        with psycopg.connect(dsn) as connection:
+            shown = connection.execute("SHOW dynamic_library_path").fetchone()
+        assert shown == (str(cluster.server(name).folder / "lib"),)
 
 
 def test_servers_reach_their_folders_whatever_the_umask(tmp_path: Path) -> None:
