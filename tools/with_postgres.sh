@@ -18,11 +18,15 @@ trap clean_up EXIT INT TERM
 
 [ "$(id -u)" != 0 ] || chown postgres "$dir"
 as_postgres "$pg_bin/initdb" -D "$dir/data" -A trust -N -U postgres -E UTF8 >"$dir/initdb.log"
-# Modules are looked for there only: the server's own library folder may have those of an installed psp.
-options="-p 5432 -k $dir -c listen_addresses= -c fsync=off -c dynamic_library_path=$dir/lib"
-mkdir "$dir/lib"
-[ -z "${PSP_TEST_MODULE:-}" ] || cp "$PSP_TEST_MODULE" "$dir/lib"
-chmod -R a+rX "$dir/lib"
+options="-p 5432 -k $dir -c listen_addresses= -c fsync=off"
+if [ -n "${PSP_TEST_MODULE:-}" ]; then
+    mkdir "$dir/lib"
+    cp "$PSP_TEST_MODULE" "$dir/lib"
+    chmod -R a+rX "$dir/lib"
+    # This folder comes first: the server's own may have the module of an installed psp.
+    # shellcheck disable=SC2016 # pg_ctl's shell takes the backslash away, and PostgreSQL replaces $libdir
+    options="$options -c dynamic_library_path=$dir/lib:"'\$libdir'
+fi
 as_postgres "$pg_bin/pg_ctl" -D "$dir/data" -l "$dir/server.log" -s -w -o "$options" start
 export PSP_TEST_DSN="host=$dir port=5432 user=postgres" PSP_TEST_DIR="$dir"
 "$@"

@@ -26,6 +26,9 @@ SOCKET_PATH_BYTES_MAX = 107  # sockaddr_un.sun_path
 
 StopMode = Literal["fast", "immediate"]
 
+MODULES = ("psp_capture", "psp_certify")
+"""psp's server modules."""
+
 DEFAULT_SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
@@ -130,21 +133,26 @@ class PgServer:
     def _module_settings(self) -> Mapping[str, str]:
         """Where the server finds psp's modules: copies, since its account may not reach the build folder.
 
-        Nowhere else: its own library folder may have those of another psp, or those that it is to do without.
+        They are found before those of another psp in its own library folder. If it is to do without them,
+        files that are no libraries are found.
         """
         built = module_dir(self.version or server_version())
-        if built is None:
-            return {"dynamic_library_path": str(self.folder / "lib")} if without_modules() else {}
+        if built is None and not without_modules():
+            return {}
         own = self.folder / "lib"
         own.mkdir(exist_ok=True)
         give_to_server(own)
+        if built is None:
+            for name in MODULES:
+                (own / f"{name}.so").touch()
+            return {"dynamic_library_path": f"{own}:$libdir"}
         for module in built.glob("psp_*.so"):
             copy = own / f"{module.name}.new"
             shutil.copyfile(module, copy)
             copy.chmod(0o755)
             give_to_server(copy)
             copy.replace(own / module.name)  # a server that runs keeps the file that it has loaded
-        return {"dynamic_library_path": str(own)}
+        return {"dynamic_library_path": f"{own}:$libdir"}
 
     def start(self) -> None:
         """Starts the server and returns when it takes connections."""
