@@ -16,10 +16,7 @@
 namespace psp::sp {
 namespace {
 
-using testing::Contains;
 using testing::ElementsAre;
-using testing::EndsWith;
-using testing::Field;
 using testing::HasSubstr;
 
 const PgError kLost{PgReaction::kReconnect, "57P01", "lost"};
@@ -472,15 +469,6 @@ TEST_F(ApplyCoreTest, WhatCannotBeAppliedStopsWithItsReasonAndSkipsNothing) {
   session_.Run({Step({Writes(1), Writes(2)}, 2)});
   EXPECT_EQ(session_.watermark, 2);
   EXPECT_EQ(LastTrouble().message, "") << "it is over";
-}
-
-TEST_F(ApplyCoreTest, ItsReasonHasNoContextButTheLogHas) {
-  PgError error = kPicky;
-  error.message = "check DETAIL:  row CONTEXT:  SQL statement PL/pgSQL function f()";
-  session_.results = {error, error, error, error};
-  session_.Run({Step({Writes(1), Writes(2)})});
-  EXPECT_THAT(LastTrouble().message, EndsWith("23514 check DETAIL:  row"));
-  EXPECT_THAT(core_.TakeNotes(), Contains(Field(&Note::text, HasSubstr("CONTEXT:  SQL statement"))));
 }
 
 TEST_F(ApplyCoreTest, ADeadlockIsTriedAgainAtOnceAndTheWorkerInsistsAfterTheGrace) {

@@ -14,28 +14,20 @@ std::string Shortened(const std::string& text) {
   return text.substr(0, end) + " …";
 }
 
-// The message without the calls by which the server came to the error: these are psp's own, and many.
-std::string WithoutContext(const std::string& message) {
-  return message.substr(0, message.find(" CONTEXT:  "));
-}
-
 }  // namespace
 
 void Trouble::Report(bool stops, GlobalT watermark, const std::string& sqlstate, const std::string& message) {
   const bool is_new = message_.empty();
-  const std::string code = sqlstate.empty() ? "" : sqlstate + " ";
-  const std::string what = code + Shortened(WithoutContext(message));
+  const std::string what = (sqlstate.empty() ? "" : sqlstate + " ") + Shortened(message);
   stopped_at_ = watermark;
   if (what == message_ && stops == stops_) return;
   message_ = what;
   stops_ = stops;
   if (is_new) since_ = now_();
-  const std::string begin =
-      std::string("applying ") + (stops ? "has stopped" : "waits") + " since " + since_ + ": ";
-  notes_.push_back(
-      {stops ? Note::Level::kCritical : Note::Level::kWarning,
-       begin + code + Shortened(message) + "; it is tried again"});  // the log has the context, too
-  report_(ApplyTrouble{begin + what, stops});
+  const std::string told =
+      std::string("applying ") + (stops ? "has stopped" : "waits") + " since " + since_ + ": " + what;
+  notes_.push_back({stops ? Note::Level::kCritical : Note::Level::kWarning, told + "; it is tried again"});
+  report_(ApplyTrouble{told, stops});
 }
 
 void Trouble::Began() {
