@@ -39,7 +39,8 @@ int Serve(const psp::primary::PrimarySettings& settings, psp::StopSignals& signa
     return EXIT_SUCCESS;
   }
   spdlog::error(
-      "the database is no longer this daemon's: another psp-primary has taken it over, or another server its "
+      "the database is no longer this daemon's: another psp-primary has taken it over, it is a standby's, or "
+      "another server has taken its "
       "place. That one may lack transactions; a new start goes on from what it has");
   return EXIT_FAILURE;
 }

@@ -17,7 +17,8 @@ namespace {
 constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
 constexpr const char* kStandby = "this PostgreSQL is a standby";
-constexpr const char* kOtherServer = "another server answers in the place of the one that this daemon serves";
+constexpr const char* kOtherServer =
+    "a standby or another server answers in the place of the one that this daemon serves";
 
 // The lock of the one daemon that serves the database; certify/fence.cc has the class's other one.
 bool TryLock(pqxx::transaction_base& tx) {
@@ -162,8 +163,7 @@ PgResult<bool> IsSameServer(PgSession& session, const std::string& server) {
     return tx.exec1(std::string(sql::kThisServer))[0].as<std::string>("");
   });
   if (!found.ok()) return found.error();
-  if (found->empty()) return PgError{PgReaction::kReconnect, "", kStandby};
-  return *found == server;
+  return *found == server;  // a standby has none
 }
 
 PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, const std::string& server) {

@@ -34,7 +34,8 @@ struct PrimaryState {
 Result<PrimaryState, StartProblem> TakeOver(const std::string& database);
 
 // For every session that connects again: false when another server answers at the address, such as a
-// promoted standby, which may not have all that this daemon has told. An error from a standby.
+// promoted standby, which may not have all that this daemon has told. A standby is another one, too: once it
+// is promoted, it has a timeline of its own.
 PgResult<bool> IsSameServer(PgSession& session, const std::string& server);
 
 // Takes the lock again after the session was lost. kAbort: another daemon has it or had it since, or another
