@@ -103,6 +103,12 @@ test-references: daemons venv  ## children and parents in a storm at three dista
 	@tools/check_writable.sh $(RESULTS)
 	@SEEDS=$(or $(SEEDS),1) RESULTS=$(abspath $(RESULTS)) $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/references/test_references.py $(ARGS)
 
+# SEEDS as above: the order of the faults and their moments. FAULTS=psp-primary: those only that have it in their names. About six minutes each.
+test-failover: daemons venv  ## Patroni and etcd beside the primary: leader, node, Patroni, psp-primary, etcd are killed (SEEDS=1-3)
+	@tools/check_writable.sh $(RESULTS)
+	@tools/fetch_patroni.sh $(BUILD)/failover $(VENV)
+	@SEEDS=$(or $(SEEDS),1) FAULTS="$(FAULTS)" RESULTS=$(abspath $(RESULTS)) FAILOVER_PROGRAMS=$(abspath $(BUILD))/failover $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/failover/test_failover.py $(ARGS)
+
 # Needs the network: PyPI, and Maven and Debian's ruby-activerecord and ruby-pg. APPS="shop conductor" runs these only.
 test-histories: daemons venv  ## the migrations of real applications at one of three SPs, while the others write (APPS=…)
 	@tools/check_writable.sh $(RESULTS)
@@ -179,4 +185,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test for-retrying for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test for-retrying for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-failover test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean
