@@ -103,7 +103,7 @@ test-references: daemons venv  ## children and parents in a storm at three dista
 	@tools/check_writable.sh $(RESULTS)
 	@SEEDS=$(or $(SEEDS),1) RESULTS=$(abspath $(RESULTS)) $(PYTHON) -m pytest -q -s -c schema_tool/pyproject.toml --rootdir . tests/references/test_references.py $(ARGS)
 
-# SEEDS as above: the order of the faults and their moments. FAULTS=psp-primary: those only that have it in their names. About six minutes each.
+# SEEDS as above: the order of the faults and their moments. FAULTS=psp-primary: those only that have it in their names. Eight minutes or more each.
 test-failover: daemons venv  ## Patroni and etcd beside the primary: leader, node, Patroni, psp-primary, etcd are killed (SEEDS=1-3)
 	@tools/check_writable.sh $(RESULTS)
 	@tools/fetch_patroni.sh $(BUILD)/failover $(VENV)
