@@ -26,7 +26,7 @@ NODES = ("db1", "db2", "db3")
 SPS = ("lisbon", "paris", "tokyo")
 DATABASE = "shop"
 LOGS = FETCHED / "logs"
-WHOLE_S, DRAINED_S = 60, 120
+WHOLE_S, DRAINED_S = 300, 120
 STANDBYS: LiteralString = """
     SELECT application_name, sync_state FROM pg_stat_replication
      WHERE state = 'streaming' AND application_name = ANY ('{db1,db2,db3}')
