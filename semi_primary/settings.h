@@ -28,6 +28,7 @@ struct SemiPrimarySettings {
   std::string client_listen;    // views mode
   std::string client_endpoint;  // views mode; where clients find client_listen
   std::int64_t conflict_grace_ms = 0;
+  std::int64_t trigger_timeout_ms = 0;
   std::int64_t commit_timeout_ms = 0;
   std::int64_t disconnected_grace_ms = 0;
   std::int64_t apply_batch_transactions_max = 0;

@@ -399,11 +399,10 @@ void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& m
   BeginPart();
 }
 
+// Of a statement psp.set_aside says at once, by the same error, that nothing stands in its way.
 bool ApplyCore::TrySettingAside(const std::string& sqlstate, const std::string& message) {
   std::string refusal = sqlstate + " " + message;
-  const bool has_rows = std::ranges::any_of(
-      changes_, [](const TableChange& change) { return change.table->table_id != kSchemaHistoryId; });
-  if (options_.views_mode || sqlstate.empty() || !has_rows || refusals_.size() == kRefusalsMax ||
+  if (options_.views_mode || sqlstate.empty() || changes_.empty() || refusals_.size() == kRefusalsMax ||
       std::ranges::find(refusals_, refusal) != refusals_.end())
     return false;
   notes_.push_back({Note::Level::kWarning, "apply: " + refusal + "; trying without what refuses it"});

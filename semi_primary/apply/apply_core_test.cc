@@ -351,6 +351,15 @@ TEST_F(ApplyCoreTest, ASchemaChangeIsAppliedBetweenTheTransactionsBeforeAndAfter
   EXPECT_TRUE(std::holds_alternative<ApplyCatalog>(events_.back())) << "messages name today's tables";
 }
 
+TEST_F(ApplyCoreTest, ASchemaChangeThatFailsIsTriedWithoutWhatStandsInItsWay) {
+  session_.results = {kPicky, kPicky};
+  Log();
+  session_.Run({Step({ChangesSchema(1)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=1 durable FAILS", "delete insert W=1 durable FAILS",
+                                 "aside 1 delete insert W=1 durable", "catalog"));
+  EXPECT_EQ(LastTrouble().message, "");
+}
+
 TEST_F(ApplyCoreTest, AnOwnSchemaChangeHasChangedTheCatalogBeforeAnythingIsBuilt) {
   Log();
   ApplyTransaction own = ChangesSchema(2);

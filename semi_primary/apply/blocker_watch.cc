@@ -19,6 +19,7 @@ constexpr std::int64_t kSuspiciousUs = 20'000;  // a batch that takes longer may
 BlockerWatch::BlockerWatch(const Options& options, const ApplyActivity& activity,
                            const CommitsInFlight& in_flight)
     : database_(options.database),
+      trigger_timeout_ms_(options.trigger_timeout_ms),
       activity_(activity),
       in_flight_(in_flight),
       session_({.conninfo = options.conninfo, .application_name = "psp blocker watch", .settings = {}}),
@@ -27,6 +28,7 @@ BlockerWatch::BlockerWatch(const Options& options, const ApplyActivity& activity
                .look_every_us = kLookEveryMs * 1000}) {
   session_.Prepare("blockers", std::string(sql::kApplyBlockers));
   session_.Prepare("end_blocker", std::string(sql::kApplyEndBlocker));
+  session_.Prepare("end_triggers", std::string(sql::kApplyEndTriggers));
 }
 
 void BlockerWatch::Start() {
@@ -42,7 +44,9 @@ void BlockerWatch::Run(std::stop_token stop) {
   while (!WaitOrStop(stop, kLookEveryMs)) {
     const std::int64_t since_us = activity_.wanting_since_us;
     if (since_us == 0 || MonotonicUs() - since_us < kSuspiciousUs) continue;
-    if (session_.connected() || ConnectToDatabase(session_, database_, stop)) LookForBlockers(since_us);
+    if (!session_.connected() && !ConnectToDatabase(session_, database_, stop)) continue;
+    LookForBlockers(since_us);
+    if (MonotonicUs() - since_us > trigger_timeout_ms_ * 1000) EndTriggers();
   }
 }
 
@@ -71,6 +75,15 @@ void BlockerWatch::LookForBlockers(std::int64_t batch) {
 void BlockerWatch::Failed(const PgError& error) {
   failed_ = error.sqlstate + " " + error.message;
   if (logged_.First(failed_)) spdlog::warn("blocker watch: {}", failed_);
+}
+
+void BlockerWatch::EndTriggers() {
+  const auto ended = session_.Autocommit([&](pqxx::nontransaction& tx) {
+    return !tx.exec_prepared("end_triggers", activity_.backend_pid.load(), trigger_timeout_ms_).empty();
+  });
+  if (!ended) return Failed(ended.error());
+  if (*ended)
+    spdlog::warn("cancelled triggers for rows of other servers: they ran for longer than trigger_timeout_ms");
 }
 
 void BlockerWatch::End(const Blocker& blocker) {

@@ -6,6 +6,9 @@
 // can put a server that never answers in the place of the hook's connection. It is ended, too, and is told 08007.
 // blocker_clocks.h decides which backend is ended, and when: a statement is cancelled first, and its session
 // terminated if it has caught that. A prepared transaction is rolled back.
+//
+// Triggers of the application that fire for rows of others, and do not end, block the worker, too: its statement is cancelled after
+// trigger_timeout_ms, and the function that writes the rows sets them aside (sql/native/install/triggers_aside.sql).
 #pragma once
 
 #include <atomic>
@@ -37,6 +40,7 @@ class BlockerWatch {
     std::string database;  // psp.this_database() of the one to look at
     std::int64_t conflict_grace_ms = 1000;
     std::int64_t commit_timeout_ms = 10000;
+    std::int64_t trigger_timeout_ms = 60000;
   };
 
   // `activity` and `in_flight` must outlive this.
@@ -51,9 +55,11 @@ class BlockerWatch {
   void Run(std::stop_token stop);
   void LookForBlockers(std::int64_t batch);
   void End(const Blocker& blocker);
+  void EndTriggers();
   void Failed(const PgError& error);
 
   const std::string database_;
+  const std::int64_t trigger_timeout_ms_;
   const ApplyActivity& activity_;
   const CommitsInFlight& in_flight_;
   PgSession session_;

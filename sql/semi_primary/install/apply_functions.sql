@@ -170,7 +170,8 @@ SELECT table_id, relation, psp.is_written_by_module(table_id, relation) AS by_mo
   FROM inserts;
 
 -- What a function does. Code of triggers may fail where others' rows are written, and keeps no row away by that: the statements run again without it
--- (sql/native/install/triggers_aside.sql). What fails then, too, is the rows' error, and all is as before.
+-- (sql/native/install/triggers_aside.sql). What fails then, too, is the rows' error, and all is as before. The daemon cancels those that run for too
+-- long: the session's name tells it since when (sql/semi_primary/daemon/apply_end_triggers.sql).
 CREATE FUNCTION psp.apply_body(statements text, has_loud_triggers boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT replace(CASE WHEN has_loud_triggers THEN $body$
@@ -180,9 +181,13 @@ DECLARE
     psp_context pg_catalog.text;
     psp_problem pg_catalog.text;
     psp_aside   pg_catalog.text;
+    psp_name    CONSTANT pg_catalog.text := pg_catalog.current_setting('application_name');
 BEGIN
     BEGIN
+        PERFORM pg_catalog.set_config('application_name', pg_catalog.concat('psp apply worker, triggers since ',
+                    pg_catalog.floor(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()))), true);
     {statements};
+        PERFORM pg_catalog.set_config('application_name', psp_name, true);
     EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
         GET STACKED DIAGNOSTICS psp_context = PG_EXCEPTION_CONTEXT, psp_problem = MESSAGE_TEXT;
         IF NOT psp.may_be_of_trigger(SQLSTATE, psp_context) THEN

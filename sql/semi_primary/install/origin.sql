@@ -30,6 +30,6 @@ BEGIN
     END IF;
     -- An origin is one session's. That of a daemon that was killed may wait for a lock, and would not end before it has it.
     PERFORM pg_terminate_backend(a.pid, 5000) FROM pg_stat_activity a
-      WHERE (a.application_name, a.datname) = ('psp apply worker', current_database()) AND a.pid <> pg_backend_pid();
+      WHERE a.application_name LIKE 'psp apply worker%' AND a.datname = current_database() AND a.pid <> pg_backend_pid();
     PERFORM pg_replication_origin_session_setup(psp.origin());
 END $$;

@@ -153,7 +153,9 @@ CREATE VIEW psp.set_aside_problems AS
 SELECT format('index %I of %I.%I is dropped here, it was in the way of what others have committed: %s', l.name, n.nspname, t.relname, l.problem) AS problem
   FROM psp.lost_indexes l JOIN pg_class t ON t.oid = l.relation JOIN pg_namespace n ON n.oid = t.relnamespace
 UNION ALL
-SELECT a.what FROM psp.set_aside_objects a WHERE pg_describe_object(a.class, a.object, 0) IS NOT NULL;
+SELECT a.what FROM psp.set_aside_objects a
+ WHERE pg_describe_object(a.class, a.object, 0) IS NOT NULL
+   AND NOT EXISTS (SELECT FROM pg_event_trigger e WHERE (a.class, a.object) = ('pg_event_trigger'::regclass, e.oid) AND e.evtenabled IN ('A', 'R'));
 
 -- Rows up to W are removed by psp.end_batch (apply_functions.sql), and when the apply worker connects
 -- (sql/semi_primary/daemon/apply_forget_proofs.sql).

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from psp.cluster.local import SpNode
+from typing import LiteralString
+
+from psp.cluster.local import Options, SpNode
 
 from tests.cluster.schema_changes.statements import changing_pair
-from tests.cluster.support import as_admin, execute, settle, wait_for_row
+from tests.cluster.support import as_admin, connect, execute, settle, wait_for_row
 
 SCHEMA = """
 CREATE TABLE doc (id int PRIMARY KEY, v text);
@@ -40,3 +42,87 @@ def test_what_a_trigger_writes_is_there_once() -> None:
                 ("north", 5),
                 ("south", 1),
             ]
+
+
+EVENT_TRIGGERS = """
+CREATE TABLE doc (id int PRIMARY KEY, v text);
+CREATE UNLOGGED TABLE seen (tag text);
+CREATE FUNCTION fails() RETURNS event_trigger LANGUAGE plpgsql AS
+    $$ BEGIN IF tg_tag = 'CREATE VIEW' THEN RAISE 'no view'; END IF; END $$;
+CREATE FUNCTION sees() RETURNS event_trigger LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO public.seen VALUES (tg_tag); END $$;
+CREATE FUNCTION writes() RETURNS event_trigger LANGUAGE plpgsql AS
+    $$ BEGIN IF tg_tag = 'COMMENT' THEN INSERT INTO public.doc VALUES (7, 'by it'); END IF; END $$;
+GRANT INSERT ON seen, doc TO PUBLIC;
+"""
+
+
+def event_problems(sp: SpNode) -> list[str]:
+    problems = execute(as_admin(sp), "SELECT psp.guard_problems()")
+    return [problem for (problem,) in problems if "event trigger" in problem]
+
+
+def test_event_triggers_for_statements_of_others() -> None:
+    """Those that are ENABLE ALWAYS fire there. One that fails stops nothing."""
+    with changing_pair(EVENT_TRIGGERS) as cluster:
+        north, south = cluster.sps
+        for name in ("sees", "fails"):
+            for statement in (
+                "CREATE EVENT TRIGGER {0} ON ddl_command_end EXECUTE FUNCTION {0}()",
+                "ALTER EVENT TRIGGER {0} ENABLE ALWAYS",
+            ):
+                with connect(as_admin(south), autocommit=True) as connection:
+                    connection.execute(statement.format(name).encode())
+        execute(north, "CREATE FUNCTION made() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+        wait_for_row(south, "SELECT 1 FROM pg_proc WHERE proname = 'made'")
+        assert execute(as_admin(south), "SELECT 1 FROM seen WHERE tag = 'CREATE FUNCTION'")
+        assert event_problems(south) == []
+        execute(north, "CREATE VIEW of_doc AS SELECT id FROM doc")
+        wait_for_row(south, "SELECT 1 FROM pg_views WHERE viewname = 'of_doc'")
+        enabled: LiteralString = (
+            "SELECT evtname, evtenabled FROM pg_event_trigger WHERE evtname IN ('fails', 'sees')"
+        )
+        assert sorted(execute(as_admin(south), enabled)) == [("fails", "O"), ("sees", "O")]
+        assert ["no view" in problem for problem in event_problems(south)] == [True, True]
+        for name in ("sees", "fails"):
+            with connect(as_admin(south), autocommit=True) as connection:
+                connection.execute(f"ALTER EVENT TRIGGER {name} ENABLE ALWAYS".encode())
+        assert event_problems(south) == []
+        settle(cluster)
+
+
+def test_an_event_trigger_that_writes_a_captured_table() -> None:
+    with changing_pair(EVENT_TRIGGERS) as cluster:
+        north, south = cluster.sps
+        with connect(as_admin(south), autocommit=True) as connection:
+            connection.execute("CREATE EVENT TRIGGER writes ON ddl_command_end EXECUTE FUNCTION writes()")
+            connection.execute("ALTER EVENT TRIGGER writes ENABLE ALWAYS")
+        execute(north, "COMMENT ON TABLE doc IS 'a'")
+        wait_for_row(south, "SELECT 1 WHERE obj_description('doc'::regclass) = 'a'")
+        assert execute(south, "SELECT count(*) FROM doc") == [(0,)]
+        assert len(event_problems(south)) == 1
+        settle(cluster)
+
+
+def test_a_trigger_that_does_not_end() -> None:
+    """It is set aside where it holds up the stream."""
+    script = """
+        CREATE TABLE doc (id int PRIMARY KEY, v text);
+        CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN
+                IF current_setting('session_replication_role') = 'replica' THEN
+                    PERFORM pg_sleep(3600);
+                END IF;
+                RETURN NULL;
+            END $$;
+        CREATE TRIGGER log AFTER INSERT ON doc FOR EACH ROW EXECUTE FUNCTION waits();
+    """
+    with changing_pair(script, Options(sp_options={"trigger_timeout_ms": 500})) as cluster:
+        north, south = cluster.sps
+        execute(north, "ALTER TABLE doc ENABLE ALWAYS TRIGGER log")
+        execute(north, "INSERT INTO doc SELECT i, 'north' FROM generate_series(1, 3) i")
+        wait_for_row(south, "SELECT 1 FROM doc WHERE id = 3")
+        assert (is_set_aside(north), is_set_aside(south)) == (False, True)
+        execute(north, "INSERT INTO doc VALUES (4, 'north')")
+        wait_for_row(south, "SELECT 1 FROM doc WHERE id = 4")
+        settle(cluster)
