@@ -19,13 +19,13 @@ constexpr std::int64_t kSuspiciousUs = 20'000;  // a batch that takes longer may
 BlockerWatch::BlockerWatch(const Options& options, const ApplyActivity& activity,
                            const CommitsInFlight& in_flight)
     : database_(options.database),
-      trigger_timeout_ms_(options.trigger_timeout_ms),
       activity_(activity),
       in_flight_(in_flight),
       session_({.conninfo = options.conninfo, .application_name = "psp blocker watch", .settings = {}}),
       clocks_({.grace_us = options.conflict_grace_ms * 1000,
                .commit_us = options.commit_timeout_ms * 1000,
-               .look_every_us = kLookEveryMs * 1000}) {
+               .look_every_us = kLookEveryMs * 1000}),
+      triggers_(options.trigger_timeout_ms * 1000) {
   session_.Prepare("blockers", std::string(sql::kApplyBlockers));
   session_.Prepare("end_blocker", std::string(sql::kApplyEndBlocker));
   session_.Prepare("end_triggers", std::string(sql::kApplyEndTriggers));
@@ -46,7 +46,7 @@ void BlockerWatch::Run(std::stop_token stop) {
     if (since_us == 0 || MonotonicUs() - since_us < kSuspiciousUs) continue;
     if (!session_.connected() && !ConnectToDatabase(session_, database_, stop)) continue;
     LookForBlockers(since_us);
-    if (MonotonicUs() - since_us > trigger_timeout_ms_ * 1000) EndTriggers();
+    EndTriggers(since_us);
   }
 }
 
@@ -77,12 +77,15 @@ void BlockerWatch::Failed(const PgError& error) {
   if (logged_.First(failed_)) spdlog::warn("blocker watch: {}", failed_);
 }
 
-void BlockerWatch::EndTriggers() {
-  const auto ended = session_.Autocommit([&](pqxx::nontransaction& tx) {
-    return !tx.exec_prepared("end_triggers", activity_.backend_pid.load(), trigger_timeout_ms_).empty();
+void BlockerWatch::EndTriggers(std::int64_t batch) {
+  const std::string overdue = triggers_.TakeOverdue(MonotonicUs(), batch);
+  const auto found = session_.Autocommit([&](pqxx::nontransaction& tx) {
+    return tx.exec_prepared("end_triggers", activity_.backend_pid.load(), overdue);
   });
-  if (!ended) return Failed(ended.error());
-  if (*ended)
+  if (!found) return Failed(found.error());
+  if (found->empty()) return;
+  triggers_.Saw(MonotonicUs(), batch, (*found)[0][0].as<std::string>(""));
+  if ((*found)[0][1].as<bool>(false))
     spdlog::warn("cancelled triggers for rows of other servers: they ran for longer than trigger_timeout_ms");
 }
 

@@ -20,6 +20,7 @@
 #include "common/log.h"
 #include "common/pg_session.h"
 #include "semi_primary/apply/blocker_clocks.h"
+#include "semi_primary/apply/trigger_clock.h"
 #include "semi_primary/front/commits_in_flight.h"
 
 namespace psp::sp {
@@ -55,15 +56,15 @@ class BlockerWatch {
   void Run(std::stop_token stop);
   void LookForBlockers(std::int64_t batch);
   void End(const Blocker& blocker);
-  void EndTriggers();
+  void EndTriggers(std::int64_t batch);
   void Failed(const PgError& error);
 
   const std::string database_;
-  const std::int64_t trigger_timeout_ms_;
   const ApplyActivity& activity_;
   const CommitsInFlight& in_flight_;
   PgSession session_;
   BlockerClocks clocks_;
+  TriggerClock triggers_;
   LogOnce logged_;
   std::string failed_;
   std::atomic<std::uint64_t> ended_{0};

@@ -3,7 +3,7 @@
 -- sees_jobs: whether the role may ask for them (watch_jobs.sql).
 -- blockers: sessions that the apply worker waits for, directly or through others; `waits`: such a session waits itself.
 WITH RECURSIVE worker AS (
-    SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'psp apply worker'
+    SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, 'psp apply worker')
 ), chain AS (
     SELECT pid FROM worker
     UNION  -- not ALL: a deadlock is a circle

@@ -1,6 +1,4 @@
--- Cancels the statement of the apply worker's backend $1 if it is in a table's triggers for $2 ms: the functions that write rows of such tables tell so
--- (psp.apply_body).
-SELECT pg_cancel_backend(a.pid) FROM pg_stat_activity a
- WHERE a.pid = $1::integer AND a.state = 'active'
-   AND to_timestamp(substring(a.application_name FROM ', triggers since ([0-9]+)$')::double precision)
-       < clock_timestamp() - make_interval(secs => $2::double precision / 1000)
+-- What the apply worker's backend $1 calls itself: functions that write rows of tables with triggers tell since when these may run (psp.apply_body).
+-- Cancels the backend's statement if that is still $2.
+SELECT a.application_name, CASE WHEN a.application_name = $2 AND a.state = 'active' THEN pg_cancel_backend(a.pid) ELSE false END AS ended
+  FROM pg_stat_activity a WHERE a.pid = $1::integer

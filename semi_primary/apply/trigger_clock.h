@@ -1,0 +1,42 @@
+// For how long triggers for rows of others have run in the apply worker's session. Pure: no database, no clock.
+//
+// The session's name tells that they run, and differs from one statement to the next. Time is counted from when a name was first seen here, so that a
+// jump of the server's clock blames nobody.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace psp::sp {
+
+// Owned and used by one thread.
+class TriggerClock {
+ public:
+  explicit TriggerClock(std::int64_t timeout_us) : timeout_us_(timeout_us) {}
+
+  // `name`: the session's, as seen now. `batch` differs from batch to batch.
+  void Saw(std::int64_t now_us, std::int64_t batch, const std::string& name) {
+    if (batch == batch_ && name == name_) return;
+    batch_ = batch;
+    name_ = name;
+    since_us_ = now_us;
+  }
+  // The name of a session whose triggers are to be ended; empty: of none. The name's time begins again.
+  std::string TakeOverdue(std::int64_t now_us, std::int64_t batch) {
+    const bool runs = batch == batch_ && name_.find(kMark) != std::string::npos;
+    if (!runs || now_us - since_us_ <= timeout_us_) return {};
+    since_us_ = now_us;
+    return name_;
+  }
+
+ private:
+  static constexpr std::string_view kMark = ", triggers since ";  // psp.apply_body
+
+  const std::int64_t timeout_us_;
+  std::int64_t batch_ = 0;
+  std::string name_;
+  std::int64_t since_us_ = 0;
+};
+
+}  // namespace psp::sp

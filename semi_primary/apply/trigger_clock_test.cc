@@ -1,0 +1,47 @@
+#include "semi_primary/apply/trigger_clock.h"
+
+#include <gtest/gtest.h>
+
+namespace psp::sp {
+namespace {
+
+constexpr std::int64_t kTimeoutUs = 1000;
+constexpr std::int64_t kBatch = 77;
+const std::string kPlain = "psp apply worker";
+const std::string kFirst = "psp apply worker, triggers since 1";
+const std::string kSecond = "psp apply worker, triggers since 2";
+
+class TriggerClockTest : public ::testing::Test {
+ protected:
+  std::string Look(std::int64_t now_us, const std::string& name, std::int64_t batch = kBatch) {
+    std::string overdue = clock_.TakeOverdue(now_us, batch);
+    clock_.Saw(now_us, batch, name);
+    return overdue;
+  }
+  TriggerClock clock_{kTimeoutUs};
+};
+
+TEST_F(TriggerClockTest, TheTimeBeginsWhenTheNameIsSeen) {
+  EXPECT_EQ(Look(5000, kFirst), "");
+  EXPECT_EQ(Look(6000, kFirst), "");
+  EXPECT_EQ(Look(6001, kFirst), kFirst);
+  EXPECT_EQ(Look(6002, kFirst), "") << "its time begins again";
+  EXPECT_EQ(Look(7002, kFirst), kFirst);
+}
+
+TEST_F(TriggerClockTest, EachStatementAndBatchHasItsOwnTime) {
+  Look(0, kFirst);
+  Look(900, kSecond);
+  EXPECT_EQ(Look(1500, kSecond), "");
+  EXPECT_EQ(Look(1600, kSecond, kBatch + 1), "");
+  EXPECT_EQ(Look(2500, kSecond, kBatch + 1), "");
+  EXPECT_EQ(Look(2601, kSecond, kBatch + 1), kSecond);
+}
+
+TEST_F(TriggerClockTest, WhatIsNoTriggerMayRunForEver) {
+  Look(0, kPlain);
+  EXPECT_EQ(Look(1'000'000, kPlain), "");
+}
+
+}  // namespace
+}  // namespace psp::sp
