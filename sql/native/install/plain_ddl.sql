@@ -324,6 +324,7 @@ BEGIN
         RETURN;
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
+    PERFORM psp.check_names(tg_tag, context);
     SELECT coalesce(bool_or(o.temporary), false) AS temporary, coalesce(bool_or(NOT o.temporary), tg_tag = 'DROP OWNED') AS permanent,
            array_agg(o.name) AS names, array_agg(o.objid) AS objects, coalesce(bool_or(o.large), false) AS large INTO changed
       FROM (SELECT c.objid,

@@ -34,7 +34,7 @@ KINDS = (
     Kind("schema", objects.schema, 2),
     Kind("strings", attacks.strings, 4),
     Kind("capture off", attacks.capture_off, 4),
-    Kind("capture enabled", attacks.capture_enabled, 1, mended=False),
+    Kind("capture enabled", attacks.capture_enabled, 1),
     Kind("a trigger that calls psp", attacks.foreign_capture, 2),
     Kind("check", code.check, 5, mended=False),
     Kind("a domain's check", code.domain_check, 2, mended=False),

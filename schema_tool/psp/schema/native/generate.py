@@ -41,6 +41,7 @@ FIRST_FILES = (
     "local_indexes.sql",
     "copied_indexes.sql",
     "set_aside.sql",
+    "own_names.sql",
     "plain_ddl.sql",
     "statement_text.sql",
 )
