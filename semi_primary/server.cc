@@ -221,7 +221,7 @@ void Server::CarryOutActions() {
     if (actions.hurry) apply_.inbox().Hurry();
     for (ApplyStep& step : actions.steps) apply_.inbox().Push(std::move(step));
     if (actions.save_epochs) housekeeper_->SaveEpochs(*actions.save_epochs);
-    if (actions.losses) housekeeper_->SetLosses(ToJson(*actions.losses));
+    if (actions.losses) housekeeper_->SetLosses({ToJson(*actions.losses), actions.losses_catalog});
     for (const Note& note : actions.notes) Log(note, &logged_);
     again = !actions.replies.empty();  // the front may have asked for more
     if (again) PassRequests();

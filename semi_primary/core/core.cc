@@ -106,6 +106,7 @@ void Core::TellLosses(std::int64_t now_us) {
   actions_.losses = ReportLosses(
       lost_keys_, catalog_.get(), [this](std::uint32_t table_id) { return NamesOf(table_id); },
       [this](SpId sp_id) { return NameOf(sp_id); }, now_us);
+  actions_.losses_catalog = catalog_ == nullptr ? 0 : catalog_->version;
   proto::ToPrimary message;
   *message.mutable_loss_report() = *actions_.losses;
   Send(std::move(message));

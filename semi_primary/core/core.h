@@ -74,6 +74,7 @@ class Core {
     std::vector<CommitReply> replies;
     std::optional<EpochStarts> save_epochs{};   // durably; EpochsSaved tells when it is done
     std::optional<proto::LossReport> losses{};  // to be shown in place of the last one
+    std::uint32_t losses_catalog = 0;           // the catalog's version that its names are of; 0: it has none
     std::vector<Note> notes;
   };
 

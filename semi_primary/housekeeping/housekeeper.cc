@@ -51,7 +51,7 @@ void Housekeeper::SetStatus(const DaemonStatus& status) {
   status_ = status;
 }
 
-void Housekeeper::SetLosses(std::string losses) {
+void Housekeeper::SetLosses(Losses losses) {
   const std::lock_guard lock(mutex_);
   unwritten_losses_ = std::move(losses);
 }
@@ -100,7 +100,7 @@ bool Housekeeper::TrySaveEpochs(const EpochStarts& epochs) {
 
 void Housekeeper::WriteStatus(double seconds) {
   DaemonStatus now;
-  std::string losses;
+  Losses losses;
   {
     const std::lock_guard lock(mutex_);
     now = status_;
@@ -110,7 +110,7 @@ void Housekeeper::WriteStatus(double seconds) {
   const std::string json = StatusJson(now, last_written_, seconds, schema_.warnings());
   const auto written = session_.Autocommit([&](pqxx::nontransaction& tx) {
     tx.exec_prepared("write_status", json);
-    if (!losses.empty()) tx.exec_prepared("write_losses", losses);
+    if (!losses.report.empty()) tx.exec_prepared("write_losses", losses.report, losses.catalog);
     tx.exec_prepared("forget_watermarks");
     if (!views_mode_) tx.exec_prepared("clean");
   });

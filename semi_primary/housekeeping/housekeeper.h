@@ -34,8 +34,12 @@ class Housekeeper {
   // Writes the last status and joins the thread.
   void Stop();
   void SetStatus(const DaemonStatus& status);
-  // A JSON object, written with the next status: psp.conflicts shows it.
-  void SetLosses(std::string losses);
+  struct Losses {
+    std::string report;         // a JSON object; empty: none
+    std::uint32_t catalog = 0;  // the version that its names are of
+  };
+  // Written with the next status: psp.conflicts shows them.
+  void SetLosses(Losses losses);
   // Saves at once, and tries until it has succeeded. Newer epochs replace those that wait.
   void SaveEpochs(const EpochStarts& epochs);
 
@@ -52,7 +56,7 @@ class Housekeeper {
   std::mutex mutex_;
   std::condition_variable_any wake_up_;
   DaemonStatus status_;                 // guarded by mutex_
-  std::string unwritten_losses_;        // guarded by mutex_; empty: none
+  Losses unwritten_losses_;             // guarded by mutex_
   std::optional<EpochStarts> unsaved_;  // guarded by mutex_
   std::function<void(const EpochStarts&)> on_saved_;
   // The thread's:

@@ -4,10 +4,12 @@
 CREATE UNLOGGED TABLE psp.loss_report (
     only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     updated_at timestamptz NOT NULL,
-    report     jsonb NOT NULL
+    report     jsonb NOT NULL,
+    tables     jsonb NOT NULL  -- which of these it names, by number: [schema, name] as in the report
 ) WITH (fillfactor = 50);
 
 -- `kind`: row, unique value, exclusion, foreign key, read, advisory lock or schema change. A key has values of a row. Who may not read the table, or only some of its rows, sees the table only.
+-- (By the table's number: another table may have got its name since.)
 CREATE VIEW psp.conflicts AS
 SELECT make_interval(secs => (w.value ->> 'seconds')::integer)      AS within,
        k.rank::integer,
@@ -29,8 +31,10 @@ SELECT make_interval(secs => (w.value ->> 'seconds')::integer)      AS within,
  CROSS JOIN jsonb_array_elements(w.value -> 'keys') WITH ORDINALITY k(value, rank)
  CROSS JOIN jsonb_to_record(k.value) t(schema_name text, table_name text, index_name text, key text, kind text, losses bigint,
                                        spent_ms bigint, winners jsonb, changed_columns jsonb, remedy text)
-  LEFT JOIN pg_namespace n ON n.nspname = t.schema_name
-  LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.table_name
+  LEFT JOIN jsonb_each(p.tables) named(number, name) ON named.name = jsonb_build_array(t.schema_name, t.table_name)
+  LEFT JOIN psp.tables o ON o.table_id = named.number::integer
+  LEFT JOIN pg_namespace n ON n.nspname = o.schema_name
+  LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = o.table_name
  CROSS JOIN LATERAL (
     SELECT pg_has_role('pg_monitor', 'USAGE') OR has_table_privilege('psp.identity', 'SELECT')
            OR coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid), false) AS may_see,
