@@ -81,6 +81,16 @@ std::optional<Standstill::Reason> Standstill::Look(std::int64_t now_us) const {
   return std::nullopt;
 }
 
+// One executor's batch may fail for hours while others decide now and then: who is told each time, is told nothing.
+void Standstill::Adapt(bool has_cause, bool was_told, bool is_told, std::int64_t now_us) {
+  if (has_cause) seen_us_ = now_us;
+  if (has_cause && was_told && !is_told) {
+    told_after_us_ = std::min(2 * told_after_us_, limits_.told_after_max_us);
+  } else if (now_us - seen_us_ >= limits_.calm_us) {
+    told_after_us_ = limits_.told_after_us;
+  }
+}
+
 std::optional<Note> Standstill::OnTime(std::int64_t now_us) {
   std::optional<Reason> found = Look(now_us);
   if (found) {
@@ -89,7 +99,8 @@ std::optional<Note> Standstill::OnTime(std::int64_t now_us) {
   } else {
     cause_us_.reset();
   }
-  const bool is_told = found && found->age_us(now_us) >= limits_.told_after_us;
+  const bool is_told = found && found->age_us(now_us) >= told_after_us_;
+  Adapt(found.has_value(), reason_.has_value(), is_told, now_us);
   const std::optional<Reason> before = std::exchange(reason_, is_told ? std::move(found) : std::nullopt);
   if (!reason_ && !before) return std::nullopt;
   if (!reason_) {

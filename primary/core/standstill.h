@@ -44,6 +44,9 @@ class Standstill {
   };
   struct Limits {
     std::int64_t told_after_us = 2'000'000;  // of a cause, without a decision since
+    // A decision ends a standstill, also while its cause lasts: then the next one is told after twice the time, up to this.
+    std::int64_t told_after_max_us = 30'000'000;
+    std::int64_t calm_us = 60'000'000;       // without a cause, before told_after_us counts again
     std::int64_t silent_us = 5'000'000;      // without a look
     std::int64_t undecided_us = 10'000'000;  // without a decision, while all executors have batches
     std::size_t executors = 1;               // with one that is free, a long batch holds up no other
@@ -64,6 +67,7 @@ class Standstill {
 
  private:
   std::optional<Reason> Look(std::int64_t now_us) const;
+  void Adapt(bool has_cause, bool was_told, bool is_told, std::int64_t now_us);
 
   const Limits limits_;
   Sight sight_;
@@ -73,6 +77,8 @@ class Standstill {
   std::int64_t decided_us_ = 0;           // the last decision
   std::optional<std::int64_t> cause_us_;  // since then there is a cause
   std::optional<Reason> reason_;
+  std::int64_t told_after_us_ = limits_.told_after_us;
+  std::int64_t seen_us_ = 0;  // a cause, for the last time
 };
 
 // In one or two words.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace psp::primary {
 namespace {
 
@@ -105,6 +107,42 @@ TEST_F(StandstillTest, ABatchThatFailsBlocksOnlyIfNoneIsDecided) {
   Pass(kSecondUs, Trouble("42501"));
   EXPECT_EQ(Told(), Cause::kBatchFails);
   EXPECT_THAT(standstill_.reason()->text, HasSubstr("42501 it is so"));
+}
+
+TEST_F(StandstillTest, RareDecisionsBesideABatchThatFailsDoNotMakeItFlip) {
+  Pass(0, Trouble("53100"));
+  int notes = 0;
+  for (int i = 0; i < 200; ++i) {  // another executor decides every three seconds
+    for (int second = 0; second < 3; ++second) notes += Pass(kSecondUs, Trouble("53100")).has_value();
+    standstill_.OnBatchSent(now_us_);
+    standstill_.OnDecided(now_us_);
+  }
+  notes += Pass(0, Trouble("53100")).has_value();
+  EXPECT_EQ(notes, 2);  // it has begun and ended once
+  EXPECT_EQ(Told(), std::nullopt);
+  for (int second = 0; second < 4; ++second) Pass(kSecondUs, Trouble("53100"));
+  EXPECT_EQ(Told(), Cause::kNoSpace) << "what decides nothing is told, a little later";
+}
+
+TEST_F(StandstillTest, TheNextStandstillIsToldLaterWhileItsCauseLasts) {
+  const auto told_after_s = [&] {
+    int seconds = 0;
+    for (; !Told() && seconds < 100; ++seconds) Pass(kSecondUs, Trouble("53100"));
+    standstill_.OnBatchSent(now_us_);
+    standstill_.OnDecided(now_us_);
+    Pass(0, Trouble("53100"));
+    return seconds;
+  };
+  Pass(0, Trouble("53100"));
+  std::vector<int> seconds;
+  for (int i = 0; i < 6; ++i) seconds.push_back(told_after_s());
+  EXPECT_THAT(seconds, testing::ElementsAre(2, 4, 8, 16, 30, 30));
+  for (int i = 0; i < 59; ++i) Pass(kSecondUs);
+  Pass(0, Trouble("53100"));  // it was not calm for long enough
+  EXPECT_EQ(told_after_s(), 30);
+  for (int i = 0; i < 60; ++i) Pass(kSecondUs);
+  Pass(0, Trouble("53100"));
+  EXPECT_EQ(told_after_s(), 2);
 }
 
 TEST_F(StandstillTest, ExecutorsWithoutSessionsAreToldThoughTheWatchHasOne) {
