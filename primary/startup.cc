@@ -102,16 +102,9 @@ std::optional<StartProblem> MissingCopies(pqxx::transaction_base& tx, RequiredCo
 // What was read may have been committed by a session whose wait for the standbys was cancelled.
 std::optional<StartProblem> UnprovenState(PgSession& session, const RequiredCopies& copies) {
   constexpr std::int64_t kWaitUs = 1'000'000;
-  const std::int64_t until_us = MonotonicUs() + kWaitUs;
-  std::optional<WalPosition> position;
-  while (true) {
-    const PgResult<Look> look = LookAtCopies(session, copies.number());
-    if (!look.ok()) return CannotStart("", look.error());
-    if (!position) position = look->written;
-    if (look->proves(*position)) return std::nullopt;
-    if (MonotonicUs() > until_us) break;
-    WaitOrStop({}, 20);
-  }
+  const auto proof = ProveWhatWasRead(session, copies, {}, MonotonicUs() + kWaitUs);
+  if (proof && proof->ok()) return std::nullopt;
+  if (proof) return CannotStart("", proof->error());
   return StartProblem{StartProblem::Kind::kPasses,
                       "the synchronous standbys do not have all that is decided here yet"};
 }

@@ -85,7 +85,7 @@ PgResult<Look> LookAtCopies(PgSession& session, int copies) {
 }
 
 std::optional<PgResult<Look>> AwaitCopies(PgSession& session, const RequiredCopies& required,
-                                          WalPosition position, std::stop_token stop) {
+                                          WalPosition position, std::stop_token stop, std::int64_t until_us) {
   WaitLog log;
   std::int64_t pause_ms = 1;
   while (true) {
@@ -96,17 +96,17 @@ std::optional<PgResult<Look>> AwaitCopies(PgSession& session, const RequiredCopi
       return look;
     }
     log.Waits(required.number());
-    if (WaitOrStop(stop, pause_ms)) return std::nullopt;
+    if (MonotonicUs() > until_us || WaitOrStop(stop, pause_ms)) return std::nullopt;
     pause_ms = std::min(2 * pause_ms, kPauseMaxMs);
   }
 }
 
 std::optional<PgResult<Done>> ProveWhatWasRead(PgSession& session, const RequiredCopies& required,
-                                               std::stop_token stop) {
+                                               std::stop_token stop, std::int64_t until_us) {
   const PgResult<Look> look = LookAtCopies(session, required.number());
   if (!look.ok()) return PgResult<Done>(look.error());
   if (look->is_proof()) return PgResult<Done>(Done{});
-  const auto proof = AwaitCopies(session, required, look->written, stop);
+  const auto proof = AwaitCopies(session, required, look->written, stop, until_us);
   if (!proof) return std::nullopt;
   return proof->ok() ? PgResult<Done>(Done{}) : PgResult<Done>(proof->error());
 }

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -63,15 +65,18 @@ class CopiesWatch {
 // After all that the session has committed or read before. With 0 copies nobody is asked.
 PgResult<Look> LookAtCopies(PgSession& session, int copies);
 
+inline constexpr std::int64_t kNoTimeLimit = std::numeric_limits<std::int64_t>::max();
+
 // Looks again and again until the position is on the copies, and then returns the last look; an error ends it, too. Nothing when
-// stopped. Logs what it waits for after two seconds, and when the wait has ended. The position is on its way already: it needs no
+// stopped, or when MonotonicUs() is behind `until_us`. Logs what it waits for after two seconds, and when the wait has ended. The position is on its way already: it needs no
 // further WAL.
 std::optional<PgResult<Look>> AwaitCopies(PgSession& session, const RequiredCopies& required,
-                                          WalPosition position, std::stop_token stop);
+                                          WalPosition position, std::stop_token stop,
+                                          std::int64_t until_us = kNoTimeLimit);
 
 // LookAtCopies and AwaitCopies of that position: for a session that has read something to tell.
 std::optional<PgResult<Done>> ProveWhatWasRead(PgSession& session, const RequiredCopies& required,
-                                               std::stop_token stop);
+                                               std::stop_token stop, std::int64_t until_us = kNoTimeLimit);
 
 // LookAtCopies without waiting, for a connection that nobody else uses meanwhile. The statement is declared once for the session, and
 // prepared at each connect. False: the connection is broken.

@@ -6,7 +6,7 @@ CREATE VIEW psp.new_indexes AS
 SELECT i.indexrelid AS index, i.indrelid AS relation, c.relname AS name, i.indisunique AS is_unique,
        regexp_replace(c.relname, '[0-9]+$', '') AS base  -- without the number that PostgreSQL may have put to it
   FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
- WHERE age(i.xmin) <= age(pg_current_xact_id()::xid) AND c.relnamespace <> 'pg_toast'::regnamespace
+ WHERE age(i.xmin) <= age(pg_current_xact_id()::xid) AND psp.is_own_write(i.xmin) AND c.relnamespace <> 'pg_toast'::regnamespace
    AND NOT EXISTS (SELECT FROM psp.local_indexes l WHERE l.index = i.indexrelid)
    AND NOT EXISTS (SELECT FROM psp.touched_relations t WHERE (t.xid, t.relation, t.how) = (pg_current_xact_id(), i.indexrelid, 'older'));
 
@@ -169,7 +169,7 @@ BEGIN
     PERFORM psp.note_copied_indexes(statement);
     SELECT a.index::regclass AS here, a.is_of_job, a.is_leftover, a.schema, a.name, h.inhparent::regclass AS whole, h.inhrelid::regclass AS part INTO joined
       FROM pg_inherits h JOIN psp.indexes_apart a ON a.index IN (h.inhrelid, h.inhparent)
-     WHERE age(h.xmin) <= age(pg_current_xact_id()::xid)
+     WHERE psp.is_own_write(h.xmin)
        AND (SELECT count(*) FROM psp.indexes_apart b WHERE b.index IN (h.inhrelid, h.inhparent)) = 1
      LIMIT 1;
     IF FOUND THEN

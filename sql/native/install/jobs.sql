@@ -239,18 +239,6 @@ BEGIN
      HAVING count(*) > 0;
 END $$;
 
--- Whether this transaction has written a row. Others that began later may have committed since it got its number: it may have waited for a hold.
-CREATE FUNCTION psp.is_own_write(writer xid) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    own CONSTANT xid8 := pg_current_xact_id();
-BEGIN
-    IF age(writer) > age(own::xid) THEN
-        RETURN false;
-    END IF;
-    RETURN pg_xact_status((own::text::bigint + age(own::xid) - age(writer))::text::xid8) = 'in progress';
-END $$;
-
 -- When a statement has run here first: nothing that it has made or renamed may have the name of such an index, which other servers may have. (The
 -- job's own, or what an attempt at it has left, PostgreSQL may have made again.)
 CREATE FUNCTION psp.check_names_of_jobs() RETURNS void

@@ -2,6 +2,11 @@
 -- The worker calls psp.set_aside before the rows, in their transaction, when nothing else has helped: what does not help is not kept.
 -- docs/decisions/50.
 
+CREATE FUNCTION psp.note_set_aside(class regclass, object oid, what text, definition text, problem text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO psp.set_aside_objects VALUES (note_set_aside.class, note_set_aside.object, note_set_aside.what, note_set_aside.definition, note_set_aside.problem)
+$$;
+
 -- No constraint, unique index or exclusion constraint, on which certification relies.
 CREATE FUNCTION psp.drop_refusing_indexes(relations oid[], problem text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -64,11 +69,10 @@ BEGIN
                 psp.run_own_command(format(
                     'ALTER %s %s ADD CONSTRAINT %I CHECK (pg_catalog.current_setting(''session_replication_role'') OPERATOR(pg_catalog.=) ''replica'' OR %s)%s NOT VALID',
                     one.kind, one.label, one.name, judge, parts[2]));
-        INSERT INTO psp.set_aside_objects
-        SELECT 'pg_constraint'::regclass, k.oid,
-               format('CHECK %I of %s %s judges %s here: it refused rows of others', one.name, one.kind, one.label,
-                      CASE judge WHEN 'true' THEN 'no rows' ELSE 'only what is written' END), one.definition, problem
-          FROM pg_constraint k WHERE (k.conrelid, k.contypid, k.conname) = (one.conrelid, one.contypid, one.name);
+        PERFORM psp.note_set_aside('pg_constraint', k.oid,
+                    format('CHECK %I of %s %s judges %s here: it refused rows of others', one.name, one.kind, one.label,
+                           CASE judge WHEN 'true' THEN 'no rows' ELSE 'only what is written' END), one.definition, problem)
+           FROM pg_constraint k WHERE (k.conrelid, k.contypid, k.conname) = (one.conrelid, one.contypid, one.name);
     END LOOP;
 END $$;
 
@@ -84,14 +88,13 @@ BEGIN
          WHERE (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL) AND r.prrelid = ANY (relations)
     LOOP
         PERFORM psp.run_own_command(format('ALTER PUBLICATION %I DROP TABLE %s', one.pubname, one.relation));
-        INSERT INTO psp.set_aside_objects
-        VALUES ('pg_publication'::regclass, one.prpubid, format('publication %I has lost table %s: it refused changes of others', one.pubname, one.relation),
-                coalesce(one.condition, ''), problem);
+        PERFORM psp.note_set_aside('pg_publication', one.prpubid,
+                    format('publication %I has lost table %s: it refused changes of others', one.pubname, one.relation),
+                    coalesce(one.condition, ''), problem);
     END LOOP;
     FOR one IN SELECT c.oid::regclass AS relation, c.oid FROM pg_class c WHERE c.oid = ANY (relations) AND c.relreplident IN ('n', 'i') LOOP
         PERFORM psp.run_own_command(format('ALTER TABLE %s REPLICA IDENTITY DEFAULT', one.relation));
-        INSERT INTO psp.set_aside_objects
-        VALUES ('pg_class'::regclass, one.oid, format('table %s has its key for its replica identity here', one.relation), '', problem);
+        PERFORM psp.note_set_aside('pg_class', one.oid, format('table %s has its key for its replica identity here', one.relation), '', problem);
     END LOOP;
 END $$;
 
@@ -103,8 +106,7 @@ DECLARE
 BEGIN
     FOR one IN SELECT DISTINCT f.function::regprocedure AS function, f.owner FROM psp.forbidden_functions f WHERE f.relation = ANY (relations) LOOP
         PERFORM psp.run_own_command(format('GRANT EXECUTE ON FUNCTION %s TO %I', one.function, one.owner::regrole::name));
-        INSERT INTO psp.set_aside_objects
-        VALUES ('pg_proc'::regclass, one.function, format('the owner of a table, %s, may call %s again', one.owner::regrole, one.function), '', problem);
+        PERFORM psp.note_set_aside('pg_proc', one.function, format('the owner of a table, %s, may call %s again', one.owner::regrole, one.function), '', problem);
     END LOOP;
 END $$;
 
@@ -142,10 +144,9 @@ BEGIN
     LOOP
         EXECUTE format('ALTER EVENT TRIGGER %I %s', one.name, CASE one.enabled WHEN 'A' THEN 'ENABLE' ELSE 'DISABLE' END);
         DELETE FROM psp.set_aside_objects a WHERE (a.class, a.object) = ('pg_event_trigger'::regclass, one.oid);
-        INSERT INTO psp.set_aside_objects
-        VALUES ('pg_event_trigger'::regclass, one.oid,
-                format('event trigger %I is set aside, it fires for no schema changes of others: %s', one.name, substr(refusal, 7)),
-                CASE one.enabled WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE REPLICA' END, refusal);
+        PERFORM psp.note_set_aside('pg_event_trigger', one.oid,
+                    format('event trigger %I is set aside, it fires for no schema changes of others: %s', one.name, substr(refusal, 7)),
+                    CASE one.enabled WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE REPLICA' END, refusal);
     END LOOP;
     IF NOT FOUND AND NOT has_rows THEN
         RAISE EXCEPTION USING ERRCODE = left(refusal, 5), MESSAGE = substr(refusal, 7);

@@ -67,7 +67,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO psp.local_indexes (index)
     SELECT made UNION SELECT t.relid FROM pg_partition_tree(made) t JOIN pg_index i ON i.indexrelid = t.relid
-                       WHERE age(i.xmin) <= age(pg_current_xact_id()::xid)
+                       WHERE psp.is_own_write(i.xmin)
         ON CONFLICT DO NOTHING;
     UPDATE psp.jobs j SET index_name = NULL FROM pg_class c JOIN pg_class t USING (relnamespace)
      WHERE c.oid = made AND (t.oid, c.relname, 'done') = (j.relation, j.index_name, j.state);
@@ -111,7 +111,7 @@ DECLARE
 BEGIN
     SELECT h.inhrelid::regclass AS name, i.indrelid::regclass AS relation INTO part
       FROM pg_inherits h JOIN pg_partition_tree(index) t ON t.relid = h.inhrelid JOIN pg_index i ON i.indexrelid = h.inhrelid
-     WHERE age(h.xmin) <= age(pg_current_xact_id()::xid) AND psp.is_index_alone(h.inhrelid) <> psp.is_index_alone(h.inhparent) LIMIT 1;
+     WHERE psp.is_own_write(h.xmin) AND psp.is_index_alone(h.inhrelid) <> psp.is_index_alone(h.inhparent) LIMIT 1;
     IF FOUND THEN
         PERFORM psp.refuse_ddl(object, command, format('Index %s, of %s, would become a part. This semi-primary has only one of the two alone.',
                                                        part.name, part.relation),

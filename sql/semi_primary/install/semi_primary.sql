@@ -242,6 +242,18 @@ BEGIN
     RETURN coalesce((SELECT s.can_commit FROM psp.status s), false);
 END $$;
 
+-- Whether this transaction has written a row. Others that began later may have committed since it got its number: it may have waited for a hold.
+CREATE FUNCTION psp.is_own_write(writer xid) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    own CONSTANT xid8 := pg_current_xact_id();
+BEGIN
+    IF age(writer) > age(own::xid) THEN
+        RETURN false;
+    END IF;
+    RETURN pg_xact_status((own::text::bigint + age(own::xid) - age(writer))::text::xid8) = 'in progress';
+END $$;
+
 -- Materialized views and unlogged tables that were there at adoption, or of which an event trigger has told. EXPLAIN ANALYZE makes others.
 CREATE TABLE psp.known_relations (
     relation oid PRIMARY KEY
