@@ -1,4 +1,4 @@
-"""Schema changes that name psp's own triggers and functions stop nobody, though servers with another kind of capture have others."""
+"""Schema changes that name psp's own triggers stop nobody: another kind of capture has other ones."""
 
 from collections.abc import Iterator
 from typing import LiteralString
@@ -65,7 +65,7 @@ EVERYWHERE: list[LiteralString] = [
     "SELECT psp.ddl('DROP TRIGGER IF EXISTS psp_capture_insert ON doc')",
     "DROP FUNCTION IF EXISTS psp.capture_1_row(), psp.capture_1_insert(), enable_in_plpgsql()",
     "SELECT psp.ddl('DROP FUNCTION IF EXISTS enable_sql(), psp.capture_1_insert()')",
-    'SELECT psp.ddl(\'DROP FUNCTION IF EXISTS enable_sql(), "psp" . on_sql_capture()\')',
+    "SELECT psp.ddl('DROP FUNCTION IF EXISTS enable_sql(), \"psp\" . on_sql_capture()')",
 ]
 HARMLESS: list[LiteralString] = [
     "ALTER TABLE doc ENABLE TRIGGER USER",

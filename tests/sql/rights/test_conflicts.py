@@ -95,9 +95,7 @@ def test_a_report_of_an_older_catalog_names_no_table(connection: psycopg.Connect
 def test_a_renamed_table_is_the_same(connection: psycopg.Connection[Any]) -> None:
     as_application(connection, f"GRANT SELECT ON other TO {READER}")
     report(connection, "item")
-    as_application(
-        connection, "ALTER TABLE item RENAME TO was_item", "ALTER TABLE other RENAME TO item"
-    )
+    as_application(connection, "ALTER TABLE item RENAME TO was_item", "ALTER TABLE other RENAME TO item")
     assert (key_for(connection, APPLICATION), key_for(connection, READER)) == ("(id)=(1)", None)
     as_application(connection, f"GRANT SELECT ON was_item TO {READER}")
     assert key_for(connection, READER) == "(id)=(1)"
