@@ -28,8 +28,30 @@ struct EpochStart {
   friend bool operator==(const EpochStart&, const EpochStart&) = default;
 };
 
-// Ascending start_t. The oldest epochs are left out when no semi-primary's position can be in them any more.
+// In the order in which they began; start_t ascends, and those that decided nothing share it with the next one. The oldest epochs are
+// left out when no semi-primary's position can be in them any more.
 using EpochStarts = std::vector<EpochStart>;
+
+inline bool Contains(const EpochStarts& epochs, std::string_view history) {
+  return std::ranges::any_of(epochs, [&](const EpochStart& epoch) { return epoch.history == history; });
+}
+
+// Whether the primary of `epochs` went on from the epoch `older`, which is not its own. Never true both ways, as nobody has an epoch before it
+// began.
+inline bool IsNewer(const EpochStarts& epochs, std::string_view older) {
+  return !epochs.empty() && epochs.back().history != older && Contains(epochs, older);
+}
+
+// Why a semi-primary that has followed the epoch `followed` last must not follow the primary of `epochs`: this one is an older
+// one, or a fork. Empty: it may. `followed` is empty where it has followed nobody, or an administrator gives it free: docs/decisions/66.
+inline std::string FollowedObjection(const EpochStarts& epochs, std::string_view followed) {
+  if (followed.empty() || Contains(epochs, followed)) return {};
+  return "this primary is an older one, or a fork: it lacks a start of psp-primary that this semi-primary "
+         "has followed since. "
+         "The semi-primary waits for the newer one. If that one is lost for good, or this one was restored "
+         "from a backup on purpose: "
+         "psp schema accept-loss";
+}
 
 // The history of the epoch that decided a number; empty when `epochs` begin after it.
 inline std::string HistoryOf(const EpochStarts& epochs, GlobalT global_t) {

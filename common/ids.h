@@ -16,7 +16,7 @@ using SpId = std::uint32_t;    // a semi-primary's number, from 1 on; 0: rows th
 using Epoch = std::int64_t;    // the primary's start number, from 1 on; 0: not known yet
 
 // A release whose wire protocol is not that of the last release raises it (CHANGELOG.md).
-inline constexpr std::uint32_t kProtocolVersion = 7;
+inline constexpr std::uint32_t kProtocolVersion = 8;
 
 // A transaction's uuid.
 class TxId {

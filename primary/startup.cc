@@ -70,7 +70,7 @@ void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
   }
   const auto settled_t = tx.exec1("SELECT settled_t FROM psp.log_start")[0].as<GlobalT>();
   const GlobalT start_t = std::min(state->closed_t, UnbrokenUpTo(settled_t, std::move(batches))) + 1;
-  tx.exec_params(std::string(sql::kForgetEpochs), start_t);
+  tx.exec(std::string(sql::kForgetEpochs));
   tx.exec_params(std::string(sql::kBeginEpoch), state->epoch, start_t, state->closed_t);
   state->epochs.clear();
   for (const pqxx::row& row : tx.exec(std::string(sql::kEpochs))) {

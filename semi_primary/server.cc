@@ -42,7 +42,9 @@ Core::Options ToCoreOptions(const SemiPrimarySettings& settings, const Identity&
   options.watermark = identity.watermark;
   options.joining = identity.joining;
   options.may_lack_own = identity.may_lack_own;
-  options.epochs = identity.epochs;
+  options.epochs = identity.saved.epochs;
+  options.follows_any = identity.saved.follows_any;
+  options.addresses = SplitEndpoints(settings.primary).size();
   options.heartbeat_timeout_us = settings.heartbeat_timeout_ms * 1000;
   options.commit_timeout_us = settings.commit_timeout_ms * 1000;
   options.disconnected_grace_us = settings.disconnected_grace_ms * 1000;
@@ -103,7 +105,7 @@ Server::Server(const SemiPrimarySettings& settings, const Identity& identity, Ho
       housekeeper_(housekeeper),
       apply_events_(kMailboxItems),
       since_us_(MonotonicUs()),
-      primary_(context_, settings.primary, ToSocketOptions(settings)),
+      primary_(context_, SplitEndpoints(settings.primary), ToSocketOptions(settings)),
       core_(ToCoreOptions(settings, identity)),
       apply_({.conninfo = settings.database,
               .database = identity.database,
@@ -205,8 +207,9 @@ void Server::TakeApplyEvents() {
 
 void Server::TakeMessages() {
   proto::ToSemiPrimary message;
-  while (!core_.fatal() && primary_.Receive(&message)) {
-    core_.OnMessage(message, MonotonicUs());
+  std::size_t address = 0;
+  while (!core_.fatal() && primary_.Receive(&message, &address)) {
+    core_.OnMessage(message, MonotonicUs(), address);
     CarryOutActions();
   }
 }
@@ -216,6 +219,8 @@ void Server::CarryOutActions() {
   while (again) {
     Core::Actions actions = core_.TakeActions();
     if (actions.reconnect) primary_.Reconnect();
+    if (actions.go_to) primary_.Use(*actions.go_to);
+    for (const proto::ToPrimary& look : actions.looks) primary_.SendToAll(look);
     for (const proto::ToPrimary& message : actions.messages) primary_.Send(message);
     for (CommitReply& reply : actions.replies) Answer(std::move(reply));
     if (actions.hurry) apply_.inbox().Hurry();

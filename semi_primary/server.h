@@ -13,7 +13,6 @@
 #include "common/metrics/metrics_endpoint.h"
 #include "common/queue.h"
 #include "common/signals.h"
-#include "common/sockets.h"
 #include "semi_primary/apply/apply_worker.h"
 #include "semi_primary/core/core.h"
 #include "semi_primary/front/commits_in_flight.h"
@@ -22,6 +21,7 @@
 #include "semi_primary/housekeeping/housekeeper.h"
 #include "semi_primary/jobs/job_runner.h"
 #include "semi_primary/mrv_report/mrv_reporter.h"
+#include "semi_primary/primary_sockets.h"
 #include "semi_primary/settings.h"
 
 namespace psp::sp {
@@ -62,7 +62,7 @@ class Server {
   const std::int64_t since_us_;
   MetricsEndpoint metrics_;
   zmq::context_t context_;
-  DealerSocket primary_;
+  PrimarySockets primary_;
   Core core_;
   LogOnce logged_;
   bool stopping_ = false;

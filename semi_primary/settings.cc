@@ -5,6 +5,7 @@
 #include "embedded/constants.h"
 #include "semi_primary/hook_server/listen_address.h"
 #include "semi_primary/hook_server/tls_certificate.h"
+#include "semi_primary/primary_sockets.h"
 
 namespace psp::sp {
 namespace {
@@ -130,9 +131,10 @@ void DeclareTexts(Settings& declared, SemiPrimarySettings* settings) {
                  .example = "host=/var/run/postgresql dbname=app user=psp_semi_primary"},
                 &settings->database);
   declared.Text({.name = "primary",
-                 .description = "where the primary listens: tcp://HOST:PORT",
+                 .description = "where the primary listens: tcp://HOST:PORT; several with commas where one "
+                                "of several psp-primary serves",
                  .required = true,
-                 .check = CheckEndpoint,
+                 .check = CheckEndpoints,
                  .example = "tcp://127.0.0.1:5610"},
                 &settings->primary);
   declared.Text({.name = "key_file",

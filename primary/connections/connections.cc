@@ -1,5 +1,7 @@
 #include "primary/connections/connections.h"
 
+#include <algorithm>
+
 namespace psp::primary {
 namespace {
 
@@ -35,7 +37,20 @@ std::optional<proto::Refused> Connections::Objection(const proto::Hello& hello, 
     return Refuse(Refused::WRONG_CLUSTER, "this primary belongs to another cluster");
   }
   const auto registered = registry_.find(hello.sp_id());
-  if (registered == registry_.end() || registered->second.released) {
+  const bool is_known = registered != registry_.end() && !registered->second.released;
+  const bool is_joining = is_known && registered->second.acked_t < 0;
+  if (is_known && !is_joining && hello.watermark() < truncated_t) {
+    return Refuse(Refused::LOG_TRUNCATED, "the log begins after " + std::to_string(truncated_t) +
+                                              ", the semi-primary stands at " +
+                                              std::to_string(hello.watermark()) + ": join again");
+  }
+  // After the log's beginning, since older epochs are forgotten; before the registry, which may be old, too. Who needs a copy has nothing yet.
+  const bool needs_copy = is_joining && hello.newest_t() <= 0;
+  if (std::string stale = FollowedObjection(settings_.epochs, hello.followed());
+      !stale.empty() && !needs_copy) {
+    return Refuse(Refused::STALE_PRIMARY, stale);
+  }
+  if (!is_known) {
     return Refuse(Refused::UNKNOWN_SP,
                   "semi-primary " + std::to_string(hello.sp_id()) +
                       (registered == registry_.end() ? " is not registered" : " was released"));
@@ -46,17 +61,10 @@ std::optional<proto::Refused> Connections::Objection(const proto::Hello& hello, 
                                               sp.name + ", not " + hello.name());
   }
   const auto peer = peers_.find(sp.sp_id);
-  if (peer != peers_.end() && peer->second.incarnation != hello.incarnation() &&
+  if (!hello.look() && peer != peers_.end() && peer->second.incarnation != hello.incarnation() &&
       now_us - peer->second.heard_us < settings_.heartbeat_timeout_us) {
     return Refuse(Refused::DUPLICATE_SP, "another daemon of semi-primary " + sp.name + " is connected");
   }
-  const bool is_joining = sp.acked_t < 0;
-  if (!is_joining && hello.watermark() < truncated_t) {
-    return Refuse(Refused::LOG_TRUNCATED, "the log begins after " + std::to_string(truncated_t) +
-                                              ", the semi-primary stands at " +
-                                              std::to_string(hello.watermark()) + ": join again");
-  }
-  // After the log's beginning, since older epochs are forgotten.
   const std::string lost = HistoryObjection(settings_.epochs, hello.newest_t(), hello.history());
   if (!lost.empty()) return Refuse(Refused::OTHER_HISTORY, lost);
   for (const proto::OwnCommit& own : hello.own_commits()) {
@@ -75,8 +83,10 @@ Connections::HelloAnswer Connections::Hello(std::string_view route, const proto:
     const bool may_be_new =
         refused->reason() == proto::Refused::UNKNOWN_SP || refused->reason() == proto::Refused::NAME_MISMATCH;
     if (may_be_new && !registry_is_fresh) return {HelloAnswer::Kind::kAskRegistry, {}};
+    refused->set_look(hello.look());
     return {HelloAnswer::Kind::kRefused, std::move(*refused)};
   }
+  if (hello.look()) return {HelloAnswer::Kind::kLook, {}};
   Goodbye(hello.sp_id());  // its older route, if any
   const auto other = by_route_.find(route);
   if (other != by_route_.end()) Goodbye(other->second);  // one route is one SP
@@ -97,6 +107,13 @@ void Connections::Goodbye(SpId sp_id) {
   if (peer == peers_.end()) return;
   by_route_.erase(peer->second.route);
   peers_.erase(peer);
+}
+
+EpochStarts Connections::EpochsSince(std::string_view history) const {
+  const EpochStarts& epochs = settings_.epochs;
+  auto first = std::ranges::find(epochs, history, &EpochStart::history);
+  if (first == epochs.end() && !epochs.empty()) --first;
+  return {first, epochs.end()};
 }
 
 std::vector<SpId> Connections::Expire(std::int64_t now_us) {

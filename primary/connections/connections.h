@@ -38,6 +38,7 @@ class Connections {
   struct HelloAnswer {
     enum class Kind {
       kWelcome,
+      kLook,  // a Hello{look} of an SP that would be welcome
       kRefused,
       kAskRegistry,  // the number is unknown here: read psp.semi_primaries again, then call Hello again
     };
@@ -50,6 +51,8 @@ class Connections {
   void SetRegistry(std::vector<RegisteredSp> registry);
   const std::map<SpId, RegisteredSp>& registry() const { return registry_; }
   const EpochStarts& epochs() const { return settings_.epochs; }
+  // That one and later ones; the newest one where it is not known.
+  EpochStarts EpochsSince(std::string_view history) const;
 
   // `truncated_t`: where the log begins. `registry_is_fresh`: the registry was read after this Hello arrived,
   // so a number that is not in it does not exist. With kWelcome, `route` belongs to the SP from now on.

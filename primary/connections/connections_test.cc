@@ -114,6 +114,43 @@ TEST_F(ConnectionsTest, WhoHasWhatWasLostIsRefused) {
   EXPECT_EQ(Greet("x", Hello(2, "tokyo")).kind, Kind::kWelcome);
 }
 
+// Also with the same numbers: nothing may have been decided since.
+TEST_F(ConnectionsTest, WhoHasFollowedANewerPrimaryIsTold) {
+  auto hello = Hello(1, "lisbon", 1, 100);
+  hello.set_newest_t(100);
+  hello.set_history("older");
+  hello.set_followed("newer");
+  ExpectRefused(hello, proto::Refused::STALE_PRIMARY, 20);
+  hello.set_followed("older");
+  EXPECT_EQ(Greet("y", hello).kind, Kind::kWelcome);
+  auto unknown = Hello(9, "new");
+  unknown.set_followed("newer");
+  ExpectRefused(unknown, proto::Refused::STALE_PRIMARY);
+  auto long_away = Hello(1, "lisbon", 1, 19);
+  long_away.set_followed("forgotten");
+  ExpectRefused(long_away, proto::Refused::LOG_TRUNCATED, 20);
+  auto joining = Hello(2, "tokyo");
+  joining.set_followed("forgotten");
+  EXPECT_EQ(Greet("z", joining).kind, Kind::kWelcome) << "it gets a copy";
+  joining.set_newest_t(100);
+  joining.set_history("older");
+  ExpectRefused(joining, proto::Refused::STALE_PRIMARY);
+}
+
+TEST_F(ConnectionsTest, ALookIsAnsweredAndChangesNothing) {
+  Greet("a", Hello(1, "lisbon", 1), 0);
+  auto look = Hello(1, "lisbon", 2);
+  look.set_look(true);
+  EXPECT_EQ(Greet("b", look, 1).kind, Kind::kLook) << "also of another daemon, which waits for its turn";
+  EXPECT_EQ(*connections_.RouteOf(1), "a");
+  look.set_followed("newer");
+  const auto refused = Greet("b", look, 1);
+  EXPECT_EQ(refused.kind, Kind::kRefused);
+  EXPECT_TRUE(refused.refused.look());
+  EXPECT_EQ(connections_.EpochsSince("older").size(), connections_.epochs().size());
+  EXPECT_EQ(connections_.EpochsSince("unknown").size(), 1U);
+}
+
 TEST_F(ConnectionsTest, OwnCommitsAreLookedAtOneByOne) {
   const auto with = [](GlobalT global_t, const std::string& tx_id) {
     auto hello = Hello(1, "lisbon");

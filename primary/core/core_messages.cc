@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "common/epochs_proto.h"
 #include "primary/core/core.h"
 
 namespace psp::primary {
@@ -68,6 +69,12 @@ void Core::OnHello(const std::string& route, const proto::Hello& hello, bool reg
       AddNote(Note::Level::kWarning, NameOf(hello) + " is refused: " + answer.refused.message(), true);
       *message.mutable_refused() = answer.refused;
       return SendOver(route, 0, &message);
+    case Connections::HelloAnswer::Kind::kLook:
+      message.mutable_welcome()->set_look(true);
+      for (const EpochStart& epoch : connections_.EpochsSince(hello.followed())) {
+        AddTo(message.mutable_welcome()->mutable_epochs(), epoch);
+      }
+      return SendOver(route, 0, &message);
     case Connections::HelloAnswer::Kind::kWelcome:
       AddNote(Note::Level::kInfo, NameOf(hello) + " is here at " + std::to_string(hello.watermark()));
       EndConnection(hello.sp_id());  // until it says from where, and asks again
@@ -84,11 +91,7 @@ proto::ToSemiPrimary Core::Welcome(bool say_hello) const {
   welcome->set_say_hello(say_hello);
   welcome->set_write_set_bytes_max(options_.write_set_bytes_max);
   welcome->set_heartbeat_interval_ms(static_cast<std::uint32_t>(options_.heartbeat_interval_ms));
-  for (const EpochStart& epoch : connections_.epochs()) {
-    proto::EpochStart* one = welcome->add_epochs();
-    one->set_history(epoch.history);
-    one->set_start_t(epoch.start_t);
-  }
+  for (const EpochStart& epoch : connections_.epochs()) AddTo(welcome->mutable_epochs(), epoch);
   for (const auto& [sp_id, sp] : connections_.registry()) {
     proto::SemiPrimaryName* name = welcome->add_semi_primaries();
     name->set_sp_id(sp_id);

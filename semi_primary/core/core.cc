@@ -39,11 +39,13 @@ Core::Core(const Options& options)
                              std::int64_t now_us) { OnLost(write_set, conflict, waited_us, now_us); },
            .on_change_lost = [this](const proto::WriteSet& write_set) { OnChangeLost(write_set); }}),
       connection_(options.heartbeat_timeout_us),
+      choice_(options.addresses, options.heartbeat_timeout_us),
       copy_(options.joining),
       own_(options.may_lack_own),
       progress_(options.watermark),
       epochs_(options.epochs),
-      saved_epochs_(options.epochs) {}
+      saved_epochs_(options.follows_any ? std::nullopt : std::optional(options.epochs)),
+      follows_any_(options.follows_any) {}
 
 Core::Actions Core::TakeActions() {
   MoveTo(&actions_.replies, submissions_.TakeReplies());
@@ -186,7 +188,9 @@ void Core::OnTime(std::int64_t now_us) {
         "`key_file` a copy of its key?";
     AddNote(Note::Level::kWarning, last_error_);
   }
-  if (stream_.has_started() && connection_.HelloIsDue(now_us)) SendHello(now_us);
+  if (stream_.has_started() && choice_.LookIsDue(connected(), now_us)) Look(now_us);
+  if (stream_.has_started() && choice_.has_choice(now_us) && connection_.HelloIsDue(now_us))
+    SendHello(now_us);
   if (connection_.HeartbeatIsDue(now_us)) SendHeartbeat(now_us);
   if (stream_.RetryIsDue(now_us)) RequestStream(now_us);
   if (lost_keys_.TakeNews(now_us)) TellLosses(now_us);

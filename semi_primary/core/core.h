@@ -3,7 +3,7 @@
 // (monotonic microseconds) come in as arguments; what is to be done comes out as Actions. server.cc moves
 // them from and to the socket and the threads, the simulation moves them in virtual time. One thread.
 //
-// The parts of the state are classes of their own: Connection, StreamIntake, CopyIntake, OwnHistory, Progress,
+// The parts of the state are classes of their own: Connection, PrimaryChoice, StreamIntake, CopyIntake, OwnHistory, Progress,
 // Submissions and TableHold. The core joins them:
 //
 // Connection. When the apply worker has reported the database's position, Hello (epoch 0) is sent until
@@ -35,6 +35,7 @@
 #include "semi_primary/core/copy_intake.h"
 #include "semi_primary/core/core_numbers.h"
 #include "semi_primary/core/own_history.h"
+#include "semi_primary/core/primary_choice.h"
 #include "semi_primary/core/progress.h"
 #include "semi_primary/core/stream_intake.h"
 #include "semi_primary/front/local_commit.h"
@@ -56,6 +57,8 @@ class Core {
     GlobalT watermark = 0;          // of the database, at the start
     bool joining = false;           // its copy was not complete then
     EpochStarts epochs{};           // saved in the database
+    bool follows_any = false;       // also a primary that lacks the last one of them
+    std::size_t addresses = 1;      // where the primary may be
     bool may_lack_own = false;      // PostgreSQL may have crashed while no daemon looked
     std::int64_t heartbeat_timeout_us = 3'000'000;
     std::int64_t commit_timeout_us = 10'000'000;
@@ -64,11 +67,13 @@ class Core {
     bool local_certification = true;
   };
 
-  // To be carried out in order within each list, `reconnect` first: a new connection, without the messages
+  // To be carried out in order within each list, `reconnect` and `go_to` first: a new connection, without the messages
   // that were queued for the old one.
   struct Actions {
     bool reconnect = false;
+    std::optional<std::size_t> go_to{};      // the address to which everything else is sent from now on
     std::vector<proto::ToPrimary> messages;  // those that cannot be sent may be dropped
+    std::vector<proto::ToPrimary> looks;     // to all addresses
     std::vector<ApplyStep> steps;            // for the apply worker
     bool hurry = false;                      // somebody waits for it: a transaction that lost, or a hold
     std::vector<CommitReply> replies;
@@ -93,7 +98,8 @@ class Core {
   // The transaction for which tables are held: HoldingTransactionEnded must tell its end.
   std::optional<std::uint64_t> holding_transaction() const { return hold_.transaction(); }
 
-  void OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us);
+  // `address`: from which it comes, of Options::addresses.
+  void OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us, std::size_t address = 0);
   void OnApplyEvent(const ApplyEvent& event, std::int64_t now_us);
   // To be called several times a second.
   void OnTime(std::int64_t now_us);
@@ -132,6 +138,7 @@ class Core {
   // One message each (core_messages.cc).
   void OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us);
   void OnRefused(const std::string& why, proto::Refused::Reason reason);
+  void OnLookAnswer(const proto::ToSemiPrimary& message, std::size_t address, std::int64_t now_us);
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnReplicate(const proto::Replicate& replicate, std::int64_t now_us);
   void OnCopyChunk(const proto::CopyChunk& chunk, std::int64_t now_us);
@@ -145,7 +152,11 @@ class Core {
   void ServeWhenEpochsAreSaved(std::int64_t now_us);
   void Disconnect(const char* why);
 
+  proto::ToPrimary Hello() const;
   void SendHello(std::int64_t now_us);
+  void Look(std::int64_t now_us);
+  // The newest epoch that this semi-primary has followed, by its history; empty: it may follow any.
+  std::string Followed() const;
   void SendHeartbeat(std::int64_t now_us);
   void SendAck();
   void RequestStream(std::int64_t now_us);
@@ -177,6 +188,7 @@ class Core {
   Submissions submissions_;
   TableHold hold_;
   Connection connection_;
+  PrimaryChoice choice_;
   StreamIntake stream_;
   CopyIntake copy_;
   OwnHistory own_;
@@ -184,8 +196,9 @@ class Core {
   bool serving_ = false;  // since Welcome: the epochs are saved, the stream is requested
   bool stopping_ = false;
   int exit_code_ = 0;
-  EpochStarts epochs_;        // as the primary told last
-  EpochStarts saved_epochs_;  // on the disk; the same list or an older one
+  EpochStarts epochs_;                       // as the primary told last
+  std::optional<EpochStarts> saved_epochs_;  // on the disk; nothing: not known, since they are being saved
+  bool follows_any_;                         // psp schema accept-loss, until the next Welcome
   std::map<SpId, std::string> sp_names_;
   TableCatalogPtr catalog_;
   ApplyTrouble trouble_;  // the apply worker's

@@ -195,6 +195,118 @@ TEST_F(SemiPrimaryCoreTest, NothingGoesOnBeforeTheEpochsAreSaved) {
   EXPECT_EQ(Now().save_epochs, std::nullopt) << "they are there";
 }
 
+TEST_F(SemiPrimaryCoreTest, AnOlderPrimaryIsNotFollowedAndIsNoReasonToEnd) {
+  Enter(90);
+  EXPECT_EQ(LostAndHello().followed(), "now");
+  Welcome(90, kEpoch, {{"older", 1}});
+  EXPECT_FALSE(core_.connected());
+  EXPECT_FALSE(core_.fatal());
+  EXPECT_THAT(core_.Status(now_us_).last_error, HasSubstr("accept-loss"));
+  proto::ToSemiPrimary message;
+  message.mutable_refused()->set_reason(proto::Refused::STALE_PRIMARY);
+  Hear(message);
+  EXPECT_FALSE(core_.fatal());
+  Welcome(90, kEpoch + 1, {{"older", 1}, {"now", 101}, {"next", 101}});
+  EXPECT_TRUE(core_.connected());
+  EXPECT_EQ(core_.Status(now_us_).last_error, "");
+}
+
+// What a crash has taken and the primary does not have either was lost: nobody waits for it.
+TEST_F(SemiPrimaryCoreTest, WhatAnotherPrimaryLacksDoesNotComeBack) {
+  Started(90);
+  core_.OnTime(now_us_);
+  Welcome(155);
+  core_.OnApplyEvent(EpochsSaved{kEpochs}, now_us_);
+  Started(80);
+  WelcomeAgain(90, {{"older", 1}, {"now", 101}, {"next", 101}});
+  core_.OnApplyEvent(EpochsSaved{{{"older", 1}, {"now", 101}, {"next", 101}}}, now_us_);
+  core_.OnApplyEvent(ApplyProgress{generation_, 90, 90, 0, false}, now_us_);
+  EXPECT_FALSE(core_.Status(now_us_).lacks_own);
+}
+
+class SeveralAddressesTest : public SemiPrimaryCoreTest {
+ protected:
+  proto::ToSemiPrimary LookAnswer(const EpochStarts& epochs) {
+    proto::ToSemiPrimary message;
+    message.mutable_welcome()->set_look(true);
+    for (const EpochStart& one : epochs) {
+      proto::EpochStart* start = message.mutable_welcome()->add_epochs();
+      start->set_history(one.history);
+      start->set_start_t(one.start_t);
+    }
+    return message;
+  }
+  Core several_{{.cluster_id = std::string(16, 'c'),
+                 .sp_id = kMe,
+                 .name = "sp1",
+                 .incarnation = 42,
+                 .watermark = 0,
+                 .epochs = kEpochs,
+                 .addresses = 2,
+                 .heartbeat_timeout_us = kTimeoutUs}};
+};
+
+TEST_F(SeveralAddressesTest, AllAreAskedAndHelloIsSaidToOne) {
+  several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
+  several_.OnTime(now_us_);
+  auto actions = several_.TakeActions();
+  ASSERT_EQ(actions.looks.size(), 1U);
+  EXPECT_TRUE(actions.looks[0].hello().look());
+  EXPECT_EQ(actions.looks[0].hello().followed(), "now");
+  EXPECT_THAT(actions.messages, IsEmpty());
+  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 1);
+  actions = several_.TakeActions();
+  EXPECT_EQ(actions.go_to, 1U);
+  EXPECT_THAT(Kinds(actions), ElementsAre(proto::ToPrimary::kHello));
+  EXPECT_FALSE(actions.messages[0].hello().look());
+}
+
+TEST_F(SeveralAddressesTest, ARefusedLookIsNeverForGood) {
+  several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
+  proto::ToSemiPrimary message;
+  message.mutable_refused()->set_reason(proto::Refused::UNKNOWN_SP);
+  message.mutable_refused()->set_message("it is not registered");
+  message.mutable_refused()->set_look(true);
+  several_.OnMessage(message, now_us_, 1);
+  EXPECT_FALSE(several_.fatal());
+  EXPECT_EQ(several_.Status(now_us_).last_error, "it is not registered");
+}
+
+TEST_F(SeveralAddressesTest, FromAnOldPrimaryItGoesToTheNewerOne) {
+  several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
+  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 0);
+  proto::ToSemiPrimary welcome = LookAnswer(kEpochs);
+  welcome.set_epoch(kEpoch);
+  welcome.mutable_welcome()->set_look(false);
+  several_.OnMessage(welcome, now_us_, 1);
+  EXPECT_FALSE(several_.connected()) << "nobody has said Hello to that one";
+  several_.OnMessage(welcome, now_us_, 0);
+  ASSERT_TRUE(several_.connected());
+  several_.TakeActions();
+  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 1);
+  EXPECT_TRUE(several_.connected()) << "it is the same one";
+  several_.OnMessage(LookAnswer({{"now", 101}, {"next", 101}}), now_us_, 1);
+  EXPECT_FALSE(several_.connected());
+  const auto actions = several_.TakeActions();
+  EXPECT_TRUE(actions.reconnect);
+  EXPECT_EQ(actions.go_to, 1U);
+  EXPECT_THAT(Kinds(actions), ElementsAre(proto::ToPrimary::kHello));
+}
+
+// Its own answers would keep the connection to a dead one open.
+TEST_F(SeveralAddressesTest, AnswersOfOthersAreNoSignOfLife) {
+  several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
+  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 0);
+  proto::ToSemiPrimary welcome = LookAnswer(kEpochs);
+  welcome.set_epoch(kEpoch);
+  welcome.mutable_welcome()->set_look(false);
+  several_.OnMessage(welcome, now_us_, 0);
+  now_us_ += kTimeoutUs + 1;
+  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 1);
+  several_.OnTime(now_us_);
+  EXPECT_FALSE(several_.connected());
+}
+
 TEST_F(SemiPrimaryCoreTest, OnlySomeRefusalsAreForGood) {
   proto::ToSemiPrimary message;
   message.mutable_refused()->set_reason(proto::Refused::DUPLICATE_SP);

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/epochs_proto.h"
 #include "semi_primary/core/core.h"
 #include "semi_primary/submit/conflict_error.h"
 
@@ -22,7 +23,9 @@ bool IsDecided(const proto::Decision& decision) {
 
 }  // namespace
 
-void Core::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us) {
+void Core::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us, std::size_t address) {
+  if (message.welcome().look() || message.refused().look()) return OnLookAnswer(message, address, now_us);
+  if (address != choice_.current()) return;
   connection_.OnMessage(now_us);
   if (message.has_welcome()) return OnWelcome(message.epoch(), message.welcome(), now_us);
   if (message.has_refused()) return OnRefused(message.refused().message(), message.refused().reason());
@@ -44,10 +47,13 @@ void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t no
     if (connected()) Disconnect("it does not know this semi-primary any more");
     return;
   }
+  EpochStarts epochs = FromMessages(welcome.epochs());
+  const bool is_other = epochs_.empty() || epochs.empty() || epochs.back() != epochs_.back();
   // The answer to an older Hello: since then there are more transactions to report.
-  if (connected() && epoch != connection_.epoch()) return Disconnect("it has restarted");
-  EpochStarts epochs;
-  for (const auto& one : welcome.epochs()) epochs.push_back({one.history(), one.start_t()});
+  if (connected() && (is_other || epoch != connection_.epoch())) return Disconnect("it has restarted");
+  if (const std::string stale = FollowedObjection(epochs, Followed()); !stale.empty() && !needs_copy()) {
+    return OnRefused(stale, proto::Refused::STALE_PRIMARY);
+  }
   const std::string lost = HistoryObjection(epochs, newest_t(), HistoryOf(epochs_, newest_t()));
   if (!lost.empty()) return OnRefused(lost, proto::Refused::OTHER_HISTORY);
   if (needs_copy() && copy_.received() &&
@@ -62,9 +68,10 @@ void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t no
   }
   connection_.OnWelcome(epoch, welcome.heartbeat_interval_ms());
   epochs_ = std::move(epochs);
+  follows_any_ = false;
   progress_.OnWelcome(welcome.closed_t());
   last_error_.clear();
-  own_.OnWelcome(welcome.closed_t());
+  own_.OnWelcome(welcome.closed_t(), is_other);
   submissions_.RefuseUnsentBefore(own_.back_t());
   serving_ = false;
   ServeWhenEpochsAreSaved(now_us);
@@ -75,6 +82,7 @@ void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t no
 void Core::ServeWhenEpochsAreSaved(std::int64_t now_us) {
   if (!connected() || !stream_.has_started()) return;
   if (saved_epochs_ != epochs_) {
+    saved_epochs_.reset();  // from now on either list may be there
     submissions_.OnDisconnected();
     hold_.OnDisconnected();
     actions_.save_epochs = epochs_;
@@ -91,11 +99,29 @@ void Core::OnRefused(const std::string& why, proto::Refused::Reason reason) {
   last_error_ = why;
   switch (reason) {
     case proto::Refused::DUPLICATE_SP:
+    case proto::Refused::STALE_PRIMARY:
     case proto::Refused::UNSPECIFIED:
       return;  // Hello is said again
     default:
       exit_code_ = 1;
   }
+}
+
+void Core::OnLookAnswer(const proto::ToSemiPrimary& message, std::size_t address, std::int64_t now_us) {
+  if (!connected()) connection_.OnMessage(now_us);
+  if (message.has_refused()) {
+    if (connected()) return;
+    last_error_ = message.refused().message();
+    actions_.notes.push_back(
+        {Note::Level::kError, "a primary refuses this semi-primary: " + last_error_, true});
+    return;
+  }
+  const EpochStarts epochs = FromMessages(message.welcome().epochs());
+  if (!choice_.Prefers(address, epochs, Followed(), connected(), now_us)) return;
+  if (connected()) Disconnect("there is a newer one");
+  choice_.GoTo(address, epochs, now_us);
+  actions_.go_to = address;
+  SendHello(now_us);
 }
 
 void Core::OnDecision(const proto::Decision& decision, std::int64_t now_us) {
@@ -221,6 +247,7 @@ void Core::Disconnect(const char* why) {
   reserved_.clear();
   standstill_.clear();
   connection_.OnLost();
+  choice_.OnLost();
   serving_ = false;
   actions_.reconnect = true;
   actions_.messages.clear();
@@ -230,9 +257,8 @@ void Core::Disconnect(const char* why) {
 
 // ---- what is sent ----------------------------------------------------------------------------------------
 
-void Core::SendHello(std::int64_t now_us) {
-  connection_.OnHelloSent(now_us);
-  proto::ToPrimary& message = actions_.messages.emplace_back();
+proto::ToPrimary Core::Hello() const {
+  proto::ToPrimary message;
   proto::Hello* hello = message.mutable_hello();
   hello->set_cluster_id(options_.cluster_id);
   hello->set_sp_id(options_.sp_id);
@@ -249,6 +275,22 @@ void Core::SendHello(std::int64_t now_us) {
     own->set_tx_id(one->second.ToBytes());
     own->set_history(HistoryOf(epochs_, one->first));
   }
+  hello->set_followed(Followed());
+  return message;
+}
+
+std::string Core::Followed() const { return follows_any_ || epochs_.empty() ? "" : epochs_.back().history; }
+
+void Core::SendHello(std::int64_t now_us) {
+  connection_.OnHelloSent(now_us);
+  actions_.messages.push_back(Hello());
+}
+
+void Core::Look(std::int64_t now_us) {
+  choice_.OnLooked(now_us);
+  proto::ToPrimary message = Hello();
+  message.mutable_hello()->set_look(true);
+  actions_.looks.push_back(std::move(message));
 }
 
 void Core::SendHeartbeat(std::int64_t now_us) {

@@ -17,7 +17,9 @@ void OwnHistory::OnApplyStarted(GlobalT watermark_before, GlobalT watermark, con
   commits_.insert(own.begin(), own.end());
 }
 
-void OwnHistory::OnWelcome(GlobalT closed_t) {
+void OwnHistory::OnWelcome(GlobalT closed_t, bool is_other) {
+  if (is_other) back_t_ = std::min(back_t_, closed_t);
+  if (is_other && earlier_t_) earlier_t_ = std::min(*earlier_t_, closed_t);
   if (unsure_) back_t_ = std::max(back_t_, closed_t);
   unsure_ = false;
   if (!earlier_t_) earlier_t_ = closed_t;

@@ -24,7 +24,8 @@ class OwnHistory {
   // The database has everything up to `watermark`, and `own` above it. Known commits that are missing were
   // taken by a crash; `watermark_before` is W before the crash. While joining, the copy replaces everything.
   void OnApplyStarted(GlobalT watermark_before, GlobalT watermark, const Commits& own, bool joining);
-  void OnWelcome(GlobalT closed_t);
+  // `closed_t`: the primary's. `is_other`: of another epoch than before; what it does not have was lost, and does not come back.
+  void OnWelcome(GlobalT closed_t, bool is_other);
 
   // Whether own commits that a crash took may not be back.
   bool IsLacking(GlobalT watermark) const { return unsure_ || watermark < back_t_; }

@@ -48,10 +48,10 @@ TEST(OwnHistory, WhereWGoesBackEverythingUpToTheOldWMustComeBack) {
 TEST(OwnHistory, ANewDaemonKnowsOnlyFromThePrimaryHowFarOwnCommitsReach) {
   OwnHistory own(true);
   EXPECT_TRUE(own.IsLacking(1'000'000));
-  own.OnWelcome(9);
+  own.OnWelcome(9, false);
   EXPECT_TRUE(own.IsLacking(8));
   EXPECT_FALSE(own.IsLacking(9));
-  own.OnWelcome(50);
+  own.OnWelcome(50, false);
   EXPECT_FALSE(own.IsLacking(9)) << "only the first Welcome says what may be lacking";
 }
 
@@ -59,7 +59,7 @@ TEST(OwnHistory, ANewDaemonKnowsOnlyFromThePrimaryHowFarOwnCommitsReach) {
 TEST(OwnHistory, ACrashMayTakeWhatAnEarlierDaemonHasTold) {
   OwnHistory own(false);
   own.OnApplyStarted(4, 4, {}, false);
-  own.OnWelcome(6);
+  own.OnWelcome(6, false);
   EXPECT_FALSE(own.IsLacking(4));
   own.OnApplyStarted(4, 4, {}, false);
   EXPECT_TRUE(own.IsLacking(5));
@@ -73,7 +73,7 @@ TEST(OwnHistory, ACrashBeforeTheFirstWelcomeMayTakeIt) {
   own.OnApplyStarted(4, 4, {}, false);
   own.OnApplyStarted(4, 4, {}, false);
   EXPECT_TRUE(own.IsLacking(1'000'000));
-  own.OnWelcome(6);
+  own.OnWelcome(6, false);
   EXPECT_TRUE(own.IsLacking(5));
   EXPECT_FALSE(own.IsLacking(6));
 }
@@ -82,7 +82,7 @@ TEST(OwnHistory, AJoinMayBeginAgainBeforeTheFirstWelcome) {
   OwnHistory own(false);
   own.OnApplyStarted(-1, -1, {}, true);
   own.OnApplyStarted(-1, -1, {}, true);
-  own.OnWelcome(6);
+  own.OnWelcome(6, false);
   EXPECT_EQ(own.back_t(), 6);
 }
 

@@ -72,7 +72,7 @@ Result<Identity, StartProblem> ClaimDatabase(PgSession* session, const ClaimOpti
     identity = ReadIdentity(row);
     objection = ObjectionTo(row, options);
     if (!objection.empty()) return;
-    identity.epochs = ReadEpochs(tx);
+    identity.saved = ReadEpochs(tx);
     tx.exec1("SELECT psp.refresh_guards()");
     WriteServedAt(tx, options);
   });

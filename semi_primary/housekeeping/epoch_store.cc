@@ -7,12 +7,13 @@
 
 namespace psp::sp {
 
-EpochStarts ReadEpochs(pqxx::work& tx) {
-  EpochStarts epochs;
+SavedEpochs ReadEpochs(pqxx::work& tx) {
+  SavedEpochs saved;
   for (const pqxx::row& row : tx.exec(std::string(sql::kReadEpochs))) {
-    epochs.push_back({pqxx::binarystring(row["history"]).str(), row["start_t"].as<GlobalT>()});
+    saved.epochs.push_back({pqxx::binarystring(row["history"]).str(), row["start_t"].as<GlobalT>()});
+    saved.follows_any = !row["binding"].as<bool>();
   }
-  return epochs;
+  return saved;
 }
 
 PgResult<Done> SaveEpochs(PgSession& session, const EpochStarts& epochs) {

@@ -3,10 +3,11 @@
 
 #include "common/epochs.h"
 #include "common/pg_session.h"
+#include "semi_primary/housekeeping/identity.h"
 
 namespace psp::sp {
 
-EpochStarts ReadEpochs(pqxx::work& tx);
+SavedEpochs ReadEpochs(pqxx::work& tx);
 
 // On the disk when it succeeds, in the place of all older ones.
 PgResult<Done> SaveEpochs(PgSession& session, const EpochStarts& epochs);

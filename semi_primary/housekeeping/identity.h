@@ -8,6 +8,11 @@
 
 namespace psp::sp {
 
+struct SavedEpochs {
+  EpochStarts epochs;
+  bool follows_any = false;  // psp schema accept-loss, until others are saved
+};
+
 struct Identity {
   std::string cluster_id;  // 16 bytes
   SpId sp_id = 0;
@@ -17,7 +22,7 @@ struct Identity {
   bool joining = false;
   bool may_lack_own = true;  // PostgreSQL may have crashed while no daemon looked
   bool may_set_deadlock_timeout = true;
-  EpochStarts epochs{};
+  SavedEpochs saved{};
 };
 
 }  // namespace psp::sp

@@ -100,8 +100,11 @@ class FakePrimary {
     proto::Welcome* welcome = message.mutable_welcome();
     welcome->set_closed_t(closed_t_);
     welcome->set_heartbeat_interval_ms(50);
-    welcome->add_epochs()->set_history(history_);
-    welcome->mutable_epochs(0)->set_start_t(1);
+    for (const std::string& history : histories_) {
+      proto::EpochStart* epoch = welcome->add_epochs();
+      epoch->set_history(history);
+      epoch->set_start_t(1);
+    }
     for (const auto& [sp_id, name] : {std::pair(1, "one"), std::pair(2, "two")}) {
       proto::SemiPrimaryName* known = welcome->add_semi_primaries();
       known->set_sp_id(static_cast<SpId>(sp_id));
@@ -156,7 +159,8 @@ class FakePrimary {
   void set_epoch(Epoch epoch) { epoch_ = epoch; }
   Epoch epoch() const { return epoch_; }
   // 16 bytes: whose numbers it gives out.
-  void set_history(const std::string& history) { history_ = history; }
+  // Of its epochs, all of which begin with the first number: the last one has decided it.
+  void set_histories(std::vector<std::string> histories) { histories_ = std::move(histories); }
   void set_answers_heartbeats(bool answers) { answers_heartbeats_ = answers; }
   const std::string& endpoint() const { return endpoint_; }
   // The last number of the stream.
@@ -179,7 +183,7 @@ class FakePrimary {
   }
 
   Epoch epoch_;
-  std::string history_ = std::string(16, 'h');
+  std::vector<std::string> histories_ = {std::string(16, 'h')};
   GlobalT closed_t_ = 0;
   bool answers_heartbeats_ = true;
   std::uint64_t incarnation_ = 0;

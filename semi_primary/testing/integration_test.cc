@@ -153,11 +153,11 @@ TEST_F(SemiPrimaryTest, HistoryOutlivesTheDaemon) {
   EXPECT_EQ(hello.own_commits(0).global_t(), own);
   EXPECT_EQ(hello.own_commits(0).tx_id(), tx_id);
   EXPECT_EQ(hello.own_commits(0).history(), std::string(16, 'h'));
-  primary_.set_history(std::string(16, 'o'));
+  primary_.set_histories({std::string(16, 'h'), std::string(16, 'o')});
   primary_.SendWelcome();
   EXPECT_EQ(Join(), 1) << "a primary that has another transaction of this number";
   EXPECT_THAT(Sql("SELECT last_error FROM psp.status")[0][0].as<std::string>(), HasSubstr("join again"));
-  primary_.set_history(std::string(16, 'h'));
+  primary_.set_histories({std::string(16, 'h')});
   Start({});
   primary_.Enter();
   EXPECT_EQ(Stock(2), 1);

@@ -4,9 +4,11 @@
 
 namespace psp::simulation {
 
-Network::Link Network::Connect(SpId sp_id) {
-  if (!to_primary) return 0;
-  connections_[++last_].sp_id = sp_id;
+Network::Link Network::Connect(SpId sp_id, std::size_t address) {
+  if (!to_primary.at(address)) return 0;
+  Connection& connection = connections_[++last_];
+  connection.sp_id = sp_id;
+  connection.address = address;
   return last_;
 }
 
@@ -20,7 +22,9 @@ void Network::SendToPrimary(Link link, const std::string& bytes) {
   if (!connection.open) return;
   connection.up_free_us = std::max(connection.up_free_us, sim_.now_us() + DelayUs(connection.sp_id));
   sim_.At(connection.up_free_us, [this, link, bytes] {
-    if (connections_.at(link).open && to_primary) to_primary(std::to_string(link), bytes);
+    const Connection& now = connections_.at(link);
+    const auto& take = to_primary.at(now.address);
+    if (now.open && take) take(std::to_string(link), bytes);
   });
 }
 
@@ -43,18 +47,22 @@ void Network::Close(Link link) {
   sim_.After(sim_.Between(0, 500'000), [this, link] { connections_.at(link).primary_knows = true; });
 }
 
-void Network::Cut(SpId sp_id) {
+void Network::CutWhere(const std::function<bool(const Connection&)>& is_cut) {
   for (auto& [link, connection] : connections_) {
-    if (connection.sp_id != sp_id || !connection.open) continue;
+    if (!connection.open || !is_cut(connection)) continue;
     Close(link);
-    sim_.After(sim_.Between(0, 500'000), [this, sp_id, link = link] {
+    sim_.After(sim_.Between(0, 500'000), [this, sp_id = connection.sp_id, link = link] {
       if (on_lost[sp_id]) on_lost[sp_id](link);
     });
   }
 }
 
-void Network::CutAll() {
-  for (const auto& [sp_id, take] : to_sp) Cut(sp_id);
+void Network::Cut(SpId sp_id) {
+  CutWhere([sp_id](const Connection& connection) { return connection.sp_id == sp_id; });
+}
+
+void Network::CutAll(std::size_t address) {
+  CutWhere([address](const Connection& connection) { return connection.address == address; });
 }
 
 }  // namespace psp::simulation

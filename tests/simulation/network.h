@@ -2,6 +2,7 @@
 // connections know nothing of one another. A cut loses what is under way, and each end learns of it later.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <string>
@@ -18,27 +19,28 @@ class Network {
 
   Network(Simulator* sim, const Scenario& scenario) : sim_(*sim), scenario_(scenario) {}
 
-  // Who takes what arrives; an empty function: nobody is there.
-  std::function<void(const std::string& route, const std::string& bytes)> to_primary;
+  // By address, of which there are two where a primary may have two servers. Who takes what arrives; an empty function: nobody is there.
+  std::array<std::function<void(const std::string& route, const std::string& bytes)>, 2> to_primary;
   std::map<SpId, std::function<void(Link, const std::string& bytes)>> to_sp;
   std::map<SpId, std::function<void(Link)>> on_lost;
 
   // Whose connection it is, or was.
   SpId SpOf(const std::string& route) const { return connections_.at(std::stoull(route)).sp_id; }
-  // A new connection; 0 while the primary's daemon is down.
-  Link Connect(SpId sp_id);
+  // A new connection; 0 while no daemon of the primary is there.
+  Link Connect(SpId sp_id, std::size_t address);
   void SendToPrimary(Link link, const std::string& bytes);
   // False when the primary knows already that the connection is gone.
   bool SendToSp(const std::string& route, const std::string& bytes);
 
   void Cut(SpId sp_id);
-  void CutAll();
+  void CutAll(std::size_t address);
   void Close(Link link);  // by the SP, which knows
   void SetSlow(SpId sp_id, bool slow) { slow_[sp_id] = slow; }
 
  private:
   struct Connection {
     SpId sp_id = 0;
+    std::size_t address = 0;
     bool open = true;
     bool primary_knows = false;
     std::int64_t up_free_us = 0;  // when the last message arrives
@@ -46,6 +48,7 @@ class Network {
   };
 
   std::int64_t DelayUs(SpId sp_id);
+  void CutWhere(const std::function<bool(const Connection&)>& is_cut);
 
   Simulator& sim_;
   const Scenario& scenario_;

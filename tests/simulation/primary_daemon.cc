@@ -32,18 +32,19 @@ primary::Core::Options CoreOptions(const Scenario& scenario) {
 }  // namespace
 
 PrimaryDaemon::PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDatabase* database,
-                             const Standby* standby, Epoch epoch, Network* network)
+                             const Standby* standby, Epoch epoch, Network* network, std::size_t address)
     : sim_(*sim),
       scenario_(scenario),
       database_(*database),
       standby_(standby),
       network_(*network),
+      address_(address),
       epoch_(epoch),
       core_(CoreOptions(scenario),
             {kClusterId, epoch_, database->closed_t(), database->truncated_t(), database->Registry(),
              database->Tables(), database->epochs(), database->kept()}),
       stands_since_us_(sim->now_us()) {
-  network_.to_primary = [this](const std::string& route, const std::string& bytes) {
+  network_.to_primary.at(address_) = [this](const std::string& route, const std::string& bytes) {
     OnMessage(route, bytes);
   };
   sim_.Trace("primary: epoch ", epoch_, " begins at ", closed_t());
@@ -51,7 +52,7 @@ PrimaryDaemon::PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDa
 }
 
 PrimaryDaemon::~PrimaryDaemon() {
-  network_.to_primary = nullptr;
+  network_.to_primary.at(address_) = nullptr;
   if (scenario_.mutation == Mutation::kDecisionBeforeDurable) return;
   for (const auto& [batch_id, batch] : running_) {
     if (sim_.Chance(50)) database_.Decide(batch);

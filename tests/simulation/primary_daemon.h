@@ -24,9 +24,9 @@ inline constexpr std::int64_t kHeartbeatTimeoutUs = 600'000;
 
 class PrimaryDaemon {
  public:
-  // `epoch`: which this daemon has begun in the database. `standby` may be null.
+  // `epoch`: which this daemon has begun in the database. `standby` may be null. `address`: where it listens.
   PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDatabase* database, const Standby* standby,
-                Epoch epoch, Network* network);
+                Epoch epoch, Network* network, std::size_t address);
   // A crash: each batch under way commits or does not, and nobody is told.
   ~PrimaryDaemon();
 
@@ -77,6 +77,7 @@ class PrimaryDaemon {
   PrimaryDatabase& database_;
   const Standby* const standby_;
   Network& network_;
+  const std::size_t address_;
   const Epoch epoch_;
   primary::Core core_;
   primary::ProofGate gate_;

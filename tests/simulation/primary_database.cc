@@ -39,11 +39,17 @@ GlobalT PrimaryDatabase::closed_t() const {
 Epoch PrimaryDatabase::BeginEpoch(const std::string& history) {
   const bool sees_gaps = mutation_ != Mutation::kGapsAreNotSeen;
   const GlobalT start_t = (sees_gaps ? std::min(closed_t(), unbroken_t()) : closed_t()) + 1;
-  std::erase_if(epochs_, [&](const EpochStart& epoch) { return epoch.start_t >= start_t; });
-  while (epochs_.size() > 1 && epochs_[1].start_t <= truncated_t_) epochs_.erase(epochs_.begin());
+  if (mutation_ == Mutation::kEmptyEpochsAreForgotten) {
+    std::erase_if(epochs_, [&](const EpochStart& epoch) { return epoch.start_t >= start_t; });
+  }
+  const EpochStarts all = epochs_;
+  std::erase_if(epochs_, [&](const EpochStart& epoch) {
+    return std::ranges::any_of(
+        all, [&](const EpochStart& n) { return n.start_t > epoch.start_t && n.start_t <= truncated_t_; });
+  });
   const bool draws = mutation_ != Mutation::kHistoryIsNotDrawn || epochs_.empty();
   epochs_.push_back({draws ? history : epochs_.back().history, start_t});
-  kept_t_[start_t] = settled_t_ = closed_t();
+  kept_t_[epochs_.back().history] = settled_t_ = closed_t();
   decided_.clear();
   ++written_;
   return ++epoch_;
@@ -52,7 +58,7 @@ Epoch PrimaryDatabase::BeginEpoch(const std::string& history) {
 Commits PrimaryDatabase::kept() const {
   Commits kept;
   for (const EpochStart& epoch : epochs_) {
-    const auto end = log_.upper_bound(kept_t_.at(epoch.start_t));
+    const auto end = log_.upper_bound(kept_t_.at(epoch.history));
     for (auto one = log_.lower_bound(epoch.start_t); one != end; ++one) {
       kept.emplace(one->first, one->second.tx_id);
     }

@@ -85,7 +85,7 @@ class PrimaryDatabase {
   std::uint64_t written_ = 1;
   Epoch epoch_ = 0;
   EpochStarts epochs_;
-  std::map<GlobalT, GlobalT> kept_t_;  // by start_t
+  std::map<std::string, GlobalT> kept_t_;  // by history
   GlobalT truncated_t_ = 0;
   GlobalT settled_t_ = 0;
   GlobalT collected_t_ = 0;

@@ -9,15 +9,16 @@
 namespace psp::simulation {
 namespace {
 
-constexpr std::array<const char*, 9> kFaultNames = {"crash of the primary daemon",
-                                                    "crash of the daemon",
-                                                    "crash of PostgreSQL",
-                                                    "connection cut",
-                                                    "slow link",
-                                                    "apply stalled",
-                                                    "restore of the primary",
-                                                    "standby cut off",
-                                                    "promotion of the standby"};
+constexpr std::array<const char*, 10> kFaultNames = {"crash of the primary daemon",
+                                                     "crash of the daemon",
+                                                     "crash of PostgreSQL",
+                                                     "connection cut",
+                                                     "slow link",
+                                                     "apply stalled",
+                                                     "restore of the primary",
+                                                     "standby cut off",
+                                                     "promotion of the standby",
+                                                     "promotion beside the old primary"};
 
 void AddRestores(Scenario* scenario) {
   Simulator dice(scenario->seed ^ 0xBACC, false);
@@ -82,6 +83,23 @@ void AddStandby(Scenario* scenario) {
   }
 }
 
+// Most of them while SPs lose their connections, or their daemons, so that they choose again.
+void AddOldPrimaries(Scenario* scenario) {
+  Simulator dice(scenario->seed ^ 0x01D, false);
+  if (!scenario->has_standby || !dice.Chance(70)) return;
+  for (std::int64_t times = dice.Between(1, 3); times > 0; --times) {
+    const std::int64_t at_us = dice.Between(50'000, scenario->run_us);
+    const std::int64_t lives_us = dice.Between(50'000, 2'000'000);
+    scenario->faults.push_back({Fault::Kind::kPromoteBesideTheOld, 0, at_us, lives_us});
+    for (SpId sp_id = 1; sp_id <= scenario->sps; ++sp_id) {
+      if (!dice.Chance(50)) continue;
+      const auto kind = dice.Chance(50) ? Fault::Kind::kCrashDaemon : Fault::Kind::kCutConnection;
+      scenario->faults.push_back(
+          {kind, sp_id, at_us + dice.Between(1'000, lives_us), dice.Between(1'000, 200'000)});
+    }
+  }
+}
+
 // While somebody joins, with what nobody writes again.
 void AddLastPromotion(Scenario* scenario) {
   Simulator dice(scenario->seed ^ 0x1A57, false);
@@ -135,6 +153,7 @@ Scenario MakeScenario(std::uint64_t seed) {
   AddBadInput(&scenario);
   AddStandby(&scenario);
   AddLastPromotion(&scenario);
+  AddOldPrimaries(&scenario);
   std::sort(scenario.faults.begin(), scenario.faults.end(),
             [](const Fault& a, const Fault& b) { return a.at_us < b.at_us; });
   return scenario;

@@ -20,6 +20,7 @@ struct Fault {
     kRestorePrimary,  // its database becomes one of the backups, if there is one by then; all daemons stay
     kCutStandby,      // nothing gets to it; COMMITs at the primary's PostgreSQL wait for it
     kPromoteStandby,  // it takes the place of the primary's PostgreSQL
+    kPromoteBesideTheOld,  // the same at another address; the old one goes on for so long, with its daemon
   };
   Kind kind = Kind::kCutConnection;
   SpId sp_id = 0;  // 0: the primary
@@ -66,8 +67,10 @@ enum class Mutation {
   kReadsAreNotLookedUp,  // the primary's PostgreSQL takes every row that was read for one that nobody has written
   kCancelledWaitIsProof,   // the primary takes a COMMIT whose wait for the standby was cancelled for durable
   kRepeatedBatchIsProven,  // … what a batch says that was repeated and waits for nothing
-  kStandbyIsNotWatched,    // the primary's watch takes every standby for one that has everything
-  kStandstillNeverEnds,    // … goes on to say what it has seen once
+  kEmptyEpochsAreForgotten,  // epochs that decided nothing, which somebody may have followed
+  kOlderPrimaryIsFollowed,   // an SP forgets which primary it has followed when its daemon ends
+  kStandbyIsNotWatched,      // the primary's watch takes every standby for one that has everything
+  kStandstillNeverEnds,      // … goes on to say what it has seen once
 };
 
 struct Scenario {

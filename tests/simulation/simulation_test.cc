@@ -101,7 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation::kEmptiedRowsAreCopied, Mutation::kSharedIsNotTold, Mutation::kEndedIsNotTold,
         Mutation::kEndedIsToldLate, Mutation::kReferrersReadIsNotTold, Mutation::kTableReadIsNotTold,
         Mutation::kReadsAreNotLookedUp, Mutation::kCancelledWaitIsProof, Mutation::kRepeatedBatchIsProven,
-        Mutation::kForgottenAreAborted, Mutation::kStandbyIsNotWatched, Mutation::kStandstillNeverEnds));
+        Mutation::kForgottenAreAborted, Mutation::kEmptyEpochsAreForgotten, Mutation::kOlderPrimaryIsFollowed,
+        Mutation::kStandbyIsNotWatched, Mutation::kStandstillNeverEnds));
 
 }  // namespace
 }  // namespace psp::simulation

@@ -1,5 +1,6 @@
 #include "tests/simulation/sp_daemon.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tests/simulation/primary_daemon.h"
@@ -9,7 +10,10 @@ namespace {
 
 constexpr std::int64_t kTickUs = 50'000;
 
-sp::Core::Options CoreOptions(SpId sp_id, std::uint64_t incarnation, const SpDatabase& database) {
+std::size_t AddressesOf(const Scenario& scenario) { return scenario.has_standby ? 2 : 1; }
+
+sp::Core::Options CoreOptions(const Scenario& scenario, SpId sp_id, std::uint64_t incarnation,
+                              const SpDatabase& database) {
   const SpState& state = *database.state();
   sp::Core::Options options;
   options.cluster_id = kClusterId;
@@ -20,6 +24,8 @@ sp::Core::Options CoreOptions(SpId sp_id, std::uint64_t incarnation, const SpDat
   options.joining = state.joining;
   options.may_lack_own = database.MayLackOwn();
   options.epochs = state.epochs;
+  options.follows_any = state.follows_any || scenario.mutation == Mutation::kOlderPrimaryIsFollowed;
+  options.addresses = AddressesOf(scenario);
   options.heartbeat_timeout_us = kHeartbeatTimeoutUs;
   options.commit_timeout_us = 1'500'000;
   options.disconnected_grace_us = 300'000;
@@ -36,16 +42,17 @@ SpDaemon::SpDaemon(Simulator* sim, const Scenario& scenario, SpId sp_id, SpDatab
       database_(*database),
       network_(*network),
       hooks_(std::move(hooks)),
-      core_(CoreOptions(sp_id, sim->Number(), *database)),
+      core_(CoreOptions(scenario, sp_id, sim->Number(), *database)),
       applier_(sim, scenario, database,
                {[this](const sp::ApplyEvent& event) {
                   core_.OnApplyEvent(event, sim_.now_us());
                   CarryOutActions();
                 },
-                hooks_.end_blocker}) {
+                hooks_.end_blocker}),
+      links_(AddressesOf(scenario), 0) {
   network_.to_sp[sp_id] = [this](Network::Link link, const std::string& bytes) { OnMessage(link, bytes); };
   network_.on_lost[sp_id] = [this](Network::Link link) {
-    if (link == link_) link_ = 0;
+    std::ranges::replace(links_, link, Network::Link{0});
   };
   sim_.Trace("SP ", sp_id_, ": daemon starts at ", database_.state()->watermark);
   Tick();
@@ -54,7 +61,9 @@ SpDaemon::SpDaemon(Simulator* sim, const Scenario& scenario, SpId sp_id, SpDatab
 SpDaemon::~SpDaemon() {
   network_.to_sp[sp_id_] = nullptr;
   network_.on_lost[sp_id_] = nullptr;
-  if (link_ != 0) network_.Close(link_);
+  for (const Network::Link link : links_) {
+    if (link != 0) network_.Close(link);
+  }
 }
 
 void SpDaemon::Submit(const sp::Submission& submission) {
@@ -88,12 +97,19 @@ std::string SpDaemon::StateText() const {
 }
 
 void SpDaemon::OnMessage(Network::Link link, const std::string& bytes) {
-  if (link != link_ || is_refused_) return;
+  const auto found = std::ranges::find(links_, link);
+  if (found == links_.end() || is_refused_) return;
+  const auto address = static_cast<std::size_t>(found - links_.begin());
   proto::ToSemiPrimary message;
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at SP ", sp_id_);
-  NoteTold(message);
-  if (message.has_welcome()) ++welcomes_;
-  core_.OnMessage(message, sim_.now_us());
+  if (message.refused().reason() == proto::Refused::STALE_PRIMARY) {
+    sim_.After(100, alive_, [this, address] { hooks_.stale(address); });
+  }
+  if (address == used_) NoteTold(message);
+  if (message.has_welcome() && !message.welcome().look()) ++welcomes_;
+  core_.OnMessage(message, sim_.now_us(), address);
+  const bool is_welcome = message.has_welcome() && !message.welcome().look() && core_.connected();
+  if (is_welcome && address == used_) hooks_.followed(address, false);
   CarryOutActions();
   if (!core_.fatal()) return;
   is_refused_ = true;
@@ -112,7 +128,9 @@ void SpDaemon::NoteTold(const proto::ToSemiPrimary& message) {
 
 void SpDaemon::Tick() {
   if (is_refused_) return;  // it ends
-  if (link_ == 0) link_ = network_.Connect(sp_id_);
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i] == 0) links_[i] = network_.Connect(sp_id_, i);
+  }
   core_.OnTime(sim_.now_us());
   const auto holding = core_.holding_transaction();
   if (holding && database_.up() && !database_.IsHolding(*holding)) {
@@ -140,10 +158,12 @@ void SpDaemon::SaveEpochs() {
     if (scenario_.mutation != Mutation::kEpochsAreNotSaved) {
       SpState next = *database_.state();
       next.epochs = epochs;
+      next.follows_any = false;
       database_.Commit(std::move(next));
       database_.Flush();
     }
     core_.OnApplyEvent(sp::EpochsSaved{epochs}, sim_.now_us());
+    if (core_.connected() && !unsaved_) hooks_.followed(used_, true);
     CarryOutActions();
   });
 }
@@ -151,18 +171,24 @@ void SpDaemon::SaveEpochs() {
 void SpDaemon::CarryOutActions() {
   sp::Core::Actions actions = core_.TakeActions();
   if (actions.reconnect) {
-    if (link_ != 0) network_.Close(link_);
-    link_ = network_.Connect(sp_id_);
+    if (link() != 0) network_.Close(link());
+    link() = network_.Connect(sp_id_, used_);
+  }
+  if (actions.go_to) used_ = *actions.go_to;
+  for (const proto::ToPrimary& look : actions.looks) {
+    for (const Network::Link each : links_) {
+      if (each != 0) network_.SendToPrimary(each, look.SerializeAsString());
+    }
   }
   for (const proto::ToPrimary& message : actions.messages) {
-    if (link_ == 0) break;
+    if (link() == 0) break;
     const bool twice = message.has_certify() && sim_.Chance(3);
-    for (int i = 0; i < (twice ? 2 : 1); ++i) network_.SendToPrimary(link_, message.SerializeAsString());
+    for (int i = 0; i < (twice ? 2 : 1); ++i) network_.SendToPrimary(link(), message.SerializeAsString());
     if (message.stream_request().with_copy() && scenario_.mutation == Mutation::kJoinerAcknowledges) {
       proto::ToPrimary ack;
       ack.set_epoch(message.epoch());
       ack.mutable_ack()->set_watermark(0);
-      network_.SendToPrimary(link_, ack.SerializeAsString());
+      network_.SendToPrimary(link(), ack.SerializeAsString());
     }
   }
   for (const sp::CommitReply& reply : actions.replies) hooks_.reply(reply);

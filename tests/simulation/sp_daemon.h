@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "semi_primary/core/core.h"
 #include "tests/simulation/applier.h"
@@ -19,6 +20,8 @@ class SpDaemon {
     std::function<void(const sp::CommitReply&)> reply;
     std::function<void(SpDatabase::LockOwner)> end_blocker;
     std::function<void(const std::string&)> refused;  // for good; called once, soon after
+    std::function<void(std::size_t address)> stale;   // a primary was taken for an older one; soon after
+    std::function<void(std::size_t address, bool is_saved)> followed;
   };
 
   SpDaemon(Simulator* sim, const Scenario& scenario, SpId sp_id, SpDatabase* database, Network* network,
@@ -63,7 +66,10 @@ class SpDaemon {
   std::uint64_t sure_from_generation_ = 0;
   sp::Core core_;
   Applier applier_;
-  Network::Link link_ = 0;
+  Network::Link& link() { return links_.at(used_); }
+
+  std::vector<Network::Link> links_;  // by address
+  std::size_t used_ = 0;
   std::uint64_t welcomes_ = 0;
   bool is_refused_ = false;
   std::optional<EpochStarts> unsaved_;

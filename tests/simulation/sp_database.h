@@ -28,6 +28,7 @@ struct SpState {
   bool joining = false;  // the copy of the table is not complete
   Commits applied;       // above W
   EpochStarts epochs;
+  bool follows_any = false;
   std::uint64_t versions = 0;
 
   sp::Snapshot Snapshot() const;

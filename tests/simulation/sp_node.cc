@@ -69,11 +69,21 @@ void SpNode::StartDaemon() {
     sim_.After(20'000, [this] { StartDaemon(); });
     return;
   }
-  daemon_ =
-      std::make_shared<SpDaemon>(&sim_, scenario_, sp_id_, &database_, &network_,
-                                 SpDaemon::Hooks{[this](const sp::CommitReply& reply) { OnReply(reply); },
-                                                 [this](SpDatabase::LockOwner owner) { end_blocker(owner); },
-                                                 [this](const std::string& why) { on_refused(why); }});
+  daemon_ = std::make_shared<SpDaemon>(
+      &sim_, scenario_, sp_id_, &database_, &network_,
+      SpDaemon::Hooks{[this](const sp::CommitReply& reply) { OnReply(reply); },
+                      [this](SpDatabase::LockOwner owner) { end_blocker(owner); },
+                      [this](const std::string& why) { on_refused(why); },
+                      [this](std::size_t address) { on_stale(address); },
+                      [this](std::size_t address, bool is_saved) { on_followed(address, is_saved); }});
+}
+
+void SpNode::AcceptLoss() {
+  if (!database_.up()) return sim_.After(20'000, [this] { AcceptLoss(); });
+  SpState next = *database_.state();
+  next.follows_any = true;
+  database_.Commit(std::move(next));
+  database_.Flush();
 }
 
 void SpNode::CrashPostgres() {

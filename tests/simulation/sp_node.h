@@ -31,12 +31,17 @@ class SpNode {
   // Set by the world: the daemon was refused for good, for that reason, and ends.
   std::function<void(const std::string&)> on_refused;
 
+  // Set by the world: a primary was taken for an older one; a primary is followed, and then that is on the disk. With the primary's address.
+  std::function<void(std::size_t)> on_stale;
+  std::function<void(std::size_t, bool is_saved)> on_followed;
+
   // Own commits that clients were told of, in that order.
   std::vector<std::pair<TxId, GlobalT>> reported;
   std::int64_t last_xid = 0;
 
   void CrashDaemon();
   void StartDaemon();  // as soon as PostgreSQL is up
+  void AcceptLoss();   // psp schema accept-loss
   void CrashPostgres();
   void StartPostgres();
 

@@ -23,27 +23,40 @@ std::string DrawHistory(Simulator* sim) {
   return std::string(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
+// A server of the primary's: PostgreSQL, and the daemon beside it.
+struct PrimaryServer {
+  PrimaryServer(PrimaryDatabase its_database, std::size_t its_address, int its_term)
+      : database(std::move(its_database)), address(its_address), term(its_term) {}
+
+  PrimaryDatabase database;
+  const std::size_t address;         // where its daemon listens
+  const int term;                    // how many were promoted before it
+  std::unique_ptr<Standby> standby;  // if there is one
+  std::shared_ptr<const int> start;  // while the daemon starts
+  std::unique_ptr<PrimaryDaemon> daemon;
+};
+
 class World {
  public:
   World(const Scenario& scenario, bool tracing)
       : scenario_(scenario),
         sim_(scenario.seed, tracing),
         network_(&sim_, scenario_),
-        database_(scenario_, history_) {
+        leader_(std::make_unique<PrimaryServer>(PrimaryDatabase(scenario_, history_), 0, 0)) {
     SpState initial;
-    for (const auto& [key, row] : database_.data()) initial.Put(key, row.image);
+    for (const auto& [key, row] : leader_->database.data()) initial.Put(key, row.image);
     for (SpId sp_id = 1; sp_id <= scenario_.sps; ++sp_id) AddSp(sp_id, initial);
     for (std::size_t i = 0; i < scenario_.joins_us.size(); ++i) {
       sim_.At(scenario_.joins_us[i], [this, i] { Join(scenario_.sps + 1 + static_cast<SpId>(i)); });
     }
     next_sp_id_ = scenario_.sps + static_cast<SpId>(scenario_.joins_us.size()) + 1;
     for (const std::int64_t at_us : scenario_.backups_us) {
-      sim_.At(at_us, [this] { backups_.push_back(database_); });
+      sim_.At(at_us, [this] { backups_.push_back(leader_->database); });
     }
     for (const std::int64_t at_us : scenario_.gap_backups_us) {
       sim_.At(at_us, [this] { BackUpAtGap(); });
     }
-    if (scenario_.has_standby) standby_ = std::make_unique<Standby>(&sim_, &database_);
+    if (scenario_.has_standby) leader_->standby = std::make_unique<Standby>(&sim_, &leader_->database);
     StartPrimary();
     for (const Fault& fault : scenario_.faults) {
       sim_.At(fault.at_us, [this, fault] { Begin(fault); });
@@ -87,10 +100,33 @@ class World {
     node->end_blocker = [this](SpDatabase::LockOwner owner) {
       if (owner != 0 && owner <= clients_.size()) clients_[owner - 1]->EndIfRunning();
     };
+    node->on_stale = [this, sp_id](std::size_t address) { OnStale(sp_id, address); };
+    node->on_followed = [this, sp_id](std::size_t address, bool is_saved) {
+      OnFollowed(sp_id, address, is_saved);
+    };
     node->on_refused = [this, sp_id](const std::string& why) {
       sim_.After(0, [this, sp_id, why] { EndRefused(sp_id, why); });
     };
     node->StartDaemon();
+  }
+
+  // An SP takes the primary at this address for an older one, or for a fork. After a restore the operator says that it may follow it.
+  void OnStale(SpId sp_id, std::size_t address) {
+    if (address != leader_->address || !nodes_.contains(sp_id)) return;
+    if (!has_restored_) return sim_.Violation("SP ", sp_id, " does not follow the newest primary");
+    SpNode& node = *nodes_.at(sp_id);
+    node.CrashDaemon();
+    node.AcceptLoss();
+    node.StartDaemon();
+  }
+
+  // An SP was welcomed, and then has noted that on its disk.
+  void OnFollowed(SpId sp_id, std::size_t address, bool is_saved) {
+    const PrimaryServer* server = address == leader_->address ? leader_.get() : old_.get();
+    if (server == nullptr) return;
+    if (server->term < followed_[sp_id])
+      sim_.Violation("SP ", sp_id, " follows an older primary after a newer one");
+    if (is_saved) followed_[sp_id] = std::max(followed_[sp_id], server->term);
   }
 
   // As an operator does: an SP that has what the primary lost joins again, each other one is started again.
@@ -100,7 +136,7 @@ class World {
     SpNode& node = *nodes_.at(sp_id);
     sim_.Trace("SP ", sp_id, " is refused: ", why);
     node.CrashDaemon();
-    if (database_.IsRegistered(sp_id) && !HasLost(node)) {
+    if (leader_->database.IsRegistered(sp_id) && !HasLost(node)) {
       sim_.After(sim_.Between(1'000, 100'000), [this, sp_id] {
         if (nodes_.contains(sp_id)) nodes_.at(sp_id)->StartDaemon();
       });
@@ -110,7 +146,7 @@ class World {
     for (std::size_t i = first; i < end; ++i) clients_[i]->Retire();
     retired_.push_back(std::move(nodes_.at(sp_id)));
     nodes_.erase(sp_id);
-    database_.Release(sp_id);
+    leader_->database.Release(sp_id);
     Join(next_sp_id_++);
   }
 
@@ -131,7 +167,7 @@ class World {
   // Also if the primary has decided the same transaction again since, and by chance under the same number: no history
   // tells that from another transaction.
   bool WasLost(GlobalT global_t, const Told& told) const {
-    const auto& committed = database_.committed();
+    const auto& committed = leader_->database.committed();
     const auto found = committed.find(global_t);
     if (found == committed.end() || found->second != told.tx_id) return true;
     const auto lost = lost_at_us_.find({told.tx_id, global_t});
@@ -140,12 +176,12 @@ class World {
 
   // A new SP with an empty database, as `psp cluster join` makes it; its COMMIT at the primary waits for the standby.
   void Join(SpId sp_id) {
-    if (!database_.IsRegistered(sp_id)) {
+    if (!leader_->database.IsRegistered(sp_id)) {
       sim_.Trace("SP ", sp_id, " is registered and joins");
-      database_.Register(sp_id);
-      registered_at_[sp_id] = database_.written();
+      leader_->database.Register(sp_id);
+      registered_at_[sp_id] = leader_->database.written();
     }
-    if (standby_ && !standby_->Has(registered_at_[sp_id])) {
+    if (leader_->standby && !leader_->standby->Has(registered_at_[sp_id])) {
       return sim_.After(1'000, [this, sp_id] { Join(sp_id); });
     }
     SpState empty;
@@ -155,28 +191,47 @@ class World {
   }
 
   void StartPrimary() {
-    if (primary_ || start_) return;
-    start_ = std::make_shared<int>(0);
-    const Epoch epoch = database_.BeginEpoch(DrawHistory(&sim_));
-    Serve(epoch, database_.written());
+    if (leader_->daemon || leader_->start) return;
+    leader_->start = std::make_shared<int>(0);
+    const Epoch epoch = leader_->database.BeginEpoch(DrawHistory(&sim_));
+    Serve(epoch, leader_->database.written());
   }
 
   // When the standby has what the daemon begins with.
   void Serve(Epoch epoch, std::uint64_t position) {
-    if (standby_ && !standby_->Has(position)) {
-      return sim_.After(1'000, start_, [this, epoch, position] { Serve(epoch, position); });
+    if (leader_->standby && !leader_->standby->Has(position)) {
+      return sim_.After(1'000, leader_->start, [this, epoch, position] { Serve(epoch, position); });
     }
-    start_.reset();
-    primary_ =
-        std::make_unique<PrimaryDaemon>(&sim_, scenario_, &database_, standby_.get(), epoch, &network_);
+    leader_->start.reset();
+    leader_->daemon = std::make_unique<PrimaryDaemon>(
+        &sim_, scenario_, &leader_->database, leader_->standby.get(), epoch, &network_, leader_->address);
   }
 
   // What the standby lacks is gone; the next standby is a copy of this one.
-  void Promote() {
-    if (!standby_) return;
-    sim_.Trace("primary: the standby takes its place, at ", standby_->flushed(), " of ", database_.written());
-    database_ = PrimaryDatabase(standby_->copy());
-    standby_ = std::make_unique<Standby>(&sim_, &database_);
+  void Promote(std::size_t address) {
+    if (!leader_->standby) return;
+    sim_.Trace("primary: the standby takes its place, at ", leader_->standby->flushed(), " of ",
+               leader_->database.written());
+    auto next = std::make_unique<PrimaryServer>(leader_->standby->copy(), address, leader_->term + 1);
+    next->standby = std::make_unique<Standby>(&sim_, &next->database);
+    old_ = std::exchange(leader_, std::move(next));
+  }
+
+  // The old one goes on, without a standby, at its address.
+  void PromoteBesideTheOld() {
+    if (!leader_->standby) return;
+    leader_->standby->SetCut(true);
+    leader_->start.reset();
+    Promote(1 - leader_->address);
+    sim_.Trace("primary: the old one lives on");
+    StartPrimary();
+  }
+
+  void EndOld() {
+    if (!old_) return;
+    sim_.Trace("primary: the old one ends");
+    network_.CutAll(old_->address);
+    old_.reset();
   }
 
   void Begin(const Fault& fault) {
@@ -187,9 +242,14 @@ class World {
       Restore();
     } else if (fault.kind == Fault::Kind::kPromoteStandby) {
       CrashPrimary();
-      Promote();
+      EndOld();
+      Promote(leader_->address);
+      old_.reset();
+    } else if (fault.kind == Fault::Kind::kPromoteBesideTheOld) {
+      EndOld();
+      PromoteBesideTheOld();
     } else if (fault.kind == Fault::Kind::kCutStandby) {
-      if (standby_) standby_->SetCut(true);
+      if (leader_->standby) leader_->standby->SetCut(true);
     } else if (nodes_.contains(fault.sp_id)) {
       Break(fault, *nodes_.at(fault.sp_id));
     }
@@ -198,13 +258,14 @@ class World {
 
   void CrashPrimary() {
     sim_.Trace("primary: crashes");
-    primary_.reset();
-    start_.reset();
-    network_.CutAll();
+    leader_->daemon.reset();
+    leader_->start.reset();
+    network_.CutAll(leader_->address);
   }
 
   void BackUpAtGap() {
-    if (database_.unbroken_t() < database_.closed_t()) return backups_.push_back(database_);
+    if (leader_->database.unbroken_t() < leader_->database.closed_t())
+      return backups_.push_back(leader_->database);
     if (!is_calm_) sim_.After(500, [this] { BackUpAtGap(); });
   }
 
@@ -212,16 +273,16 @@ class World {
     if (backups_.empty()) return;
     const std::int64_t last = static_cast<std::int64_t>(backups_.size()) - 1;
     const PrimaryDatabase& backup = backups_[static_cast<std::size_t>(sim_.Between(0, last))];
-    for (const auto& [global_t, tx_id] : database_.committed()) {
+    for (const auto& [global_t, tx_id] : leader_->database.committed()) {
       const primary::Verdict* kept = backup.DecisionOf(tx_id);
       if (kept != nullptr && kept->global_t == global_t) continue;
       lost_.insert({tx_id, global_t});
       lost_at_us_[{tx_id, global_t}] = sim_.now_us();
     }
-    const GlobalT known_t = std::min(backup.closed_t(), database_.unbroken_t());
+    const GlobalT known_t = std::min(backup.closed_t(), leader_->database.unbroken_t());
     for (GlobalT t = backup.unbroken_t() + 1; t <= known_t; ++t) above_gaps_.insert(t);
-    sim_.Trace("primary: restored, goes back from ", database_.closed_t(), " to ", backup.closed_t());
-    database_ = backup;
+    sim_.Trace("primary: restored, goes back from ", leader_->database.closed_t(), " to ", backup.closed_t());
+    leader_->database = backup;
     has_restored_ = true;
   }
 
@@ -231,6 +292,7 @@ class World {
       case Fault::Kind::kRestorePrimary:
       case Fault::Kind::kCutStandby:
       case Fault::Kind::kPromoteStandby:
+      case Fault::Kind::kPromoteBesideTheOld:
         break;
       case Fault::Kind::kCrashDaemon:
         node.CrashDaemon();
@@ -252,9 +314,10 @@ class World {
 
   void Finish(const Fault& fault) {
     if (fault.kind == Fault::Kind::kCutStandby) {
-      if (standby_) standby_->SetCut(false);
+      if (leader_->standby) leader_->standby->SetCut(false);
       return;
     }
+    if (fault.kind == Fault::Kind::kPromoteBesideTheOld) return EndOld();
     if (fault.sp_id == 0) return StartPrimary();
     if (!nodes_.contains(fault.sp_id)) return;  // it comes later
     SpNode& node = *nodes_.at(fault.sp_id);
@@ -271,18 +334,19 @@ class World {
   }
 
   bool Drained() {
-    if (!primary_ || !primary_->idle()) return false;
+    if (!leader_->daemon || !leader_->daemon->idle()) return false;
     const auto is_idle = [](const auto& client) { return client->idle(); };
     if (!std::all_of(clients_.begin(), clients_.end(), is_idle)) return false;
     return std::all_of(nodes_.begin(), nodes_.end(), [this](const auto& entry) {
       SpDaemon* daemon = entry.second->daemon();
-      return daemon != nullptr && daemon->Drained(primary_->closed_t());
+      return daemon != nullptr && daemon->Drained(leader_->daemon->closed_t());
     });
   }
 
   std::string WhatHangs() {
-    std::string text = primary_ ? "primary idle " + std::to_string(primary_->idle()) : "no primary";
-    if (primary_) text += " at " + std::to_string(primary_->closed_t());
+    std::string text =
+        leader_->daemon ? "primary idle " + std::to_string(leader_->daemon->idle()) : "no primary";
+    if (leader_->daemon) text += " at " + std::to_string(leader_->daemon->closed_t());
     for (const auto& [sp_id, node] : nodes_) {
       text += "; SP " + std::to_string(sp_id) + " at " + std::to_string(node->database().state()->watermark) +
               " " + (node->daemon() ? node->daemon()->StateText() : "no daemon");
@@ -293,7 +357,7 @@ class World {
   void Check() {
     std::map<SpId, SpStatePtr> states;
     for (const auto& [sp_id, node] : nodes_) states[sp_id] = node->database().state();
-    CheckEverything(&sim_, scenario_, history_, database_, lost_, states);
+    CheckEverything(&sim_, scenario_, history_, leader_->database, lost_, states);
   }
 
   RunResult Result() const {
@@ -310,10 +374,10 @@ class World {
   const Scenario scenario_;
   Simulator sim_;
   Network network_;
-  PrimaryDatabase database_;
-  std::unique_ptr<Standby> standby_;  // if there is one
+  std::unique_ptr<PrimaryServer> leader_;
+  std::unique_ptr<PrimaryServer> old_;  // which does not know that it is none any more
+  std::map<SpId, int> followed_;        // the newest term whose primary each SP has noted
   std::map<SpId, std::uint64_t> registered_at_;
-  std::shared_ptr<const int> start_;  // while the primary's daemon starts
   std::vector<PrimaryDatabase> backups_;
   bool has_restored_ = false;
   bool is_calm_ = false;  // no new transactions
@@ -321,7 +385,6 @@ class World {
   std::map<Lost::value_type, std::int64_t> lost_at_us_;  // when last
   std::set<GlobalT> above_gaps_;  // of restored databases; where an SP could stand that has what is missing
   History history_;
-  std::unique_ptr<PrimaryDaemon> primary_;
   std::map<SpId, std::unique_ptr<SpNode>> nodes_;
   std::vector<std::unique_ptr<SpNode>> retired_;  // some callbacks may still ask them
   SpId next_sp_id_ = 0;

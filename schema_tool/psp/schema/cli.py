@@ -18,6 +18,7 @@ from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
 from psp.schema.history import read_history, show
 from psp.schema.join import prepare_join
+from psp.schema.loss import accept_loss
 from psp.schema.materialized import refresh
 from psp.schema.model import Mode
 from psp.schema.modes import check, check_rights
@@ -325,6 +326,28 @@ def convert_command(
             _say("converted: psp schema release brings the plain tables back")
     if problems:
         print_problems(problems, error_console)
+
+
+@app.command("accept-loss")
+def accept_loss_command(dsn: Dsn, yes: Yes = False) -> None:
+    """Lets a semi-primary follow a primary that lacks what this semi-primary has followed.
+
+    It waits for the newest primary that it knows of. Where that one is lost for good, or a backup of the
+    primary was restored on purpose, say so here at each semi-primary, and start its psp-semi-primary again.
+    Transactions that the restored primary lacks stay lost; a semi-primary that has one of them must join
+    again, and its log says so.
+
+    [bold]Example[/]
+
+        psp schema accept-loss "host=db dbname=shop"
+    """
+    if not yes:
+        typer.confirm(
+            "Is the newer primary lost for good, and may what it alone has be lost?", abort=True, err=True
+        )
+    with errors_shown():
+        accept_loss(dsn)
+    console.print(Text("Now start psp-semi-primary again."))
 
 
 @app.command("release")

@@ -1,1 +1,1 @@
-SELECT encode(uuid_send(history), 'hex') AS history, start_t FROM psp.epochs ORDER BY start_t
+SELECT encode(uuid_send(history), 'hex') AS history, start_t FROM psp.epochs ORDER BY epoch

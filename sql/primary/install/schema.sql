@@ -22,7 +22,7 @@ INSERT INTO psp.cluster DEFAULT VALUES;
 CREATE TABLE psp.epochs (
     epoch   bigint PRIMARY KEY,
     history uuid NOT NULL DEFAULT gen_random_uuid(),
-    start_t bigint NOT NULL,
+    start_t bigint NOT NULL,  -- those that have decided nothing share it with the next one
     kept_t  bigint NOT NULL
 );
 

@@ -1,1 +1,1 @@
-SELECT uuid_send(history) AS history, start_t FROM psp.epochs ORDER BY start_t
+SELECT uuid_send(history) AS history, start_t, binding FROM psp.epochs ORDER BY place

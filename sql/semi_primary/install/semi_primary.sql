@@ -167,8 +167,10 @@ CREATE TABLE psp.applied (
 -- The primary's epochs, as it told when it last let this SP in: which start of its daemon decided which numbers, at this
 -- SP, too. On the disk before anything of a new epoch is submitted or applied.
 CREATE TABLE psp.epochs (
-    start_t bigint PRIMARY KEY,
-    history uuid NOT NULL
+    place    integer PRIMARY KEY,            -- in the primary's list; of those with the same start_t the last one has decided
+    start_t  bigint NOT NULL,
+    history  uuid NOT NULL,
+    binding  boolean NOT NULL DEFAULT true   -- this SP follows only who has the last one; false after psp schema accept-loss
 );
 
 -- Written by the daemon about once a second; read by psp.status.

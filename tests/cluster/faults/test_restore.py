@@ -8,6 +8,7 @@ import psycopg
 from psp import paths
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster, SpNode
+from psp.schema.loss import accept_loss
 from psp.servers.pgserver import PgServer
 from psp.waiting import wait_until
 
@@ -53,13 +54,46 @@ def write(sp: SpNode, key: int, owner: str) -> None:
     retry(lambda: execute(sp, ADD, (key, owner)), (CONNECTION_FAILURE,))
 
 
+def last_error(sp: SpNode) -> str:
+    with psycopg.connect(sp.admin_dsn) as connection:
+        row = connection.execute("SELECT status ->> 'last_error' FROM psp.daemon_status").fetchone()
+    return str(row[0]) if row else ""
+
+
+def await_newest_start(cluster: LocalCluster) -> None:
+    """All follow the primary's last start."""
+    epochs: LiteralString = "SELECT history FROM psp.epochs ORDER BY {} DESC LIMIT 1"
+    with psycopg.connect(cluster.primary_dsn) as connection:
+        newest = connection.execute(epochs.format("epoch")).fetchone()
+
+    def follow_it() -> bool:
+        return all(last_followed(sp, epochs.format("place")) == newest for sp in cluster.sps)
+
+    wait_until("all to follow the newest start", follow_it, WAIT_S)
+
+
+def last_followed(sp: SpNode, query: LiteralString) -> object:
+    with psycopg.connect(sp.admin_dsn) as connection:
+        return connection.execute(query).fetchone()
+
+
+def accept(cluster: LocalCluster, name: str) -> None:
+    """The SP waits for the primary that it has followed, until somebody says that this one is lost."""
+    sp = cluster.sp(name)
+    if not cluster.is_running(name, "daemon"):
+        cluster.start(name, "daemon")
+    wait_until(f"{name} to wait", lambda: "accept-loss" in last_error(sp), WAIT_S)
+    assert cluster.is_running(name, "daemon")
+    cluster.stop(name, "daemon")
+    accept_loss(sp.admin_dsn)
+    cluster.start(name, "daemon")
+
+
 def await_refusal(cluster: LocalCluster, name: str) -> None:
     """The SP's daemon ends, and its status says what to do."""
     sp = cluster.sp(name)
     wait_until(f"{name} to be refused", lambda: not cluster.is_running(name, "daemon"), WAIT_S)
-    with psycopg.connect(sp.admin_dsn) as connection:
-        row = connection.execute("SELECT status ->> 'last_error' FROM psp.daemon_status").fetchone()
-    assert row is not None and "join again" in row[0], row
+    assert "join again" in last_error(sp)
 
 
 def test_who_has_lost_transactions_is_not_let_in_again(tmp_path: Path) -> None:
@@ -71,6 +105,7 @@ def test_who_has_lost_transactions_is_not_let_in_again(tmp_path: Path) -> None:
         cluster.stop(PRIMARY)
         copy_folder(cluster.server(PRIMARY).data_dir, tmp_path / "backup")
         cluster.start(PRIMARY)
+        await_newest_start(cluster)  # which the backup lacks
         cluster.stop("south", "daemon")
         for n in range(1, 4):
             write(north, n, "lost")
@@ -78,8 +113,9 @@ def test_who_has_lost_transactions_is_not_let_in_again(tmp_path: Path) -> None:
         cluster.stop(PRIMARY)
         restore(cluster.server(PRIMARY), tmp_path / "backup")
         cluster.start(PRIMARY)
+        accept(cluster, "north")
         await_refusal(cluster, "north")
-        cluster.start("south", "daemon")
+        accept(cluster, "south")
         for n in range(1, 7):
             write(south, n, "filled")
 
