@@ -13,7 +13,7 @@ namespace psp {
 // the exit code that says so, 2.
 int BadConfiguration(const std::string& what);
 
-// Adds log_level to the declared settings, loads them, and runs the work; returns the exit code for main():
+// Adds log_level and log_format to the declared settings, loads them, and runs the work; returns the exit code for main():
 // the work's own, 0 after --help and the like, 2 when the settings are wrong, 1 after an exception, which is
 // logged. To be called before there is any thread.
 int RunDaemon(Settings settings, int argc, const char* const* argv,

@@ -1,4 +1,8 @@
-// Logging to stderr, one line for each event. spdlog's functions (spdlog::info("…{}", x)) work in any thread.
+// Logging to stderr, one line for each event. spdlog's functions (spdlog::info("…{}", x)) work in any thread; Log writes
+// a line that has a name and fields, too.
+//
+// Text: "TIME DAEMON LEVEL: message". An event without a message is shown as "name field=value …".
+// JSON: one object a line with time, daemon, level, event, the event's fields, and message, as far as they exist.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -14,8 +18,9 @@ namespace psp {
 
 // The values that SetUpLog takes, for the configuration.
 inline constexpr const char* kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
+inline constexpr const char* kLogFormats[] = {"text", "json"};
 
-void SetUpLog(std::string_view program, std::string_view level);
+void SetUpLog(std::string_view program, std::string_view level, std::string_view format = "text");
 
 // Remembers what was logged, so that bad input is logged once and cannot fill the disk. Thread-safe. After
 // `names_max` different names, each new one counts as logged.
@@ -34,7 +39,9 @@ class LogOnce {
   std::unordered_set<std::string> said_;
 };
 
-// Writes the note, unless it must be logged once only and was logged already.
+// Any thread.
+void Log(const Note& note);
+// The same, unless the note must be logged once only and was logged already.
 void Log(const Note& note, LogOnce* said);
 
 }  // namespace psp

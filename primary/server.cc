@@ -38,6 +38,7 @@ Core::Options ToCoreOptions(const PrimarySettings& settings) {
   options.batch_wait_max_us = settings.batch_wait_max_ms * 1000;
   options.streams = {Size(settings.replicate_bytes_max), Size(settings.stream_bytes_max),
                      Size(settings.recent_bytes_max)};
+  options.logged = settings.logged;
   options.standstill.executors = Size(settings.executors);
   return options;
 }

@@ -1,5 +1,6 @@
 #include "primary/settings.h"
 
+#include "common/declare_commit_choice.h"
 #include "common/metrics/http_responder.h"
 #include "common/sockets.h"
 
@@ -107,6 +108,7 @@ Settings DeclarePrimarySettings(PrimarySettings* into) {
                     "Certifies, makes durable and replicates the transactions of all semi-primaries.");
   DeclareTexts(settings, into);
   DeclareIntegers(settings, into);
+  DeclareCommitChoice(settings, &into->logged);
   return settings;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/cluster_key.h"
+#include "common/commit_choice.h"
 #include "common/config.h"
 
 namespace psp::primary {
@@ -33,6 +34,7 @@ struct PrimarySettings {
   std::int64_t log_truncation_interval_ms = 0;
   std::int64_t tx_log_retention_s = 0;
   std::int64_t deleted_retention_s = 0;
+  CommitChoice logged{};
 };
 
 // The declarations; `into` must outlive the returned object.

@@ -50,6 +50,7 @@ Core::Options ToCoreOptions(const SemiPrimarySettings& settings, const Identity&
   options.disconnected_grace_us = settings.disconnected_grace_ms * 1000;
   options.waiting_bytes_max = static_cast<std::size_t>(settings.waiting_bytes_max);
   options.local_certification = settings.local_certification;
+  options.logged = settings.logged;
   return options;
 }
 
@@ -234,10 +235,9 @@ void Server::CarryOutActions() {
 }
 
 void Server::Answer(CommitReply reply) {
-  const CommitTiming timing = reply.timing;
-  const bool has_committed = std::holds_alternative<Committed>(reply.answer);
+  const CommitEnd end(reply);
   front_->Answer(std::move(reply), MonotonicUs());
-  if (timing.arrived_us != 0) core_.OnAnswered(timing, has_committed, MonotonicUs());
+  if (end.timing.arrived_us != 0) core_.OnAnswered(end, MonotonicUs());
 }
 
 void Server::PassRequests() {

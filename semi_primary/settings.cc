@@ -1,5 +1,6 @@
 #include "semi_primary/settings.h"
 
+#include "common/declare_commit_choice.h"
 #include "common/metrics/http_responder.h"
 #include "common/sockets.h"
 #include "embedded/constants.h"
@@ -241,6 +242,7 @@ Settings DeclareSemiPrimarySettings(SemiPrimarySettings* into) {
                     "Executes near its clients; certifies at the primary; applies what others commit.");
   DeclareTexts(declared, into);
   DeclareIntegers(declared, into);
+  DeclareCommitChoice(declared, &into->logged);
   DeclareRules(declared, into);
   DeclareTlsRules(declared, into);
   return declared;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/cluster_key.h"
+#include "common/commit_choice.h"
 #include "common/config.h"
 
 namespace psp::sp {
@@ -39,6 +40,7 @@ struct SemiPrimarySettings {
   std::int64_t waiting_bytes_max = 0;
   std::int64_t hook_connections_max = 0;
   std::int64_t heartbeat_timeout_ms = 0;
+  CommitChoice logged{};
   // Views mode:
   bool local_certification = true;
   bool wait_for_apply = true;

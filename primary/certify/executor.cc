@@ -208,8 +208,12 @@ std::vector<Verdict> Executor::Decide(const Batch& batch, CertifyBy by, std::sto
     const PgError& error = verdicts.error();
     const BatchTrouble::Step step = trouble.Next(error, by, batch);
     if (step == BatchTrouble::Step::kRefuse) {
-      spdlog::warn("a transaction is refused, the {}. since the start: {} {}", ++*options_.refused,
-                   error.sqlstate, error.message);
+      Log({.level = Note::Level::kWarning,
+           .text = fmt::format("a transaction is refused, the {}. since the start: {} {}",
+                               ++*options_.refused, error.sqlstate, error.message),
+           .event = "rows_refused",
+           .fields = {LogField::Text("tx", batch.items.front().request->tx_id.ToText()),
+                      LogField::Text("sqlstate", error.sqlstate)}});
       return Decide(Refused(batch, error), by, stop);
     }
     if (step == BatchTrouble::Step::kInHalves) return DecideInHalves(batch, by, stop);

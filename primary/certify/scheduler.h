@@ -54,6 +54,7 @@ class Scheduler {
   struct Finished {
     std::vector<Decided> decided;      // at once, in any order
     std::vector<Committed> committed;  // all that has become publishable: may come from earlier batches
+    std::uint64_t batch_id = 0;        // as the core has set it, and
     std::int64_t sent_us = 0;          // when the core has given the batch away
   };
 

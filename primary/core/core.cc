@@ -25,6 +25,7 @@ Core::Core(const Options& options, Start start)
       batch_timing_(options.batch_wait_max_us, round_trips_),
       reservations_(options.reservations, round_trips_),
       standstill_(options.standstill),
+      log_(options.logged, [this](SpId sp_id) { return NameOf(sp_id); }),
       streams_(options.streams, start.epoch, start.closed_t),
       schedule_(
           {options.housekeeping_interval_us, options.log_truncation_interval_us, options.sweep_interval_us}) {
@@ -34,7 +35,15 @@ Core::Core(const Options& options, Start start)
   }
 }
 
-Core::Actions Core::TakeActions() { return std::exchange(actions_, {}); }
+Core::Actions Core::TakeActions() {
+  for (Note& note : log_.TakeNotes()) actions_.notes.push_back(std::move(note));
+  return std::exchange(actions_, {});
+}
+
+std::string Core::NameOf(SpId sp_id) const {
+  const auto registered = connections_.registry().find(sp_id);
+  return registered == connections_.registry().end() ? std::to_string(sp_id) : registered->second.name;
+}
 
 void Core::OnUnreachable(const Send& send) {
   const std::string* route = connections_.RouteOf(send.sp_id);
@@ -47,6 +56,7 @@ std::optional<Batch> Core::NextBatch(std::int64_t now_us) {
   if (batch) {
     standstill_.OnBatchSent(now_us);
     decisions_.OnBatchSent(batch->batch_id, batch->items.size(), now_us);
+    log_.OnBatchSent(*batch, now_us);
   }
   return batch;
 }
@@ -60,6 +70,7 @@ std::optional<std::int64_t> Core::WaitUntilUs(std::int64_t now_us) const {
 Scheduler::Finished Core::Finish(const BatchResult& result, std::int64_t now_us) {
   now_us_ = now_us;
   Scheduler::Finished finished = scheduler_.Finish(result);
+  finished.batch_id = result.batch_id;
   finished.sent_us = decisions_.TakeSentUs(result.batch_id);
   for (const Scheduler::Committed& one : finished.committed) {
     if (one.request->rows.kind() != proto::ENTRY_SCHEMA_CHANGE) continue;
@@ -96,7 +107,7 @@ void Core::SendHoldReply(const HeldTables& hold, bool ended) {
 // A hold that was granted meanwhile must not meet them.
 void Core::GoOnWithReservations() {
   for (CertifyRequest& request : reservations_.TakeReleased()) {
-    if (!holds_.Park(&request)) CertifyParked(std::move(request));
+    if (!ParkByHold(&request)) CertifyParked(std::move(request));
   }
 }
 
@@ -119,7 +130,11 @@ void Core::AnnounceDecisions(const Scheduler::Finished& finished, std::int64_t n
   CountLosses(finished, now_us);
   for (const Scheduler::Decided& decided : finished.decided) {
     DecisionCounts::Parts parts;
-    if (decided.asked_to_certify) parts = decisions_.OnDecided(decided, finished.sent_us, now_us);
+    if (decided.asked_to_certify) {
+      parts = decisions_.OnDecided(decided, finished.sent_us, now_us);
+      log_.OnDecided(decided, finished.batch_id, finished.sent_us, now_us);
+    }
+    if (decided.asked_for_outcome) log_.OnOutcomeTold(decided, now_us);
     SendDecision(decided, parts);
   }
   Publish(finished.committed);
@@ -191,7 +206,7 @@ void Core::SendOver(const std::string& route, SpId sp_id, proto::ToSemiPrimary* 
 }
 
 void Core::Refuse(SpId sp_id, proto::Refused::Reason reason, const std::string& text) {
-  AddNote(Note::Level::kWarning, "SP " + std::to_string(sp_id) + " is refused: " + text, true);
+  AddNote(Note::Level::kWarning, "sp_refused", sp_id, "SP " + std::to_string(sp_id) + " is refused: " + text, true);
   proto::ToSemiPrimary message;
   message.mutable_refused()->set_reason(reason);
   message.mutable_refused()->set_message(text);
@@ -201,7 +216,7 @@ void Core::Refuse(SpId sp_id, proto::Refused::Reason reason, const std::string& 
 
 void Core::Forget(SpId sp_id, const char* why) {
   if (connections_.RouteOf(sp_id) != nullptr) {
-    AddNote(Note::Level::kInfo, "SP " + std::to_string(sp_id) + " " + why);
+    AddNote(Note::Level::kInfo, "sp_gone", sp_id, "SP " + std::to_string(sp_id) + " " + why);
   }
   connections_.Goodbye(sp_id);
   EndConnection(sp_id);
@@ -247,7 +262,7 @@ void Core::BeginJoins(std::uint64_t report_number) {
     const auto [sp_id, house_number] = *join++;
     if (house_number > report_number) continue;
     waiting_joins_.erase(sp_id);
-    AddNote(Note::Level::kInfo, "SP " + std::to_string(sp_id) + " joins: the table is copied as of " +
+    AddNote(Note::Level::kInfo, "sp_joins", sp_id, "SP " + std::to_string(sp_id) + " joins: the table is copied as of " +
                                     std::to_string(closed_t()));
     AddStreamActions(streams_.StartWithCopy(sp_id, connections_.IncarnationOf(sp_id)));
   }
@@ -277,12 +292,12 @@ void Core::OnHouseWorkRefused(const HouseWork& work) {
 void Core::OnTime(std::int64_t now_us) {
   now_us_ = now_us;
   for (const SpId sp_id : connections_.Expire(now_us)) {
-    AddNote(Note::Level::kWarning, "SP " + std::to_string(sp_id) + " has been silent for " +
+    AddNote(Note::Level::kWarning, "sp_silent", sp_id, "SP " + std::to_string(sp_id) + " has been silent for " +
                                        std::to_string(options_.heartbeat_timeout_us / 1000) + " ms");
     EndConnection(sp_id);
   }
   if (const auto expired = holds_.TakeExpired(now_us)) {
-    AddNote(Note::Level::kWarning, "SP " + std::to_string(expired->sp_id) + " has held tables for " +
+    AddNote(Note::Level::kWarning, "hold_expired", expired->sp_id, "SP " + std::to_string(expired->sp_id) + " has held tables for " +
                                        std::to_string(expired->timeout_us / 1000) +
                                        " ms: writers of the other semi-primaries go on");
     SendHoldReply(*expired, true);
@@ -292,7 +307,7 @@ void Core::OnTime(std::int64_t now_us) {
   reservations_.OnTime(now_us);
   GoOnWithReservations();
   if (auto line = losses_report_.TakeLine(reservations_, now_us)) {
-    AddNote(Note::Level::kInfo, std::move(*line));
+    AddNote(Note::Level::kInfo, "losses", 0, std::move(*line));
   }
   if (const auto due = schedule_.TakeDue(now_us)) {
     AskHousekeeper(due->truncate_log, due->sweep);
@@ -302,8 +317,9 @@ void Core::OnTime(std::int64_t now_us) {
   }
 }
 
-void Core::AddNote(Note::Level level, std::string text, bool once) {
-  actions_.notes.push_back({level, std::move(text), once});
+void Core::AddNote(Note::Level level, std::string_view event, SpId sp_id, std::string text, bool once) {
+  Note& note = actions_.notes.emplace_back(Note{level, std::move(text), once, event});
+  if (sp_id != 0) note.fields.push_back(LogField::Text("sp", NameOf(sp_id)));
 }
 
 }  // namespace psp::primary

@@ -35,6 +35,7 @@
 #include "primary/core/losses_report.h"
 #include "primary/core/lost_key_reports.h"
 #include "primary/core/presence_news.h"
+#include "primary/core/request_log.h"
 #include "primary/core/standstill.h"
 #include "primary/publish/acknowledgements.h"
 #include "primary/publish/housework.h"
@@ -58,6 +59,7 @@ class Core {
     Standstill::Limits standstill{};
     Reservations::Options reservations;
     Streams::Limits streams;
+    CommitChoice logged{};  // of which transactions the log tells
   };
   // Where the database stands when the daemon begins.
   struct Start {
@@ -161,6 +163,9 @@ class Core {
   std::size_t undecided_bytes() const {
     return scheduler_.bytes() + waiting_bytes_ + holds_.bytes() + reservations_.bytes();
   }
+  bool ParkByHold(CertifyRequest* request);
+  bool ParkByReservation(CertifyRequest* request, std::int64_t now_us);
+  std::string NameOf(SpId sp_id) const;
   void SendHoldReply(const HeldTables& hold, bool ended);
   void SendDecision(const Scheduler::Decided& decided, const DecisionCounts::Parts& parts);
   CoreNumbers::SemiPrimary NumbersOf(const RegisteredSp& registered) const;
@@ -173,7 +178,7 @@ class Core {
   proto::ToSemiPrimary Welcome(bool say_hello) const;
   // The report will have the returned number or a higher one.
   std::uint64_t AskHousekeeper(bool truncate_log, bool sweep);
-  void AddNote(Note::Level level, std::string text, bool once = false);
+  void AddNote(Note::Level level, std::string_view event, SpId sp_id, std::string text, bool once = false);
 
   const Options options_;
   const Epoch epoch_;
@@ -188,6 +193,7 @@ class Core {
   LossesReport losses_report_;
   Standstill standstill_;
   LostKeyReports lost_key_reports_;
+  RequestLog log_;
   Streams streams_;
   Acknowledgements acknowledgements_;
   HouseworkSchedule schedule_;

@@ -13,9 +13,11 @@ namespace {
 constexpr std::size_t kWaitingHellosMax = 1000;
 constexpr int kToldReservationsMax = 5;
 
-std::string NameOf(SpId sp_id) { return "SP " + std::to_string(sp_id); }
+std::string NumberOf(SpId sp_id) { return "SP " + std::to_string(sp_id); }
 
-std::string NameOf(const proto::Hello& hello) { return NameOf(hello.sp_id()) + " (" + hello.name() + ")"; }
+std::string NumberOf(const proto::Hello& hello) {
+  return NumberOf(hello.sp_id()) + " (" + hello.name() + ")";
+}
 
 }  // namespace
 
@@ -52,7 +54,7 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
       return Forget(*sp_id, "says goodbye");
     case proto::ToPrimary::kHello:
     case proto::ToPrimary::BODY_NOT_SET:
-      return AddNote(Note::Level::kWarning, NameOf(*sp_id) + " sent an empty message", true);
+      return AddNote(Note::Level::kWarning, "bad_message", *sp_id, NumberOf(*sp_id) + " sent an empty message", true);
   }
 }
 
@@ -66,7 +68,7 @@ void Core::OnHello(const std::string& route, const proto::Hello& hello, bool reg
       waiting_hellos_.Add(AskHousekeeper(false, false), {route, hello});
       return;
     case Connections::HelloAnswer::Kind::kRefused:
-      AddNote(Note::Level::kWarning, NameOf(hello) + " is refused: " + answer.refused.message(), true);
+      AddNote(Note::Level::kWarning, "sp_refused", hello.sp_id(), NumberOf(hello) + " is refused: " + answer.refused.message(), true);
       *message.mutable_refused() = answer.refused;
       return SendOver(route, 0, &message);
     case Connections::HelloAnswer::Kind::kLook:
@@ -76,7 +78,7 @@ void Core::OnHello(const std::string& route, const proto::Hello& hello, bool reg
       }
       return SendOver(route, 0, &message);
     case Connections::HelloAnswer::Kind::kWelcome:
-      AddNote(Note::Level::kInfo, NameOf(hello) + " is here at " + std::to_string(hello.watermark()));
+      AddNote(Note::Level::kInfo, "sp_here", hello.sp_id(), NumberOf(hello) + " is here at " + std::to_string(hello.watermark()));
       EndConnection(hello.sp_id());  // until it says from where, and asks again
       message = Welcome(false);
       return SendOver(route, hello.sp_id(), &message);
@@ -106,8 +108,9 @@ void Core::OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us) {
   CertifyRequest request;
   request.arrived_us = now_us;
   if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request)) {
-    return AddNote(Note::Level::kWarning, NameOf(sp_id) + " sent a request without a tx id", true);
+    return AddNote(Note::Level::kWarning, "bad_message", sp_id, NumberOf(sp_id) + " sent a request without a tx id", true);
   }
+  log_.OnReceived(request);
   if (undecided_bytes() + request.bytes() > options_.inflight_bytes_max) {
     request.refusal = {"the primary is overloaded (inflight_bytes_max)"};
     request.rows.Clear();
@@ -118,6 +121,7 @@ void Core::OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us) {
   if (request.refusal.reason.empty()) {
     if (!intake_.KnowsTables(request)) {
       waiting_bytes_ += request.bytes();
+      log_.OnParked(request.tx_id, sp_id, RequestLog::ParkedFor::kTables, now_us);
       waiting_requests_.Add(AskHousekeeper(false, false), std::move(request));
       return;
     }
@@ -147,7 +151,7 @@ void Core::OnStreamRequest(SpId sp_id, const proto::StreamRequest& request) {
     return Refuse(sp_id, proto::Refused::LOG_TRUNCATED,
                   "the log begins after " + std::to_string(truncated_t_) + ": join again");
   }
-  AddNote(Note::Level::kInfo, NameOf(sp_id) + " streams from " + std::to_string(request.from()) + " to " +
+  AddNote(Note::Level::kInfo, "sp_streams", sp_id, NumberOf(sp_id) + " streams from " + std::to_string(request.from()) + " to " +
                                   std::to_string(closed_t()));
   AddStreamActions(streams_.StartFromLog(sp_id, connections_.IncarnationOf(sp_id), request.from()));
 }
@@ -197,7 +201,7 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat, std::int64
 void Core::OnLossReport(SpId sp_id, const proto::LossReport& report) {
   const std::string wrong = lost_key_reports_.Add(sp_id, report);
   if (wrong.empty()) return;
-  AddNote(Note::Level::kWarning, NameOf(sp_id) + " sent a report of losses that is dropped: " + wrong, true);
+  AddNote(Note::Level::kWarning, "bad_message", sp_id, NumberOf(sp_id) + " sent a report of losses that is dropped: " + wrong, true);
 }
 
 void Core::OnLost(SpId sp_id, proto::Lost* message, std::int64_t now_us) {
@@ -222,15 +226,28 @@ void Core::OnHold(SpId sp_id, const proto::Hold& message) {
 void Core::Admit(CertifyRequest request, std::int64_t now_us) {
   // Who waits for another semi-primary must not take all memory from those that need not.
   const bool may_wait = undecided_bytes() + request.bytes() <= options_.inflight_bytes_max / 2;
-  if (may_wait && (holds_.Park(&request) || reservations_.Park(&request, now_us))) return;
+  if (may_wait && (ParkByHold(&request) || ParkByReservation(&request, now_us))) return;
   Certify(std::move(request));
 }
 
+bool Core::ParkByHold(CertifyRequest* request) {
+  const TxId tx_id = request->tx_id;
+  const SpId sp_id = request->sp_id;
+  if (!holds_.Park(request)) return false;
+  log_.OnParked(tx_id, sp_id, RequestLog::ParkedFor::kHold, now_us_);
+  return true;
+}
+
+bool Core::ParkByReservation(CertifyRequest* request, std::int64_t now_us) {
+  const TxId tx_id = request->tx_id;
+  const SpId sp_id = request->sp_id;
+  if (!reservations_.Park(request, now_us)) return false;
+  log_.OnParked(tx_id, sp_id, RequestLog::ParkedFor::kReservation, now_us);
+  return true;
+}
+
 void Core::Certify(CertifyRequest request) {
-  if (!request.refusal.reason.empty() && !request.refusal.older_catalog) {
-    AddNote(Note::Level::kWarning,
-            "a transaction of " + NameOf(request.sp_id) + " is refused: " + request.refusal.reason, true);
-  }
+  if (!request.refusal.reason.empty() && !request.refusal.older_catalog) log_.OnRefused(request);
   request.admitted_us = now_us_;
   scheduler_.Certify(std::move(request));
 }

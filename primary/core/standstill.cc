@@ -104,11 +104,15 @@ std::optional<Note> Standstill::OnTime(std::int64_t now_us) {
   const std::optional<Reason> before = std::exchange(reason_, is_told ? std::move(found) : std::nullopt);
   if (!reason_ && !before) return std::nullopt;
   if (!reason_) {
-    return Note{Note::Level::kInfo, "transactions are decided again, after " +
-                                        std::to_string(before->age_us(now_us) / 1000) + " ms"};
+    return Note{.level = Note::Level::kInfo,
+                .text = "transactions are decided again, after " +
+                        std::to_string(before->age_us(now_us) / 1000) + " ms",
+                .event = "standstill_over"};
   }
   if (before && before->cause == reason_->cause) return std::nullopt;
-  return Note{Note::Level::kError, "no transaction can be decided: " + reason_->text};
+  return Note{.level = Note::Level::kError,
+              .text = "no transaction can be decided: " + reason_->text,
+              .event = "standstill"};
 }
 
 }  // namespace psp::primary

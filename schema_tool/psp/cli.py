@@ -14,6 +14,7 @@ from psp.mrv.cli import app as mrv_app
 from psp.output import console
 from psp.primary.cli import app as primary_app
 from psp.schema.cli import app as schema_app
+from psp.trace.cli import trace
 from psp.watch.cli import top
 
 app = typer.Typer(
@@ -41,6 +42,10 @@ app = typer.Typer(
 
     psp doctor "host=primary dbname=psp" "host=db dbname=shop"
 
+[bold]Follow one transaction through the daemons' logs[/]:
+
+    psp trace 3c7d9a52-8a51-4c0e-9a0b-6f0f6f0a8d11 *.log
+
 [bold]Let many change one number at once[/] (any PostgreSQL):
 
     psp mrv create item.stock "dbname=shop" --lower-bound 0
@@ -53,6 +58,7 @@ app.add_typer(mrv_app, name="mrv")
 app.command("top")(top)
 app.command("console")(show_console)
 app.command("doctor")(doctor)
+app.command("trace")(trace)
 flow(app)
 
 

@@ -107,11 +107,12 @@ void BlockerWatch::End(const Blocker& blocker) {
     return spdlog::warn("{}: the prepared transaction blocked remote ones for longer than conflict_grace_ms",
                         blocker.rollback);
   }
-  spdlog::info(
-      "ended the transaction of backend {} ({}): it blocked remote transactions for longer than "
-      "{}",
-      blocker.pid, blocker.state,
-      blocker.is_committing ? "a COMMIT can take, and its request has not come" : "conflict_grace_ms");
+  Log({.text = fmt::format(
+           "ended the transaction of backend {} ({}): it blocked remote transactions for longer than {}",
+           blocker.pid, blocker.state,
+           blocker.is_committing ? "a COMMIT can take, and its request has not come" : "conflict_grace_ms"),
+       .event = "blocker_ended",
+       .fields = {LogField::Number("pid", blocker.pid)}});
 }
 
 }  // namespace psp::sp

@@ -52,8 +52,11 @@ void OwnCommits::Conclude(const std::vector<GlobalT>& missing) {
     } else if (transaction.write_set == nullptr) {
       lacks_rows_ = name + " must be applied here and its rows are not known: asking for them";
     } else {
-      notes_.push_back({Note::Level::kInfo, name + " (global_t " + std::to_string(transaction.global_t) +
-                                                ") was committed and its session has gone: applying it"});
+      notes_.push_back({.text = name + " (global_t " + std::to_string(transaction.global_t) +
+                                ") was committed and its session has gone: applying it",
+                        .event = "own_commit_applied",
+                        .fields = {LogField::Text("tx", transaction.tx_id.ToText()),
+                                   LogField::Number("global_t", transaction.global_t)}});
     }
   }
 }

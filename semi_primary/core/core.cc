@@ -25,6 +25,8 @@ Core::Core(const Options& options)
            .disconnected_grace_us = options.disconnected_grace_us,
            .waiting_bytes_max = options.waiting_bytes_max,
            .local_certification = options.local_certification,
+           .logged = options.logged,
+           .name = options.name,
            .names = [this](std::uint32_t table_id) { return NamesOf(table_id); },
            .sp_name = [this](SpId sp_id) { return NameOf(sp_id); },
            .on_decided =
@@ -50,6 +52,7 @@ Core::Core(const Options& options)
 Core::Actions Core::TakeActions() {
   MoveTo(&actions_.replies, submissions_.TakeReplies());
   MoveTo(&actions_.replies, hold_.TakeReplies());
+  MoveTo(&actions_.notes, submissions_.TakeNotes());
   for (proto::ToPrimary& message : submissions_.TakeMessages()) Send(std::move(message));
   for (proto::ToPrimary& message : hold_.TakeMessages()) Send(std::move(message));
   return std::exchange(actions_, {});
@@ -171,7 +174,7 @@ void Core::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {
   progress_.OnApplied(copy_.Counts(progress) ? progress.watermark : -1, progress.durable);
   copy_.OnApplyProgress(progress.joining, progress.copied_rows);
   own_.OnApplied(progress.watermark);
-  submissions_.OnApplied(progress.watermark);
+  submissions_.OnApplied(progress.watermark, now_us);
   hold_.OnApplied(progress_.watermark());
   if (copy_.joining()) SendHeartbeat(now_us);  // the primary sends more of the table
   SendAck();
@@ -186,7 +189,7 @@ void Core::OnTime(std::int64_t now_us) {
     last_error_ =
         "the primary has not answered yet: is psp-primary running, is `primary` its address, and is "
         "`key_file` a copy of its key?";
-    AddNote(Note::Level::kWarning, last_error_);
+    AddNote(Note::Level::kWarning, "no_answer", last_error_);
   }
   if (stream_.has_started() && choice_.LookIsDue(connected(), now_us)) Look(now_us);
   if (stream_.has_started() && choice_.has_choice(now_us) && connection_.HelloIsDue(now_us))
@@ -286,8 +289,8 @@ CoreNumbers Core::Numbers(std::int64_t now_us) const {
           .holds_tables = hold_.transaction().has_value()};
 }
 
-void Core::AddNote(Note::Level level, std::string text) {
-  actions_.notes.push_back({level, std::move(text)});
+void Core::AddNote(Note::Level level, std::string_view event, std::string text) {
+  actions_.notes.push_back({level, std::move(text), false, event});
 }
 
 }  // namespace psp::sp

@@ -65,6 +65,7 @@ class Core {
     std::int64_t disconnected_grace_us = 1'000'000;
     std::size_t waiting_bytes_max = std::size_t{1} << 30;
     bool local_certification = true;
+    CommitChoice logged{};  // of which transactions the log tells
   };
 
   // To be carried out in order within each list, `reconnect` and `go_to` first: a new connection, without the messages
@@ -123,10 +124,8 @@ class Core {
   CoreNumbers Numbers(std::int64_t now_us) const;
   // Why a transaction that asks now will hardly commit, without what PostgreSQL says; empty: it may well.
   std::string WhyNoCommit() const;
-  // The front has answered a reply to a COMMIT; for the metrics and psp.status.
-  void OnAnswered(const CommitTiming& timing, bool has_committed, std::int64_t now_us) {
-    submissions_.OnAnswered(timing, has_committed, now_us);
-  }
+  // The front has answered a reply to a COMMIT; for the metrics, psp.status and the log.
+  void OnAnswered(const CommitEnd& end, std::int64_t now_us) { submissions_.OnAnswered(end, now_us); }
 
  private:
   void OnApplyStarted(const ApplyStarted& started, std::int64_t now_us);
@@ -179,7 +178,7 @@ class Core {
   std::string StateName(
       std::int64_t now_us) const;  // of psp.status, whose view adds `stopped` (docs/operating.md)
   void SetCatalog(TableCatalogPtr catalog);
-  void AddNote(Note::Level level, std::string text);
+  void AddNote(Note::Level level, std::string_view event, std::string text);
 
   const Options options_;
   MrvOutcomes mrv_outcomes_;

@@ -58,13 +58,13 @@ void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t no
   if (!lost.empty()) return OnRefused(lost, proto::Refused::OTHER_HISTORY);
   if (needs_copy() && copy_.received() &&
       !HistoryObjection(epochs, copy_.complete_t(), HistoryOf(epochs_, copy_.complete_t())).empty()) {
-    AddNote(Note::Level::kWarning,
+    AddNote(Note::Level::kWarning, "copy_begins_again",
             "the primary has lost what the copy was waiting for: the copy begins again");
     copy_.Discard();
   }
   for (const auto& sp : welcome.semi_primaries()) sp_names_[sp.sp_id()] = sp.name();
   if (epoch != connection_.epoch()) {
-    AddNote(Note::Level::kInfo, "connected to the primary, epoch " + std::to_string(epoch));
+    AddNote(Note::Level::kInfo, "connected", "connected to the primary, epoch " + std::to_string(epoch));
   }
   connection_.OnWelcome(epoch, welcome.heartbeat_interval_ms());
   epochs_ = std::move(epochs);
@@ -95,7 +95,7 @@ void Core::ServeWhenEpochsAreSaved(std::int64_t now_us) {
 }
 
 void Core::OnRefused(const std::string& why, proto::Refused::Reason reason) {
-  if (last_error_ != why) AddNote(Note::Level::kError, "the primary refuses this semi-primary: " + why);
+  if (last_error_ != why) AddNote(Note::Level::kError, "refused_by_primary", "the primary refuses this semi-primary: " + why);
   last_error_ = why;
   switch (reason) {
     case proto::Refused::DUPLICATE_SP:
@@ -156,8 +156,8 @@ void Core::OnStandstill(const proto::HeartbeatReply& reply) {
   standstill_ = reply.standstill().why();
   if (reply.has_standstill() && standstill_.empty()) standstill_ = "the primary can decide nothing";
   if (was_told == !standstill_.empty()) return;
-  if (was_told) return AddNote(Note::Level::kInfo, "the primary decides transactions again");
-  AddNote(Note::Level::kError, "no transaction can commit: " + standstill_);
+  if (was_told) return AddNote(Note::Level::kInfo, "standstill_over", "the primary decides transactions again");
+  AddNote(Note::Level::kError, "standstill", "no transaction can commit: " + standstill_);
 }
 
 void Core::OnReplicate(const proto::Replicate& replicate, std::int64_t now_us) {
@@ -209,7 +209,7 @@ bool Core::AddTransaction(const proto::Transaction& transaction, ApplyStep* step
     RememberOwn(transaction.tx_id(), transaction.global_t());
     submissions_.OnOwnTransaction(*tx_id, transaction.global_t());
   } else {
-    submissions_.OnRemoteTransaction(transaction.global_t(), transaction.sp_id(), write_set, now_us);
+    submissions_.OnRemoteTransaction(transaction.global_t(), *tx_id, transaction.sp_id(), write_set, now_us);
   }
   step->transactions.push_back({transaction.global_t(), *tx_id, own, std::move(write_set)});
   return true;
@@ -243,7 +243,7 @@ bool Core::AskForName(SpId sp_id, std::int64_t now_us) {
 
 void Core::Disconnect(const char* why) {
   last_error_ = std::string("lost the primary: ") + why;
-  AddNote(Note::Level::kWarning, last_error_);
+  AddNote(Note::Level::kWarning, "disconnected", last_error_);
   reserved_.clear();
   standstill_.clear();
   connection_.OnLost();

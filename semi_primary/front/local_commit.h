@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -73,10 +74,28 @@ struct Held {
   bool granted = false;  // not yet: ask again
 };
 using FrontAnswer = std::variant<Committed, Outcome, Held, UserError>;
+// Of a COMMIT, for the log.
+struct CommitWho {
+  TxId tx_id;
+  GlobalT winner_t = 0;  // of one that has lost
+  SpId winner_sp_id = 0;
+};
 struct CommitReply {
   Ticket ticket = 0;
   FrontAnswer answer;
   CommitTiming timing{};
+  CommitWho who{};
+};
+// What is left of the reply when the front has answered it.
+struct CommitEnd {
+  explicit CommitEnd(const CommitReply& reply) : timing(reply.timing), who(reply.who) {
+    if (const auto* committed = std::get_if<Committed>(&reply.answer)) global_t = committed->global_t;
+    if (const auto* error = std::get_if<UserError>(&reply.answer)) sqlstate = error->sqlstate;
+  }
+  CommitTiming timing;
+  CommitWho who;
+  GlobalT global_t = 0;  // 0: not committed
+  std::string sqlstate;  // of the error
 };
 
 }  // namespace psp::sp

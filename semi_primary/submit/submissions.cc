@@ -13,6 +13,7 @@ constexpr std::int64_t kUsPerByte = 1;
 }  // namespace
 
 void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
+  log_.OnReceived(submission, now_us);
   if (stopped_)
     return Refuse(submission, {"08006", "psp: the semi-primary daemon is stopping", "", "Nothing was sent."},
                   now_us);
@@ -31,7 +32,7 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
                                                    submission.write_set, submission.uses);
     if (conflict) {
       if (connected_) SendLost(submission, *conflict);
-      return Refuse(submission, Lost(submission, *conflict, now_us, now_us), now_us);
+      return Refuse(submission, Lost(submission, *conflict, now_us, now_us), now_us, &*conflict);
     }
   }
   Entry& entry = entries_[submission.tx_id];
@@ -39,6 +40,7 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
   entry.since_us = now_us;
   bytes_ += submission.write_set_bytes;
   by_ticket_[submission.ticket] = submission.tx_id;
+  entry.who.tx_id = submission.tx_id;
   entry.timing.arrived_us = submission.arrived_us != 0 ? submission.arrived_us : now_us;
   if (connected_) SendCertify(entry, now_us);
 }
@@ -89,8 +91,7 @@ void Submissions::OnDecision(const proto::Decision& decision, std::int64_t now_u
   if (decision.has_conflict()) {
     // A transaction without a waiter has mostly lost earlier, against what arrived.
     if (found->second.submission.ticket != 0) {
-      Answer(found->second,
-             Lost(found->second.submission, ToConflict(decision.conflict()), found->second.since_us, now_us));
+      AnswerLost(&found->second, ToConflict(decision.conflict()), now_us);
     }
   } else if (decision.older_catalog()) {
     const bool is_rows = write_set.kind() == proto::ENTRY_ROWS;
@@ -146,19 +147,21 @@ void Submissions::OnOwnTransaction(const TxId& tx_id, GlobalT global_t) {
   if (found != entries_.end() && found->second.state != State::kCommitted) SetCommitted(found, global_t);
 }
 
-void Submissions::OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set,
-                                      std::int64_t now_us) {
+void Submissions::OnRemoteTransaction(GlobalT global_t, const TxId& tx_id, SpId sp_id,
+                                      const WriteSetPtr& write_set, std::int64_t now_us) {
+  log_.OnRemote(global_t, tx_id, sp_id, now_us);
   if (!options_.local_certification) return;
   for (const LocalCertification::Doomed& doomed : local_certification_.Arrived(global_t, sp_id, write_set)) {
     const auto found = entries_.find(doomed.tx_id);
     const bool unsent = found->second.state == State::kUnsent;
-    Answer(found->second, Lost(found->second.submission, doomed.conflict, found->second.since_us, now_us));
+    AnswerLost(&found->second, doomed.conflict, now_us);
     found->second.state = State::kAnswered;  // the primary will say the same
     if (unsent) Erase(found);
   }
 }
 
-void Submissions::OnApplied(GlobalT watermark) {
+void Submissions::OnApplied(GlobalT watermark, std::int64_t now_us) {
+  log_.OnApplied(watermark, now_us);
   local_certification_.Applied(watermark);
   while (!committed_.empty() && committed_.begin()->first <= watermark) {
     Erase(entries_.find(committed_.begin()->second));
@@ -226,6 +229,7 @@ WriteSetPtr Submissions::WriteSetOf(const TxId& tx_id) const {
 void Submissions::SendCertify(Entry& entry, std::int64_t now_us) {
   entry.state = State::kWaiting;
   entry.timing.sent_us = now_us;
+  log_.OnSent(entry.submission.tx_id, now_us);
   proto::Certify* certify = messages_.emplace_back().mutable_certify();
   certify->set_tx_id(entry.submission.tx_id.ToBytes());
   certify->mutable_snapshot()->set_watermark(entry.submission.snapshot.watermark);
@@ -256,13 +260,25 @@ void Submissions::Answer(Entry& entry, FrontAnswer answer) {
   if (ticket == 0) return;
   by_ticket_.erase(ticket);
   ++(std::holds_alternative<Committed>(answer) ? counters_.commits_total : counters_.aborts_total);
-  replies_.push_back({ticket, std::move(answer), entry.timing});
+  replies_.push_back({ticket, std::move(answer), entry.timing, entry.who});
 }
 
-void Submissions::Refuse(const Submission& submission, UserError error, std::int64_t now_us) {
+void Submissions::AnswerLost(Entry* entry, const Conflict& conflict, std::int64_t now_us) {
+  entry->who.winner_t = conflict.winner_t;
+  entry->who.winner_sp_id = conflict.winner_sp_id;
+  Answer(*entry, Lost(entry->submission, conflict, entry->since_us, now_us));
+}
+
+void Submissions::Refuse(const Submission& submission, UserError error, std::int64_t now_us,
+                         const Conflict* conflict) {
   ++counters_.aborts_total;
   const std::int64_t arrived_us = submission.arrived_us != 0 ? submission.arrived_us : now_us;
-  replies_.push_back({submission.ticket, std::move(error), {.arrived_us = arrived_us}});
+  CommitWho who{submission.tx_id};
+  if (conflict != nullptr) {
+    who.winner_t = conflict->winner_t;
+    who.winner_sp_id = conflict->winner_sp_id;
+  }
+  replies_.push_back({submission.ticket, std::move(error), {.arrived_us = arrived_us}, who});
 }
 
 void Submissions::SetCommitted(Entries::iterator found, GlobalT global_t) {

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "semi_primary/front/local_commit.h"
+#include "semi_primary/submit/commit_log.h"
 #include "semi_primary/submit/commit_times.h"
 #include "semi_primary/submit/error_text.h"
 #include "semi_primary/submit/local_certification.h"
@@ -38,7 +39,9 @@ class Submissions {
     std::int64_t disconnected_grace_us = 1'000'000;  // how long a new commit waits for a lost primary
     std::size_t waiting_bytes_max = std::size_t{1} << 30;
     bool local_certification = true;  // false: the primary alone finds conflicts
-    // Names for error texts.
+    CommitChoice logged{};            // of which transactions the log tells
+    std::string name{};               // of this semi-primary, for the log
+    // Names for error texts and the log.
     std::function<KeyNames(std::uint32_t table_id)> names;
     std::function<std::string(SpId)> sp_name;
     // Called once for each local transaction that is known to be committed (lost: null) or to have lost
@@ -60,7 +63,8 @@ class Submissions {
     std::uint64_t in_doubt_total = 0;  // of the aborts: told that the outcome is unknown
   };
 
-  explicit Submissions(Options options) : options_(std::move(options)) {}
+  explicit Submissions(Options options)
+      : options_(std::move(options)), log_(options_.logged, options_.name, options_.sp_name) {}
 
   // From backends, or, in views mode, from local workers.
   void Submit(const Submission& submission, std::int64_t now_us);
@@ -73,11 +77,15 @@ class Submissions {
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnOutcomeReply(const proto::OutcomeReply& reply);
   void OnOwnTransaction(const TxId& tx_id, GlobalT global_t);
-  void OnRemoteTransaction(GlobalT global_t, SpId sp_id, const WriteSetPtr& write_set, std::int64_t now_us);
+  void OnRemoteTransaction(GlobalT global_t, const TxId& tx_id, SpId sp_id, const WriteSetPtr& write_set,
+                           std::int64_t now_us);
 
   // From the apply worker.
-  void OnApplied(GlobalT watermark);
-  void OnStreamReset() { local_certification_.ForgetArrived(); }
+  void OnApplied(GlobalT watermark, std::int64_t now_us);
+  void OnStreamReset() {
+    local_certification_.ForgetArrived();
+    log_.OnStreamReset();
+  }
 
   // Answers submissions that have waited too long. Call it several times a second.
   void OnTime(std::int64_t now_us);
@@ -91,9 +99,12 @@ class Submissions {
   std::vector<proto::ToPrimary> TakeMessages() { return std::exchange(messages_, {}); }
 
   // The front has answered what TakeReplies gave.
-  void OnAnswered(const CommitTiming& timing, bool has_committed, std::int64_t now_us) {
-    times_.OnAnswered(timing, has_committed, now_us);
+  void OnAnswered(const CommitEnd& end, std::int64_t now_us) {
+    times_.OnAnswered(end.timing, end.global_t > 0, now_us);
+    log_.OnAnswered(end, now_us);
   }
+  // Lines for the log since the last call.
+  std::vector<Note> TakeNotes() { return log_.TakeNotes(); }
 
   // An own transaction's rows; null when they are not (or no longer) known.
   WriteSetPtr WriteSetOf(const TxId& tx_id) const;
@@ -111,6 +122,7 @@ class Submissions {
     Submission submission;  // ticket 0: nobody waits any more
     std::int64_t since_us = 0;
     CommitTiming timing{};
+    CommitWho who{};
     GlobalT global_t = 0;  // of a committed one
   };
   using Entries = std::unordered_map<TxId, Entry>;
@@ -126,7 +138,10 @@ class Submissions {
   void SendLost(const Submission& submission, const Conflict& conflict);
   void SendOutcomeRequest(const TxId& tx_id);
   void Answer(Entry& entry, FrontAnswer answer);
-  void Refuse(const Submission& submission, UserError error, std::int64_t now_us);
+  void AnswerLost(Entry* entry, const Conflict& conflict, std::int64_t now_us);
+  // `conflict`: that it has lost; null: another reason.
+  void Refuse(const Submission& submission, UserError error, std::int64_t now_us,
+              const Conflict* conflict = nullptr);
   void SetCommitted(Entries::iterator found, GlobalT global_t);
   void Erase(Entries::iterator found);
   // Counts it, and tells on_decided and on_lost; what the application is told.
@@ -147,6 +162,7 @@ class Submissions {
   std::vector<proto::ToPrimary> messages_;
   Counters counters_;
   CommitTimes times_;
+  CommitLog log_;
 };
 
 }  // namespace psp::sp

@@ -106,7 +106,7 @@ TEST_F(SubmissionsTest, Commits) {
   Commit('a', 12);  // may come twice
   EXPECT_EQ(Replies(), "");
   EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
-  submissions_.OnApplied(12);
+  submissions_.OnApplied(12, 0);
   EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
   EXPECT_EQ(submissions_.waiting(), 0U);
 }
@@ -123,7 +123,7 @@ TEST_F(SubmissionsTest, KeyUsesAreCertifiedHereAndAtThePrimary) {
   ASSERT_EQ(messages[0].certify().uses().keys_size(), 1);
   EXPECT_EQ(messages[0].certify().uses().keys(0).key(), "parent");
   EXPECT_FALSE(messages[1].certify().has_uses());
-  submissions_.OnRemoteTransaction(11, 2, Row("parent"), 0);
+  submissions_.OnRemoteTransaction(11, Tx('r'), 2, Row("parent"), 0);
   EXPECT_EQ(Replies(), "1:40001") << "the row was read";
   submissions_.Submit({Ticket{3}, Tx('c'), {10, {}}, Row("m"), 100, uses}, 0);
   EXPECT_EQ(Replies(), "3:40001");
@@ -138,7 +138,7 @@ TEST_F(SubmissionsTest, EachDecisionIsToldOnce) {
   EXPECT_EQ(decided_, "k+ ");
   decided_ = "";
   Submit('b', 2, "k");
-  submissions_.OnRemoteTransaction(13, 2, Row("k"), 0);  // dooms b, before the primary does
+  submissions_.OnRemoteTransaction(13, Tx('r'), 2, Row("k"), 0);  // dooms b, before the primary does
   Abort('b');
   EXPECT_EQ(decided_, "k-k ");
   decided_ = "";
@@ -220,7 +220,7 @@ TEST_F(SubmissionsTest, SentWithoutAnswerIsUnknownAndItsWriteSetStays) {
   TellOutcome('a', 12);
   EXPECT_EQ(Replies(), "");
   EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
-  submissions_.OnApplied(12);
+  submissions_.OnApplied(12, 0);
   EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
 }
 
@@ -245,7 +245,7 @@ TEST_F(SubmissionsTest, EverythingWaitingIsSentAgain) {
 TEST_F(SubmissionsTest, ArrivingRemoteDoomsAtOnce) {
   submissions_.OnConnected(0);
   Submit('a', 1, "k");
-  submissions_.OnRemoteTransaction(11, 2, Row("k"), 0);
+  submissions_.OnRemoteTransaction(11, Tx('r'), 2, Row("k"), 0);
   EXPECT_EQ(Replies(), "1:40001");
   Abort('a');
   EXPECT_EQ(Replies(), "");
@@ -254,7 +254,7 @@ TEST_F(SubmissionsTest, ArrivingRemoteDoomsAtOnce) {
 
 TEST_F(SubmissionsTest, NewCommitConflictsWithWhatArrived) {
   submissions_.OnConnected(0);
-  submissions_.OnRemoteTransaction(11, 2, Row("k"), 0);
+  submissions_.OnRemoteTransaction(11, Tx('r'), 2, Row("k"), 0);
   Submit('a', 1, "k");
   EXPECT_EQ(Replies(), "1:40001");
   EXPECT_EQ(Sent(), "lost k of k") << "the primary counts it";
@@ -263,7 +263,7 @@ TEST_F(SubmissionsTest, NewCommitConflictsWithWhatArrived) {
   EXPECT_EQ(Replies(), "1:40001");
   submissions_.OnConnected(0);
   EXPECT_EQ(Sent(), "") << "nobody has to know it later";
-  submissions_.OnApplied(11);
+  submissions_.OnApplied(11, 0);
   Submit('b', 2, "k");
   EXPECT_EQ(Sent(), "certify b");
 }
@@ -272,7 +272,7 @@ TEST_F(SubmissionsTest, OwnMarkerResolvesBeforeALaterWriterCanDoom) {
   submissions_.OnConnected(0);
   Submit('a', 1, "k");
   submissions_.OnOwnTransaction(Tx('a'), 11);
-  submissions_.OnRemoteTransaction(12, 2, Row("k"), 0);
+  submissions_.OnRemoteTransaction(12, Tx('r'), 2, Row("k"), 0);
   EXPECT_EQ(Replies(), "1:11");
   Commit('a', 11);
   EXPECT_EQ(Replies(), "");
@@ -286,7 +286,7 @@ TEST_F(SubmissionsTest, BackendThatDiesLeavesItsWriteSetUntilTheDecision) {
   Commit('a', 11);
   EXPECT_EQ(Replies(), "");
   EXPECT_NE(submissions_.WriteSetOf(Tx('a')), nullptr);
-  submissions_.OnApplied(11);
+  submissions_.OnApplied(11, 0);
   EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
 }
 
@@ -321,7 +321,7 @@ TEST_F(SubmissionsTest, Bounds) {
   Submit('z', 99, "z");
   EXPECT_EQ(Replies(), "99:53200");
   Commit('b', 11);
-  submissions_.OnApplied(11);
+  submissions_.OnApplied(11, 0);
   Replies();
   Submit('z', 99, "z");
   EXPECT_EQ(Replies(), "");
@@ -362,7 +362,7 @@ TEST_F(SubmissionsTest, ADecisionTellsWhereTheTimeWent) {
   submissions_.OnDecision(decision, 1'600);
   const auto replies = submissions_.TakeReplies();
   ASSERT_EQ(replies.size(), 1U);
-  submissions_.OnAnswered(replies[0].timing, true, 1'650);
+  submissions_.OnAnswered(CommitEnd(replies[0]), 1'650);
   const CommitTimes& times = submissions_.times();
   EXPECT_DOUBLE_EQ(times.check.sum(), 100e-6);
   EXPECT_DOUBLE_EQ(times.network.sum(), 500e-6);
