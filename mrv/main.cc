@@ -1,14 +1,19 @@
 // psp-mrv: starts the workers' threads, and waits for the signal to stop.
 #include <poll.h>
 
+#include <array>
+#include <cstdint>
 #include <deque>
 #include <iostream>
 #include <thread>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/daemon.h"
+#include "common/metrics/metrics_endpoint.h"
 #include "mrv/adjust_worker.h"
 #include "mrv/balance_worker.h"
+#include "mrv/metrics.h"
 #include "mrv/settings.h"
 #include "mrv/status_worker.h"
 
@@ -17,9 +22,25 @@ namespace {
 using psp::mrv::AdjustWorker;
 using psp::mrv::BalanceWorker;
 
-void WaitForSignal(const psp::StopSignals& stop) {
-  pollfd signal{.fd = stop.fd(), .events = POLLIN, .revents = 0};
-  while (!stop.TakeSignal()) poll(&signal, 1, -1);
+constexpr int kTickMs = 200;
+
+// Until the signal comes, metrics are answered.
+void WaitForSignal(const psp::StopSignals& stop, const psp::mrv::WindowBoard& board,
+                   psp::MetricsEndpoint* metrics) {
+  const std::int64_t since_us = psp::MonotonicUs();
+  std::array<pollfd, 2> sources = {pollfd{.fd = stop.fd(), .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = metrics->fd(), .events = POLLIN, .revents = 0}};
+  while (!stop.TakeSignal()) {
+    poll(sources.data(), sources.size(), metrics->fd() < 0 ? -1 : kTickMs);
+    const std::int64_t now_us = psp::MonotonicUs();
+    metrics->Serve(sources[1].revents != 0, now_us,
+                   {.metrics =
+                        [&] {
+                          const auto numbers = psp::ReadDaemonNumbers(since_us, now_us);
+                          return psp::mrv::MrvMetrics(numbers, board.IsServed());
+                        },
+                    .health = [&] { return psp::mrv::MrvIllness(board.IsServed()); }});
+  }
 }
 
 void SayReady() {
@@ -29,6 +50,9 @@ void SayReady() {
 }
 
 int Serve(const psp::mrv::MrvSettings& settings, const psp::StopSignals& stop) {
+  psp::MetricsEndpoint metrics;
+  if (const auto served = metrics.Listen(settings.metrics_listen); !served.ok())
+    return psp::BadConfiguration("metrics_listen: " + served.error());
   psp::mrv::WindowBoard board;
   psp::mrv::StatusWorker status(settings, &board, SayReady);
   std::deque<AdjustWorker> adjusters;
@@ -45,7 +69,7 @@ int Serve(const psp::mrv::MrvSettings& settings, const psp::StopSignals& stop) {
   start(status);
   for (AdjustWorker& worker : adjusters) start(worker);
   for (BalanceWorker& worker : balancers) start(worker);
-  WaitForSignal(stop);
+  WaitForSignal(stop, board, &metrics);
   for (std::jthread& thread : threads) thread.request_stop();
   return 0;
 }

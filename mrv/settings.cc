@@ -1,5 +1,6 @@
 #include "mrv/settings.h"
 
+#include "common/metrics/http_responder.h"
 #include "mrv/adjust.h"
 
 namespace psp::mrv {
@@ -11,6 +12,12 @@ Settings DeclareMrvSettings(MrvSettings* into) {
                  .required = true,
                  .example = "host=/var/run/postgresql dbname=app"},
                 &into->database);
+  declared.Text(
+      {.name = "metrics_listen",
+       .description = "where GET /metrics (Prometheus) and GET /health are answered: ADDRESS:PORT, such as "
+                      "127.0.0.1:9612; empty: nowhere. Everybody who reaches it can read them",
+       .check = CheckHttpAddress},
+      &into->metrics_listen);
   constexpr std::int64_t kHourMs = 3600000;
   declared.Integer("adjust_runners", "sessions that change the number of records; 0: none", 2, 0, 64,
                    &into->adjust_runners);

@@ -10,6 +10,7 @@ namespace psp::mrv {
 
 struct MrvSettings {
   std::string database;
+  std::string metrics_listen;
   std::int64_t adjust_runners = 0;
   std::int64_t balance_runners = 0;
   std::int64_t window_ms = 0;

@@ -117,6 +117,7 @@ void StatusWorker::CloseWindow() {
     return;
   }
   for (const pqxx::row& row : *taken) outcomes_.Add(ReadReport(row));
+  DroppedReports() = outcomes_.dropped();
   if (outcomes_.dropped() > 0 && !std::exchange(dropped_logged_, true)) {
     spdlog::warn("more than {} values were reported in a window; the rest is not looked at", kValuesMax);
   }

@@ -39,6 +39,7 @@ bool IsConflict(const std::string& sqlstate) {
 WorkerSession::WorkerSession(const MrvSettings& settings, std::string worker, int runner)
     : worker_(std::move(worker)),
       runner_(runner),
+      counts_(CountsOf(worker_)),
       session_({.conninfo = settings.database,
                 .application_name = "psp mrv " + worker_ + " " + std::to_string(runner),
                 .settings = {"SET search_path = pg_catalog", "SET synchronous_commit = off",
@@ -59,8 +60,10 @@ void WorkerSession::Failed(const std::string& name, const PgError& error) {
     spdlog::debug("{} {}: {}: {}", worker_, runner_, name, error.message);
   } else if (IsConflict(error.sqlstate)) {
     ++aborts_;
+    ++counts_.conflicts;
     spdlog::debug("{} {}: {}: {}", worker_, runner_, name, error.message);
   } else {
+    ++counts_.failures;
     last_error_ = name + ": " + error.message;
     if (logged_.First(name + error.sqlstate)) spdlog::warn("{} {}: {}", worker_, runner_, *last_error_);
   }

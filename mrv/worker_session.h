@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/pg_session.h"
 #include "mrv/settings.h"
+#include "mrv/worker_counts.h"
 
 namespace psp::mrv {
 
@@ -43,9 +44,15 @@ class WorkerSession {
     return std::nullopt;
   }
 
-  // For psp_mrv.workers. CountAction: a value was changed.
-  void CountRound() { ++rounds_; }
-  void CountAction() { ++actions_; }
+  // For psp_mrv.workers and the metrics. CountAction: a value was changed.
+  void CountRound() {
+    ++rounds_;
+    ++counts_.rounds;
+  }
+  void CountAction() {
+    ++actions_;
+    ++counts_.changes;
+  }
   // Writes the row of psp_mrv.workers, at most once a second.
   void WriteSelf();
 
@@ -54,6 +61,7 @@ class WorkerSession {
 
   const std::string worker_;
   const int runner_;
+  WorkerCounts& counts_;
   PgSession session_;
   LogOnce logged_;
   std::int64_t rounds_ = 0;

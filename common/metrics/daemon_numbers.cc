@@ -45,7 +45,7 @@ DaemonNumbers ReadDaemonNumbers(std::int64_t since_us, std::int64_t now_us) {
   return numbers;
 }
 
-void AppendDaemonMetrics(const DaemonNumbers& numbers, std::vector<MetricFamily>* families) {
+void AppendProcessMetrics(const DaemonNumbers& numbers, std::vector<MetricFamily>* families) {
   using enum MetricFamily::Type;
   families->push_back(
       MetricFamily{"psp_build_info", kGauge, "Always 1; the label is the daemon's version."}.With(
@@ -62,6 +62,11 @@ void AppendDaemonMetrics(const DaemonNumbers& numbers, std::vector<MetricFamily>
     errors.Add({{"reaction", kReactions.at(i)}}, numbers.postgres_errors.at(i));
   }
   families->push_back(std::move(errors));
+}
+
+void AppendDaemonMetrics(const DaemonNumbers& numbers, std::vector<MetricFamily>* families) {
+  using enum MetricFamily::Type;
+  AppendProcessMetrics(numbers, families);
   families->push_back(
       MetricFamily{"psp_malformed_messages_total", kCounter,
                    "Messages from the network that were dropped because nobody can read them."}

@@ -1,4 +1,4 @@
-// The metrics that both daemons have. Values, and what reads them.
+// The metrics that daemons have alike. Values, and what reads them.
 #pragma once
 
 #include <array>
@@ -32,6 +32,9 @@ struct DaemonNumbers {
 // Of this process; the rest is the caller's. `since_us`: when it began to serve.
 DaemonNumbers ReadDaemonNumbers(std::int64_t since_us, std::int64_t now_us);
 
+// Of any process: build, running time, memory, errors of PostgreSQL.
+void AppendProcessMetrics(const DaemonNumbers& numbers, std::vector<MetricFamily>* families);
+// These, and those of psp-primary and psp-semi-primary.
 void AppendDaemonMetrics(const DaemonNumbers& numbers, std::vector<MetricFamily>* families);
 
 }  // namespace psp

@@ -93,8 +93,7 @@ def _tx(wanted: str, events: Sequence[Event]) -> str | None:
 
 def as_dict(way: Way) -> dict[str, Any]:
     """For programs. A number that is not known is null."""
-    end = words.end_of(way)
-    fields = end.fields if end else {}
+    fields = words.end_of(way)
     return {
         "tx": way.tx,
         "outcome": fields.get("outcome"),
@@ -133,8 +132,8 @@ def _number(value: float) -> float | None:
 
 
 def _print(way: Way) -> None:
-    end = words.end_of(way)
-    told = words.outcome(end.fields) if end else "its end is not told"
+    fields = words.end_of(way)
+    told = words.outcome(fields) if fields else "its end is not told"
     console.print(f"transaction {way.tx}: {told}\n", markup=False)
     rows = [
         (

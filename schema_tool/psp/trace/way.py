@@ -40,10 +40,7 @@ _OWN_LINES = {
     lines.OUTCOME_TOLD: OUTCOME_TOLD,
     lines.APPLIED: APPLIED,
 }
-_AT_PRIMARY = (
-    lines.REQUEST_RECEIVED, lines.REQUEST_PARKED, lines.REQUEST_REFUSED, lines.BATCH_SENT, lines.DECIDED,
-    lines.OUTCOME_TOLD,
-)  # fmt: skip
+_AT_PRIMARY = frozenset((ARRIVED, REFUSED, PARKED, ADMITTED, BATCH, DECIDED, OUTCOME_TOLD))
 _ORDER = (
     RECEIVED, SENT, ARRIVED, REFUSED, PARKED, ADMITTED, BATCH, DECIDED, CAME_BACK, ANSWERED, OUTCOME_TOLD,
     STREAMED, APPLIED,
@@ -61,6 +58,11 @@ class Step:
     time: datetime
     fields: dict[str, str] = field(default_factory=dict)
     is_reckoned: bool = False  # from the durations in a later line
+
+    @property
+    def is_at_primary(self) -> bool:
+        """A semi-primary may be called primary, too."""
+        return self.name in _AT_PRIMARY
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,11 @@ def _steps(events: Iterable[Event]) -> list[Step]:
     told: list[Step] = []
     reckoned: list[Step] = []
     for event in events:
-        where = "primary" if event.name in _AT_PRIMARY else event.fields.get("sp", "?")
-        told.append(Step(event.file, where, _OWN_LINES[event.name], event.time, event.fields))
+        name = _OWN_LINES[event.name]
+        where = "primary" if name in _AT_PRIMARY else event.fields.get("sp", "?")
+        told.append(Step(event.file, where, name, event.time, event.fields))
         reckoned += (
-            Step(event.file, where, name, time, {}, is_reckoned=True) for name, time in _earlier(event)
+            Step(event.file, where, earlier, time, {}, is_reckoned=True) for earlier, time in _earlier(event)
         )
     have_lines = {(step.file, step.where, step.name) for step in told}
     return told + [step for step in reckoned if (step.file, step.where, step.name) not in have_lines]
@@ -167,7 +170,7 @@ def _ahead(file: str, first: str, steps: Sequence[Step], events: Sequence[Event]
     """The clock of `file`, ahead of that of `first`: through the primary's if both are semi-primaries'."""
     if file == first:
         return Bounds(0, 0)
-    primaries = [step.file for step in steps if step.where == "primary"]
+    primaries = [step.file for step in steps if step.is_at_primary]
     primary = primaries[0] if primaries else None
     if primary is None:
         return _between(file, first, steps, events)

@@ -62,11 +62,14 @@ def decision_of(way: Way) -> Step | None:
     return way.last(DECIDED) or way.last(OUTCOME_TOLD)
 
 
-def end_of(way: Way) -> Step | None:
-    """The step that tells the outcome: the primary's word counts more."""
-    decided, answered = decision_of(way), way.last(ANSWERED)
-    told_here = decided is None or (answered is not None and answered.fields.get("outcome") == COMMITTED)
-    return answered if told_here and answered else decided
+def end_of(way: Way) -> dict[str, str]:
+    """The fields that tell the outcome; empty: nobody tells it. The primary's word counts more."""
+    decided, answered, applied = decision_of(way), way.last(ANSWERED), way.last(APPLIED)
+    has_committed = answered is not None and answered.fields.get("outcome") == COMMITTED
+    end = answered if has_committed or decided is None else decided
+    if end is not None:
+        return end.fields
+    return {**applied.fields, "outcome": COMMITTED} if applied else {}
 
 
 def remarks(way: Way) -> Iterator[str]:
@@ -81,7 +84,7 @@ def remarks(way: Way) -> Iterator[str]:
         else:
             told = outcome(decided.fields)
             yield f"The application was told that the outcome is not known (08007). It is: {told}."
-    if all(one.step.name == APPLIED or one.step.where != "primary" for one in way.steps):
+    if not any(one.step.is_at_primary for one in way.steps):
         yield "No file here is the primary's log, or it does not tell of this transaction."
     elif way.last(ARRIVED) is not None and decided is None:
         yield "The primary has not told a decision here: it was busy, or ended, when the log ends."

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from psp import paths
 from psp.cluster.configs import PRIMARY
+from psp.cluster.daemons import MRV
 from psp.cluster.local import LocalCluster
 
 PAGE = Path("docs") / "metrics.md"
@@ -17,8 +18,13 @@ Samples = dict[str, float]
 
 
 def get(cluster: LocalCluster, name: str, path: str) -> tuple[int, str]:
-    """Status and body."""
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.state.node(name).metrics_port, timeout=20)
+    """Status and body of an SP's daemon or the primary's."""
+    return get_from(cluster.state.node(name).metrics_port, path)
+
+
+def get_from(port: int, path: str) -> tuple[int, str]:
+    """Status and body of a daemon on this machine."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -31,6 +37,11 @@ def samples(cluster: LocalCluster, name: str) -> Samples:
     """All samples of a daemon; asserts that the text is well-formed."""
     status, text = get(cluster, name, "/metrics")
     assert status == 200
+    return samples_in(text)
+
+
+def samples_in(text: str) -> Samples:
+    """All samples of a text; asserts that it is well-formed."""
     found: Samples = {}
     for line in text.splitlines():
         if line.startswith("# "):
@@ -46,14 +57,20 @@ def samples(cluster: LocalCluster, name: str) -> Samples:
 def types(cluster: LocalCluster, name: str) -> dict[str, str]:
     """The type of each metric that a daemon has, with samples or without."""
     _, text = get(cluster, name, "/metrics")
+    return types_in(text)
+
+
+def types_in(text: str) -> dict[str, str]:
+    """The type of each metric of a text."""
     rows = [line.split() for line in text.splitlines() if line.startswith("# TYPE ")]
     assert len({row[2] for row in rows}) == len(rows)
     return {row[2]: row[3] for row in rows}
 
 
 def documented(name: str) -> dict[str, str]:
-    """The same as docs/metrics.md tells, for the primary or an SP."""
-    column = "primary" if name == PRIMARY else "semi-primary"
+    """The same as docs/metrics.md tells, for the primary, an SP or psp-mrv."""
+    column = {PRIMARY: "primary", MRV: "psp-mrv"}.get(name, "semi-primary")
+    shared = ("all",) if name == MRV else ("all", "both")
     lines = (paths.home() / PAGE).read_text().splitlines()
     rows = [row for row in map(_ROW.match, lines) if row]
-    return {row[1]: row[2] for row in rows if row[3] in (column, "both")}
+    return {row[1]: row[2] for row in rows if row[3] in (column, *shared)}

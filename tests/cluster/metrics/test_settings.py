@@ -18,6 +18,7 @@ CONFIGS: dict[str, dict[str, object]] = {
         "primary": "tcp://127.0.0.1:1",
         "hook_listen": "127.0.0.1:5640",
     },
+    daemons.MRV_BINARY: {"database": "host=/nowhere"},
 }
 
 

@@ -238,6 +238,23 @@ def test_programs_get_json(tmp_path: Path) -> None:
     ]
 
 
+def test_who_applies_a_transaction_knows_that_it_has_committed(tmp_path: Path) -> None:
+    world = World(tokyo=0)
+    world.log("tokyo", 140, lines.APPLIED, sp="tokyo", from_sp="lisbon", global_t=41, total_ms=3)
+    output = run(tmp_path, world, TX).stdout
+    assert "committed as 41" in output
+    assert "No file here is the log of the semi-primary that was asked to commit it" in output
+
+
+def test_a_semi_primary_may_be_called_primary(tmp_path: Path) -> None:
+    world = World(primary=0)
+    end: dict[str, str | float] = {"outcome": "lost", "winner_t": 40, "winner_sp": "[b]a[/b]", "total_ms": 5}
+    world.log("primary", 5, lines.COMMIT_ANSWERED, sp="primary", **end)
+    output = run(tmp_path, world, TX).stdout
+    assert "lost to 40 of [b]a[/b]" in output
+    assert "No file here is the primary's log" in output
+
+
 def test_an_unknown_outcome_is_explained(tmp_path: Path) -> None:
     world = World(lisbon=0)
     world.log("lisbon", 10_000, lines.COMMIT_ANSWERED, sp="lisbon", outcome="in_doubt", sqlstate="08007",
