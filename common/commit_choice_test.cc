@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <random>
 #include <string>
 
@@ -41,6 +42,18 @@ TEST(CommitChoice, FollowsOneInSoMany) {
   }
   EXPECT_GT(followed, 50);
   EXPECT_LT(followed, 200);
+}
+
+// As psp gives them: a counter at the end, and much that is the same.
+TEST(CommitChoice, ACounterInTheIdIsNoPattern) {
+  int followed = 0;
+  for (int i = 1; i <= 20'000; ++i) {
+    char text[40];
+    std::snprintf(text, sizeof text, "00000000-02ee-82c0-a9aa-%08x%04x", i / 100, i % 100);
+    followed += CommitChoice{.one_in = 100}.Follows(*TxId::FromText(text)) ? 1 : 0;
+  }
+  EXPECT_GT(followed, 120);
+  EXPECT_LT(followed, 280);
 }
 
 }  // namespace

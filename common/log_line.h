@@ -22,8 +22,8 @@ struct LogLine {
   std::string_view time;
   std::string_view daemon;
   std::string_view level;
-  std::string_view message;      // empty: there is none
-  const Note* event = nullptr;   // null: it is no event
+  std::string_view message;     // empty: there is none
+  const Note* event = nullptr;  // null: it is no event
 };
 // One JSON object, without a line break.
 std::string JsonLine(const LogLine& line);

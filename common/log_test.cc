@@ -58,15 +58,13 @@ TEST(Log, ATextLineHasTheTimeWithItsZone) {
 
 TEST(Log, AnEventIsItsNameAndItsFields) {
   const std::string logged = Written("text", [] { Log(Decided()); });
-  EXPECT_THAT(logged,
-              EndsWith(R"(: decided sp="San José \"2\"" global_t=41 total_ms=12.045 lost="")"
-                       "\n"));
+  EXPECT_THAT(logged, EndsWith(R"(: decided sp="San José \"2\"" global_t=41 total_ms=12.045 lost="")"
+                               "\n"));
 }
 
 TEST(Log, AnEventWithAMessageIsAMessageAsText) {
-  const std::string logged = Written("text", [] {
-    Log({.text = "connected to the primary, epoch 5", .event = "connected", .fields = {}});
-  });
+  const std::string logged = Written(
+      "text", [] { Log({.text = "connected to the primary, epoch 5", .event = "connected", .fields = {}}); });
   EXPECT_THAT(logged, EndsWith(" psp-test info: connected to the primary, epoch 5\n"));
 }
 

@@ -30,8 +30,8 @@ struct LogField {
 struct Note {
   enum class Level { kInfo, kWarning, kError, kCritical };
   Level level = Level::kInfo;
-  std::string text{};  // for people; empty: the event's name and its fields are the line
-  bool once = false;   // log the same text once: input from outside could fill the disk
+  std::string text{};        // for people; empty: the event's name and its fields are the line
+  bool once = false;         // log the same text once: input from outside could fill the disk
   std::string_view event{};  // a literal; a name that stays the same. Empty: only people read the line
   std::vector<LogField> fields{};
   std::int64_t at_us = 0;  // monotonic; 0: now

@@ -27,10 +27,9 @@ std::string MrvMetrics(const DaemonNumbers& daemon, bool is_serving) {
   families.push_back(
       MetricFamily{"psp_mrv_serving", kGauge, "1 while this psp-mrv adapts the values of the database."}.With(
           {}, is_serving ? 1 : 0));
+  families.push_back(OfWorkers("psp_mrv_rounds_total", "Rounds of the workers.", &WorkerCounts::rounds));
   families.push_back(
-      OfWorkers("psp_mrv_rounds_total", "Rounds of the workers.", &WorkerCounts::rounds));
-  families.push_back(OfWorkers("psp_mrv_changes_total", "Values whose records were changed.",
-                               &WorkerCounts::changes));
+      OfWorkers("psp_mrv_changes_total", "Values whose records were changed.", &WorkerCounts::changes));
   families.push_back(OfWorkers("psp_mrv_conflicts_total", "Statements that gave way to another transaction.",
                                &WorkerCounts::conflicts));
   families.push_back(OfWorkers("psp_mrv_failures_total", "Statements that failed for another reason.",

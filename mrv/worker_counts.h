@@ -14,9 +14,10 @@ inline constexpr std::array<std::string_view, 3> kWorkers = {"status", "adjust",
 // Of all runners of one kind.
 struct WorkerCounts {
   std::atomic<std::uint64_t> rounds = 0;
-  std::atomic<std::uint64_t> changes = 0;    // of values
-  std::atomic<std::uint64_t> conflicts = 0;  // statements that met another transaction: tried again in a later round
-  std::atomic<std::uint64_t> failures = 0;   // statements that failed for another reason
+  std::atomic<std::uint64_t> changes = 0;  // of values
+  std::atomic<std::uint64_t> conflicts =
+      0;  // statements that met another transaction: tried again in a later round
+  std::atomic<std::uint64_t> failures = 0;  // statements that failed for another reason
 };
 
 // `worker`: one of kWorkers; others share the first one's.

@@ -206,7 +206,8 @@ void Core::SendOver(const std::string& route, SpId sp_id, proto::ToSemiPrimary* 
 }
 
 void Core::Refuse(SpId sp_id, proto::Refused::Reason reason, const std::string& text) {
-  AddNote(Note::Level::kWarning, "sp_refused", sp_id, "SP " + std::to_string(sp_id) + " is refused: " + text, true);
+  AddNote(Note::Level::kWarning, "sp_refused", sp_id, "SP " + std::to_string(sp_id) + " is refused: " + text,
+          true);
   proto::ToSemiPrimary message;
   message.mutable_refused()->set_reason(reason);
   message.mutable_refused()->set_message(text);
@@ -262,8 +263,9 @@ void Core::BeginJoins(std::uint64_t report_number) {
     const auto [sp_id, house_number] = *join++;
     if (house_number > report_number) continue;
     waiting_joins_.erase(sp_id);
-    AddNote(Note::Level::kInfo, "sp_joins", sp_id, "SP " + std::to_string(sp_id) + " joins: the table is copied as of " +
-                                    std::to_string(closed_t()));
+    AddNote(
+        Note::Level::kInfo, "sp_joins", sp_id,
+        "SP " + std::to_string(sp_id) + " joins: the table is copied as of " + std::to_string(closed_t()));
     AddStreamActions(streams_.StartWithCopy(sp_id, connections_.IncarnationOf(sp_id)));
   }
 }
@@ -292,14 +294,16 @@ void Core::OnHouseWorkRefused(const HouseWork& work) {
 void Core::OnTime(std::int64_t now_us) {
   now_us_ = now_us;
   for (const SpId sp_id : connections_.Expire(now_us)) {
-    AddNote(Note::Level::kWarning, "sp_silent", sp_id, "SP " + std::to_string(sp_id) + " has been silent for " +
-                                       std::to_string(options_.heartbeat_timeout_us / 1000) + " ms");
+    AddNote(Note::Level::kWarning, "sp_silent", sp_id,
+            "SP " + std::to_string(sp_id) + " has been silent for " +
+                std::to_string(options_.heartbeat_timeout_us / 1000) + " ms");
     EndConnection(sp_id);
   }
   if (const auto expired = holds_.TakeExpired(now_us)) {
-    AddNote(Note::Level::kWarning, "hold_expired", expired->sp_id, "SP " + std::to_string(expired->sp_id) + " has held tables for " +
-                                       std::to_string(expired->timeout_us / 1000) +
-                                       " ms: writers of the other semi-primaries go on");
+    AddNote(Note::Level::kWarning, "hold_expired", expired->sp_id,
+            "SP " + std::to_string(expired->sp_id) + " has held tables for " +
+                std::to_string(expired->timeout_us / 1000) +
+                " ms: writers of the other semi-primaries go on");
     SendHoldReply(*expired, true);
     GoOnWithHolds();
   }

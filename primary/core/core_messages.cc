@@ -54,7 +54,8 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
       return Forget(*sp_id, "says goodbye");
     case proto::ToPrimary::kHello:
     case proto::ToPrimary::BODY_NOT_SET:
-      return AddNote(Note::Level::kWarning, "bad_message", *sp_id, NumberOf(*sp_id) + " sent an empty message", true);
+      return AddNote(Note::Level::kWarning, "bad_message", *sp_id,
+                     NumberOf(*sp_id) + " sent an empty message", true);
   }
 }
 
@@ -68,7 +69,8 @@ void Core::OnHello(const std::string& route, const proto::Hello& hello, bool reg
       waiting_hellos_.Add(AskHousekeeper(false, false), {route, hello});
       return;
     case Connections::HelloAnswer::Kind::kRefused:
-      AddNote(Note::Level::kWarning, "sp_refused", hello.sp_id(), NumberOf(hello) + " is refused: " + answer.refused.message(), true);
+      AddNote(Note::Level::kWarning, "sp_refused", hello.sp_id(),
+              NumberOf(hello) + " is refused: " + answer.refused.message(), true);
       *message.mutable_refused() = answer.refused;
       return SendOver(route, 0, &message);
     case Connections::HelloAnswer::Kind::kLook:
@@ -78,7 +80,8 @@ void Core::OnHello(const std::string& route, const proto::Hello& hello, bool reg
       }
       return SendOver(route, 0, &message);
     case Connections::HelloAnswer::Kind::kWelcome:
-      AddNote(Note::Level::kInfo, "sp_here", hello.sp_id(), NumberOf(hello) + " is here at " + std::to_string(hello.watermark()));
+      AddNote(Note::Level::kInfo, "sp_here", hello.sp_id(),
+              NumberOf(hello) + " is here at " + std::to_string(hello.watermark()));
       EndConnection(hello.sp_id());  // until it says from where, and asks again
       message = Welcome(false);
       return SendOver(route, hello.sp_id(), &message);
@@ -108,7 +111,8 @@ void Core::OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us) {
   CertifyRequest request;
   request.arrived_us = now_us;
   if (!intake_.Parse(sp_id, connections_.IncarnationOf(sp_id), message, &request)) {
-    return AddNote(Note::Level::kWarning, "bad_message", sp_id, NumberOf(sp_id) + " sent a request without a tx id", true);
+    return AddNote(Note::Level::kWarning, "bad_message", sp_id,
+                   NumberOf(sp_id) + " sent a request without a tx id", true);
   }
   log_.OnReceived(request);
   if (undecided_bytes() + request.bytes() > options_.inflight_bytes_max) {
@@ -151,8 +155,9 @@ void Core::OnStreamRequest(SpId sp_id, const proto::StreamRequest& request) {
     return Refuse(sp_id, proto::Refused::LOG_TRUNCATED,
                   "the log begins after " + std::to_string(truncated_t_) + ": join again");
   }
-  AddNote(Note::Level::kInfo, "sp_streams", sp_id, NumberOf(sp_id) + " streams from " + std::to_string(request.from()) + " to " +
-                                  std::to_string(closed_t()));
+  AddNote(Note::Level::kInfo, "sp_streams", sp_id,
+          NumberOf(sp_id) + " streams from " + std::to_string(request.from()) + " to " +
+              std::to_string(closed_t()));
   AddStreamActions(streams_.StartFromLog(sp_id, connections_.IncarnationOf(sp_id), request.from()));
 }
 
@@ -201,7 +206,8 @@ void Core::OnHeartbeat(SpId sp_id, const proto::Heartbeat& heartbeat, std::int64
 void Core::OnLossReport(SpId sp_id, const proto::LossReport& report) {
   const std::string wrong = lost_key_reports_.Add(sp_id, report);
   if (wrong.empty()) return;
-  AddNote(Note::Level::kWarning, "bad_message", sp_id, NumberOf(sp_id) + " sent a report of losses that is dropped: " + wrong, true);
+  AddNote(Note::Level::kWarning, "bad_message", sp_id,
+          NumberOf(sp_id) + " sent a report of losses that is dropped: " + wrong, true);
 }
 
 void Core::OnLost(SpId sp_id, proto::Lost* message, std::int64_t now_us) {

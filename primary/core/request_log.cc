@@ -21,8 +21,9 @@ void AddVerdict(const Scheduler::Decided& decided, const RequestLog::SpNames& na
   const Verdict& verdict = decided.verdict;
   const bool has_lost = verdict.conflict.has_value();
   const char* const otherwise = decided.asked_to_certify ? "refused" : "aborted";
-  fields->push_back(
-      LogField::Text("outcome", verdict.global_t > 0 ? "committed" : has_lost ? "lost" : otherwise));
+  fields->push_back(LogField::Text("outcome", verdict.global_t > 0 ? "committed"
+                                              : has_lost           ? "lost"
+                                                                   : otherwise));
   if (verdict.global_t > 0) {
     fields->push_back(LogField::Number("global_t", verdict.global_t));
   } else if (has_lost) {
@@ -39,7 +40,7 @@ void AddVerdict(const Scheduler::Decided& decided, const RequestLog::SpNames& na
 }  // namespace
 
 std::vector<LogField>& RequestLog::Add(std::string_view event, const TxId& tx_id, SpId sp_id,
-                                      std::int64_t at_us) {
+                                       std::int64_t at_us) {
   Note& note = notes_.emplace_back(Note{.event = event, .fields = {}, .at_us = at_us});
   note.fields.push_back(LogField::Text("tx", tx_id.ToText()));
   note.fields.push_back(LogField::Text("sp", name_of_(sp_id)));

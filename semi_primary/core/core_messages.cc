@@ -95,7 +95,8 @@ void Core::ServeWhenEpochsAreSaved(std::int64_t now_us) {
 }
 
 void Core::OnRefused(const std::string& why, proto::Refused::Reason reason) {
-  if (last_error_ != why) AddNote(Note::Level::kError, "refused_by_primary", "the primary refuses this semi-primary: " + why);
+  if (last_error_ != why)
+    AddNote(Note::Level::kError, "refused_by_primary", "the primary refuses this semi-primary: " + why);
   last_error_ = why;
   switch (reason) {
     case proto::Refused::DUPLICATE_SP:
@@ -156,7 +157,8 @@ void Core::OnStandstill(const proto::HeartbeatReply& reply) {
   standstill_ = reply.standstill().why();
   if (reply.has_standstill() && standstill_.empty()) standstill_ = "the primary can decide nothing";
   if (was_told == !standstill_.empty()) return;
-  if (was_told) return AddNote(Note::Level::kInfo, "standstill_over", "the primary decides transactions again");
+  if (was_told)
+    return AddNote(Note::Level::kInfo, "standstill_over", "the primary decides transactions again");
   AddNote(Note::Level::kError, "standstill", "no transaction can commit: " + standstill_);
 }
 
