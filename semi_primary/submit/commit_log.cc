@@ -17,10 +17,11 @@ void AddParts(const CommitTiming& timing, std::int64_t now_us, std::vector<LogFi
   fields->push_back(LogField::Ms("check_ms", timing.sent_us - timing.arrived_us));
   if (timing.decided_us == 0) return;
   fields->push_back(LogField::Ms("away_ms", timing.decided_us - timing.sent_us));
-  fields->push_back(LogField::Ms("primary_parked_ms", timing.parked_us));
-  fields->push_back(LogField::Ms("primary_queue_ms", timing.queue_us));
-  fields->push_back(LogField::Ms("primary_certify_ms", timing.certify_us));
-  fields->push_back(LogField::Ms("answer_ms", now_us - timing.decided_us));
+  const CommitParts parts = PartsOf(timing, now_us);
+  fields->push_back(LogField::Ms("primary_parked_ms", parts.parked_us));
+  fields->push_back(LogField::Ms("primary_queue_ms", parts.queue_us));
+  fields->push_back(LogField::Ms("primary_certify_ms", parts.certify_us));
+  fields->push_back(LogField::Ms("answer_ms", parts.answer_us));
 }
 
 }  // namespace
