@@ -42,17 +42,17 @@ def trace(wanted: Wanted, files: Files, json: Json = False) -> None:
 
     The daemons must log single transactions (their own log, on stderr; log_format text and json both do):
 
-        log_commits_one_in: 1       # each transaction, step by step; 1000: one in a thousand
-        log_commits_over_ms: 200    # the end of those that a daemon had for 200 ms or longer
+        log_commits_one_in: 1000   # one in a thousand, step by step; 1: all
+        log_commits_over_ms: 200   # the end of those that took 200 ms there
 
     Give one file for each server. Times within a file are exact. Clocks of different servers differ:
     how far is found from the messages themselves, and ± says by how much that may be wrong.
 
     [bold]Examples[/]
 
-        psp trace 3c7d9a52-8a51-4c0e-9a0b-6f0f6f0a8d11 lisbon.log primary.log tokyo.log
-        psp trace 4711 *.log                     # the transaction with that global_t
-        journalctl -u psp-primary -o cat | psp trace 4711 - lisbon.log --json
+        psp trace 3c7d9a52-8a51-4c0e-9a0b-6f0f6f0a8d11 *.log
+        psp trace 4711 lisbon.log primary.log    # that global_t
+        journalctl -u psp-primary -o cat | psp trace 4711 - lisbon.log
     """
     with errors_shown():
         names = list(dict.fromkeys(files))
