@@ -248,7 +248,7 @@ def test_who_applies_a_transaction_knows_that_it_has_committed(tmp_path: Path) -
 
 def test_a_semi_primary_may_be_called_primary(tmp_path: Path) -> None:
     world = World(primary=0)
-    end: dict[str, str | float] = {"outcome": "lost", "winner_t": 40, "winner_sp": "[b]a[/b]", "total_ms": 5}
+    end = {"outcome": "lost", "winner_t": "40", "winner_sp": "[b]a[/b]", "total_ms": "5"}
     world.log("primary", 5, lines.COMMIT_ANSWERED, sp="primary", **end)
     output = run(tmp_path, world, TX).stdout
     assert "lost to 40 of [b]a[/b]" in output
