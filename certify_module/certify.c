@@ -38,10 +38,14 @@ static const char *const kDecided[] = {"first_t", "last_t"};
 static const char *const kLogStart[] = {"collected_t", "clock_ms"};
 static const char *const kSemiPrimaries[] = {"forgotten_xid"};
 
+// Of a transaction that came with the key that it had lost.
+static const Parameter kLoss[] = {kLostTableId, kLostKey, kWinnerT, kWinnerSpId, kLostUse};
+
 // What becomes of a transaction.
 typedef struct Outcome {
-  enum { kCommits, kAborts, kHasLost, kIsKnown, kIsForgotten } fate;
-  int row;  // on which it has lost
+  enum { kCommits, kAborts, kHasLost, kIsKnown } fate;
+  int row;      // on which it has lost
+  bool is_old;  // it does not commit, and may have committed long ago
 } Outcome;
 
 // The last version of a key.
@@ -67,7 +71,7 @@ typedef struct Batch {
 
 // ---- the rows that are returned ------------------------------------------------------------------------------------------------
 
-enum { kAnswerColumns = 8 };
+enum { kAnswerReason = 2, kAnswerLoss = 3, kAnswerColumns = 8 };
 
 // Most batches return none.
 static void Return(Batch *batch, Datum values[kAnswerColumns], bool nulls[kAnswerColumns]) {
@@ -85,31 +89,6 @@ static void ReturnKnown(Batch *batch, int transaction, TupleTableSlot *row) {
   values[kAnswerColumns - 1] = Int32GetDatum(DatumGetInt16(values[kAnswerColumns - 1]));
   Return(batch, values, nulls);
 }
-
-static void ReturnLost(Batch *batch, int transaction, int row) {
-  const Last *last = &batch->lasts[row];
-  Datum values[kAnswerColumns] = {Int64GetDatum(transaction + 1),
-                                  (Datum)0,
-                                  (Datum)0,
-                                  ValueAt(&batch->in, kRowTableId, row),
-                                  ValueAt(&batch->in, kRowKey, row),
-                                  Int64GetDatum(last->global_t),
-                                  Int32GetDatum(last->sp_id),
-                                  ValueAt(&batch->in, kRowUse, row)};
-  bool nulls[kAnswerColumns] = {false, true,  true,  false,
-                                false, false, false, IsNullAt(&batch->in, kRowUse, row)};
-  Return(batch, values, nulls);
-}
-
-// It was not decided, or was forgotten since.
-static void ReturnForgotten(Batch *batch, int transaction) {
-  Datum values[kAnswerColumns] = {Int64GetDatum(transaction + 1), Int64GetDatum(0),
-                                  ValueAt(&batch->in, kReason, transaction)};
-  bool nulls[kAnswerColumns] = {false, false, false, true, true, true, true, true};
-  Return(batch, values, nulls);
-}
-
-// ---- the rule --------------------------------------------------------------------------------------------------------------------
 
 static int64 BigEndian(const unsigned char *bytes, int count) {
   int64 number = 0;
@@ -132,6 +111,37 @@ static bool MayBeForgotten(Batch *batch, int transaction) {
   return may_be;
 }
 
+// Of one that is old, 0: it may be a request that was sent again, of one that has committed, and has lost against itself.
+static void ReturnLost(Batch *batch, int transaction, int row) {
+  const Last *last = &batch->lasts[row];
+  Datum values[kAnswerColumns] = {Int64GetDatum(transaction + 1),
+                                  (Datum)0,
+                                  (Datum)0,
+                                  ValueAt(&batch->in, kRowTableId, row),
+                                  ValueAt(&batch->in, kRowKey, row),
+                                  Int64GetDatum(last->global_t),
+                                  Int32GetDatum(last->sp_id),
+                                  ValueAt(&batch->in, kRowUse, row)};
+  bool nulls[kAnswerColumns] = {false, !batch->outcomes[transaction].is_old, true, false, false, false,
+                                false, IsNullAt(&batch->in, kRowUse, row)};
+  Return(batch, values, nulls);
+}
+
+// Of one that came with a reason, or with the key that it had lost. It was not decided, or was forgotten since.
+static void ReturnForgotten(Batch *batch, int transaction) {
+  Datum values[kAnswerColumns] = {Int64GetDatum(transaction + 1), Int64GetDatum(0)};
+  bool nulls[kAnswerColumns] = {false};
+  for (int n = 0; n < (int)lengthof(kLoss); ++n) {
+    values[kAnswerLoss + n] = ValueAt(&batch->in, kLoss[n], transaction);
+    nulls[kAnswerLoss + n] = IsNullAt(&batch->in, kLoss[n], transaction);
+  }
+  values[kAnswerReason] = ValueAt(&batch->in, kReason, transaction);
+  nulls[kAnswerReason] = !nulls[kAnswerLoss];
+  Return(batch, values, nulls);
+}
+
+// ---- the rule --------------------------------------------------------------------------------------------------------------------
+
 static void LookUpDecision(Batch *batch, int transaction) {
   Outcome *outcome = &batch->outcomes[transaction];
   const Key key = {F_UUID_EQ, ValueAt(&batch->in, kTxId, transaction)};
@@ -139,13 +149,10 @@ static void LookUpDecision(Batch *batch, int transaction) {
   if (row != NULL) {
     outcome->fate = kIsKnown;
     ReturnKnown(batch, transaction, row);
-  } else if (IsNullAt(&batch->in, kReason, transaction)) {
-    return;
-  } else if (IsNullAt(&batch->in, kLostTableId, transaction) && MayBeForgotten(batch, transaction)) {
-    outcome->fate = kIsForgotten;
-    ReturnForgotten(batch, transaction);
-  } else {
+  } else if (!IsNullAt(&batch->in, kReason, transaction)) {
     outcome->fate = kAborts;
+    outcome->is_old = MayBeForgotten(batch, transaction);
+    if (outcome->is_old) ReturnForgotten(batch, transaction);
   }
 }
 
@@ -202,6 +209,7 @@ static void CertifyRow(Batch *batch, int row) {
   LookUpKey(batch, row);
   if (!HasLostOn(batch, transaction, row)) return;
   outcome->fate = kHasLost;
+  outcome->is_old = MayBeForgotten(batch, transaction);
   outcome->row = row;
   ReturnLost(batch, transaction, row);
 }
@@ -266,7 +274,6 @@ static void FillInLoss(const Batch *batch, int lost_row, Row *row) {
 
 // Why it came as one that must not commit: a key that it had lost, or the reason.
 static void FillInReason(const Parameters *in, int transaction, Row *row) {
-  static const Parameter kLoss[] = {kLostTableId, kLostKey, kWinnerT, kWinnerSpId, kLostUse};
   for (int n = 0; n < (int)lengthof(kLoss); ++n) {
     row->values[kLogLostTableId + n] = ValueAt(in, kLoss[n], transaction);
     row->nulls[kLogLostTableId + n] = IsNullAt(in, kLoss[n], transaction);
@@ -278,7 +285,7 @@ static void FillInReason(const Parameters *in, int transaction, Row *row) {
 static void WriteDecision(Batch *batch, int transaction) {
   const Parameters *in = &batch->in;
   const Outcome *outcome = &batch->outcomes[transaction];
-  if (outcome->fate == kIsKnown || outcome->fate == kIsForgotten) return;
+  if (outcome->fate == kIsKnown || outcome->is_old) return;
   Row row = {.values = {[kLogTxId] = ValueAt(in, kTxId, transaction),
                         [kLogSpId] = ValueAt(in, kSpId, transaction),
                         [kLogDecidedMs] = Int64GetDatum(batch->clock_ms)}};

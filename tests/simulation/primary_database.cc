@@ -149,14 +149,15 @@ std::vector<primary::Verdict> PrimaryDatabase::Decide(const primary::Batch& batc
     primary::Verdict verdict{item.global_t, std::nullopt, item.abort_reason};
     if (known != tx_log_.end()) {
       verdict = known->second;
-    } else if (MayBeForgotten(item)) {
-      verdict.forgotten = true;
     } else {
       if (auto lost = Lost(item)) verdict = {0, std::move(lost), ""};
+      verdict.forgotten = verdict.global_t == 0 && MayBeForgotten(item);
       if (verdict.global_t > 0) Write(item);
-      tx_log_[item.request->tx_id] = verdict;
-      ++written_;
-      ever_decided_.emplace(item.request->tx_id, verdict);
+      if (!verdict.forgotten) {
+        tx_log_[item.request->tx_id] = verdict;
+        ++written_;
+        ever_decided_.emplace(item.request->tx_id, verdict);
+      }
     }
     verdicts.push_back(std::move(verdict));
   }
@@ -164,7 +165,7 @@ std::vector<primary::Verdict> PrimaryDatabase::Decide(const primary::Batch& batc
 }
 
 bool PrimaryDatabase::MayBeForgotten(const primary::BatchItem& item) const {
-  if (item.abort_reason.empty() || item.conflict || mutation_ == Mutation::kForgottenAreAborted) return false;
+  if (mutation_ == Mutation::kForgottenAreAborted) return false;
   const auto forgotten = forgotten_xid_.find(item.request->sp_id);
   return forgotten != forgotten_xid_.end() && history_->at(item.request->tx_id).xid <= forgotten->second;
 }

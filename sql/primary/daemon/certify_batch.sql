@@ -17,18 +17,12 @@
 --
 -- Returns one row for each transaction that was decided before (with that decision) or that lost (with the key it
 -- lost on). All others have committed, or aborted for the reason they came with. global_t 0: it was not decided, or was forgotten since.
--- It must not commit, and has aborted only if it was never committed: nothing is written down about it.
+-- It must not commit, and has aborted only if it was never committed: nothing is written down about it. (One that has lost may be a request that was
+-- sent again, of one that has committed, and has lost against itself.)
 WITH known AS MATERIALIZED (
     SELECT t.i, l.global_t, l.reason, l.lost_table_id, l.lost_key, l.winner_t, l.winner_sp_id, l.lost_use
     FROM unnest($1::uuid[]) WITH ORDINALITY AS t (tx_id, i)
     CROSS JOIN LATERAL (SELECT * FROM psp.tx_log AS o WHERE o.tx_id = t.tx_id OFFSET 0) AS l
-), forgotten AS MATERIALIZED (
-    -- Of the others it is known that they were never committed.
-    SELECT t.i, t.reason
-    FROM unnest($1::uuid[], $8::text[], $10::int4[]) WITH ORDINALITY AS t (tx_id, reason, lost_table_id, i)
-    WHERE t.reason IS NOT NULL AND t.lost_table_id IS NULL AND t.i NOT IN (SELECT i FROM known)
-      AND NOT EXISTS (SELECT FROM psp.semi_primaries AS s
-                      WHERE s.sp_id = psp.sp_of(t.tx_id) AND s.forgotten_xid < psp.xid_of(t.tx_id) OFFSET 0)
 ), found AS MATERIALIZED (
     -- Every key's last version, looked up once: for the rule, and for where to write the next one. A key that is not
     -- here may have been deleted and collected: it counts as written by the last transaction that collected keys are from.
@@ -52,6 +46,13 @@ WITH known AS MATERIALIZED (
     WHERE f.last_t > coalesce(f.known_t, ($4::int8[])[f.i])
       AND (f.known_t IS NOT NULL OR f.place IS NULL OR f.last_t <> ALL (($7::int8[])[($5::int4[])[f.i]:($6::int4[])[f.i]]))
     ORDER BY f.i, f.table_id, f.key
+), forgotten AS MATERIALIZED (
+    -- Of the others that do not commit it is known that they were never committed.
+    SELECT t.i
+    FROM unnest($1::uuid[], $8::text[]) WITH ORDINALITY AS t (tx_id, reason, i)
+    WHERE (t.reason IS NOT NULL OR t.i IN (SELECT i FROM lost)) AND t.i NOT IN (SELECT i FROM known)
+      AND NOT EXISTS (SELECT FROM psp.semi_primaries AS s
+                      WHERE s.sp_id = psp.sp_of(t.tx_id) AND s.forgotten_xid < psp.xid_of(t.tx_id) OFFSET 0)
 ), out AS MATERIALIZED (
     SELECT i FROM known
     UNION ALL
@@ -88,7 +89,7 @@ WITH known AS MATERIALIZED (
     UNION ALL
     SELECT ($1::uuid[])[l.i], ($2::int4[])[l.i], NULL, NULL, l.table_id, l.key, l.winner_t, l.winner_sp_id, l.lost_use
     FROM lost AS l
-    WHERE l.i NOT IN (SELECT i FROM known)
+    WHERE l.i NOT IN (SELECT i FROM known UNION ALL SELECT i FROM forgotten)
     UNION ALL
     SELECT t.tx_id, t.sp_id, NULL, CASE WHEN t.lost_table_id IS NULL THEN t.reason END,
            t.lost_table_id, t.lost_key, t.winner_t, t.winner_sp_id, t.lost_use
@@ -100,9 +101,13 @@ WITH known AS MATERIALIZED (
 )
 SELECT i, global_t, reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use FROM known
 UNION ALL
-SELECT i, NULL, NULL, table_id, key, winner_t, winner_sp_id, lost_use FROM lost WHERE i NOT IN (SELECT i FROM known)
+SELECT i, CASE WHEN i IN (SELECT i FROM forgotten) THEN 0 END, NULL, table_id, key, winner_t, winner_sp_id, lost_use
+FROM lost WHERE i NOT IN (SELECT i FROM known)
 UNION ALL
-SELECT i, 0, reason, NULL, NULL, NULL, NULL, NULL FROM forgotten
+SELECT t.i, 0, CASE WHEN t.lost_table_id IS NULL THEN t.reason END, t.lost_table_id, t.lost_key, t.winner_t, t.winner_sp_id, t.lost_use
+FROM unnest($8::text[], $10::int4[], $11::bytea[], $12::int8[], $13::int4[], $14::int4[])
+     WITH ORDINALITY AS t (reason, lost_table_id, lost_key, winner_t, winner_sp_id, lost_use, i)
+WHERE t.reason IS NOT NULL AND t.i IN (SELECT i FROM forgotten)
 UNION ALL
 SELECT psp.refuse_batch(), NULL, NULL, NULL, NULL, NULL, NULL, NULL
 WHERE (SELECT count(*) FROM updated)

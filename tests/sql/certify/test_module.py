@@ -178,7 +178,20 @@ def test_of_what_is_forgotten_nothing_is_said(primary: Primary) -> None:
     assert ask(third) == [(1, 4, None, None, None, None, None, None)]
     assert primary.certify(Batch([Transaction(make_id(15, 1), 1, 5, write_set=b"w")])) == []  # open for long
     lost = Transaction(make_id(15, 1, 1), 1, reason="it has lost", loss=(1, b"k", 2, 1, None))
-    assert primary.certify(Batch([lost])) == []
+    assert primary.certify(Batch([lost])) == [(1, 0, None, 1, b"k", 2, 1, None)]
+    assert ask(lost.tx_id) == forgotten  # it may have lost against itself
+
+
+def test_a_request_that_comes_again_when_it_is_forgotten_is_not_aborted(primary: Primary) -> None:
+    """It loses against what it has written itself, and one that asks later is not told that it has aborted."""
+    tx_id = make_id(10, 1)
+    batch = Batch([Transaction(tx_id, 1, 2, 1, write_set=b"w")], [Row(1, 1, b"k", b"x")])
+    assert primary.certify(batch) == []
+    primary.forget(2)
+    again = Batch([Transaction(tx_id, 1, 3, 1, write_set=b"w")], [Row(1, 1, b"k", b"x")])
+    assert primary.certify(again) == [(1, 0, None, 1, b"k", 2, 1, None)]
+    asked = primary.certify(Batch([Transaction(tx_id, 1, reason="asked")]))
+    assert asked == [(1, 0, "asked", None, None, None, None, None)]
 
 
 def test_a_key_that_is_read_is_not_written(primary: Primary) -> None:
