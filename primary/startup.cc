@@ -134,6 +134,8 @@ Result<PrimaryState, StartProblem> TakeOver(const std::string& database) {
       [&state](pqxx::nontransaction& tx) { return MissingCopies(tx, state.copies.get()); });
   if (!missing.ok()) return Out(CannotStart("", missing.error()));
   if (*missing) return Out(**missing);
+  // Before anything is written, too: an attempt that cannot be proven begins no epoch.
+  if (const auto unproven = UnprovenState(session, *state.copies)) return Out(*unproven);
 
   const auto epoch = session.Transaction([](pqxx::work& tx) {
     return tx.exec1("UPDATE psp.cluster SET epoch = epoch + 1 RETURNING epoch")[0].as<Epoch>();

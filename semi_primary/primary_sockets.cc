@@ -40,6 +40,11 @@ bool PrimarySockets::Receive(proto::ToSemiPrimary* message, std::size_t* address
   return false;
 }
 
+void PrimarySockets::Use(std::size_t address) {
+  if (address != used_) Reconnect();
+  used_ = address;
+}
+
 void PrimarySockets::SendToAll(const proto::ToPrimary& message) {
   for (DealerSocket& socket : sockets_) socket.Send(message);
 }

@@ -33,7 +33,8 @@ class PrimarySockets {
   // The next message and the address, as a place in the list, that it comes from. False: there is none.
   bool Receive(proto::ToSemiPrimary* message, std::size_t* address);
 
-  void Use(std::size_t address) { used_ = address; }
+  // What is queued at the one that was used, in both directions, is dropped.
+  void Use(std::size_t address);
   void Send(const proto::ToPrimary& message) { sockets_[used_].Send(message); }
   void SendToAll(const proto::ToPrimary& message);
   // The one that is used.

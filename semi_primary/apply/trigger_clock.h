@@ -1,7 +1,8 @@
 // For how long triggers for rows of others have run in the apply worker's session. Pure: no database, no clock.
 //
 // The session's name tells that they run, and differs from one statement to the next. Time is counted from when a name was first seen here, so that a
-// jump of the server's clock blames nobody.
+// jump of the server's clock blames nobody. The time is that of the rows' writing, too: one that takes long by itself is ended in vain,
+// and must get through when it is tried again. So each end doubles the time, for an hour.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace psp::sp {
 // Owned and used by one thread.
 class TriggerClock {
  public:
-  explicit TriggerClock(std::int64_t timeout_us) : timeout_us_(timeout_us) {}
+  explicit TriggerClock(std::int64_t timeout_us) : timeout_us_(timeout_us), limit_us_(timeout_us) {}
 
   // `name`: the session's, as seen now. `batch` differs from batch to batch.
   void Saw(std::int64_t now_us, std::int64_t batch, const std::string& name) {
@@ -25,15 +26,20 @@ class TriggerClock {
   // The name of a session whose triggers are to be ended; empty: of none. The name's time begins again.
   std::string TakeOverdue(std::int64_t now_us, std::int64_t batch) {
     const bool runs = batch == batch_ && name_.find(kMark) != std::string::npos;
-    if (!runs || now_us - since_us_ <= timeout_us_) return {};
-    since_us_ = now_us;
+    if (ended_us_ != 0 && now_us - ended_us_ > kCalmUs) limit_us_ = timeout_us_;
+    if (!runs || now_us - since_us_ <= limit_us_) return {};
+    since_us_ = ended_us_ = now_us;
+    limit_us_ *= 2;
     return name_;
   }
 
  private:
+  static constexpr std::int64_t kCalmUs = 3'600'000'000;
   static constexpr std::string_view kMark = ", triggers since ";  // psp.apply_body
 
   const std::int64_t timeout_us_;
+  std::int64_t limit_us_;      // now; timeout_us_ or a multiple of it
+  std::int64_t ended_us_ = 0;  // when somebody was ended last; 0: nobody was
   std::int64_t batch_ = 0;
   std::string name_;
   std::int64_t since_us_ = 0;

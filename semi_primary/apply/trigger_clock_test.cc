@@ -26,7 +26,20 @@ TEST_F(TriggerClockTest, TheTimeBeginsWhenTheNameIsSeen) {
   EXPECT_EQ(Look(6000, kFirst), "");
   EXPECT_EQ(Look(6001, kFirst), kFirst);
   EXPECT_EQ(Look(6002, kFirst), "") << "its time begins again";
-  EXPECT_EQ(Look(7002, kFirst), kFirst);
+}
+
+TEST_F(TriggerClockTest, EachEndDoublesTheTimeForAnHour) {
+  Look(0, kFirst);
+  EXPECT_EQ(Look(1001, kFirst), kFirst);
+  EXPECT_EQ(Look(3001, kFirst), "")
+      << "rows whose writing takes so long get through when they are tried again";
+  EXPECT_EQ(Look(3002, kFirst), kFirst);
+  EXPECT_EQ(Look(7002, kFirst), "");
+  EXPECT_EQ(Look(7003, kFirst), kFirst);
+  Look(7004, kPlain);
+  constexpr std::int64_t kLaterUs = 3'600'010'000;
+  EXPECT_EQ(Look(kLaterUs, kSecond), "");
+  EXPECT_EQ(Look(kLaterUs + 1001, kSecond), kSecond);
 }
 
 TEST_F(TriggerClockTest, EachStatementAndBatchHasItsOwnTime) {

@@ -138,6 +138,7 @@ class Core {
   void OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us);
   void OnRefused(const std::string& why, proto::Refused::Reason reason);
   void OnLookAnswer(const proto::ToSemiPrimary& message, std::size_t address, std::int64_t now_us);
+  void OnLookRefused(const proto::Refused& refused);
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnReplicate(const proto::Replicate& replicate, std::int64_t now_us);
   void OnCopyChunk(const proto::CopyChunk& chunk, std::int64_t now_us);

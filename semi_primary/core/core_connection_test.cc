@@ -272,6 +272,28 @@ TEST_F(SeveralAddressesTest, ARefusedLookIsNeverForGood) {
   EXPECT_EQ(several_.Status(now_us_).last_error, "it is not registered");
 }
 
+// It has lost them; the one that has them may be an old one.
+TEST_F(SeveralAddressesTest, ANewerPrimaryThatLacksTransactionsIsTold) {
+  several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
+  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 0);
+  proto::ToSemiPrimary welcome = LookAnswer(kEpochs);
+  welcome.set_epoch(kEpoch);
+  welcome.mutable_welcome()->set_look(false);
+  several_.OnMessage(welcome, now_us_, 0);
+  proto::ToSemiPrimary message;
+  message.mutable_refused()->set_reason(proto::Refused::OTHER_HISTORY);
+  message.mutable_refused()->set_message("join again");
+  message.mutable_refused()->set_look(true);
+  several_.OnMessage(message, now_us_, 1);
+  EXPECT_TRUE(several_.connected());
+  EXPECT_THAT(several_.Status(now_us_).last_error, HasSubstr("another primary was promoted"));
+  now_us_ += kTimeoutUs + 1;
+  several_.OnTime(now_us_);
+  ASSERT_FALSE(several_.connected());
+  several_.OnMessage(message, now_us_, 1);
+  EXPECT_TRUE(several_.fatal()) << "it must not go back to the old one";
+}
+
 TEST_F(SeveralAddressesTest, FromAnOldPrimaryItGoesToTheNewerOne) {
   several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
   several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 0);

@@ -110,19 +110,25 @@ void Core::OnRefused(const std::string& why, proto::Refused::Reason reason) {
 
 void Core::OnLookAnswer(const proto::ToSemiPrimary& message, std::size_t address, std::int64_t now_us) {
   if (!connected()) connection_.OnMessage(now_us);
-  if (message.has_refused()) {
-    if (connected()) return;
-    last_error_ = message.refused().message();
-    actions_.notes.push_back(
-        {Note::Level::kError, "a primary refuses this semi-primary: " + last_error_, true});
-    return;
-  }
+  if (message.has_refused()) return OnLookRefused(message.refused());
   const EpochStarts epochs = FromMessages(message.welcome().epochs());
   if (!choice_.Prefers(address, epochs, Followed(), connected(), now_us)) return;
   if (connected()) Disconnect("there is a newer one");
   choice_.GoTo(address, epochs, now_us);
   actions_.go_to = address;
   SendHello(now_us);
+}
+
+// Who knows the epoch that is followed and lacks transactions of it took its place, and has lost them. Whether to go on with the old one or
+// to join again is for people to say.
+void Core::OnLookRefused(const proto::Refused& refused) {
+  const bool has_lost = refused.reason() == proto::Refused::OTHER_HISTORY;
+  if (!connected() && has_lost) return OnRefused(refused.message(), refused.reason());
+  if (connected() && !has_lost) return;
+  const char* who = has_lost ? "another primary was promoted and lacks what is here: "
+                             : "a primary refuses this semi-primary: ";
+  last_error_ = has_lost ? who + refused.message() : refused.message();
+  actions_.notes.push_back({Note::Level::kError, who + refused.message(), true});
 }
 
 void Core::OnDecision(const proto::Decision& decision, std::int64_t now_us) {

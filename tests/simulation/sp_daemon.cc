@@ -174,7 +174,11 @@ void SpDaemon::CarryOutActions() {
     if (link() != 0) network_.Close(link());
     link() = network_.Connect(sp_id_, used_);
   }
-  if (actions.go_to) used_ = *actions.go_to;
+  if (actions.go_to && *actions.go_to != used_) {
+    if (link() != 0) network_.Close(link());
+    link() = network_.Connect(sp_id_, used_);
+    used_ = *actions.go_to;
+  }
   for (const proto::ToPrimary& look : actions.looks) {
     for (const Network::Link each : links_) {
       if (each != 0) network_.SendToPrimary(each, look.SerializeAsString());

@@ -183,7 +183,7 @@ def test_of_what_is_forgotten_nothing_is_said(primary: Primary) -> None:
 
 
 def test_a_request_that_comes_again_when_it_is_forgotten_is_not_aborted(primary: Primary) -> None:
-    """It loses against what it has written itself, and one that asks later is not told that it has aborted."""
+    """It loses against what it has written itself; one that asks later is not told that it has aborted."""
     tx_id = make_id(10, 1)
     batch = Batch([Transaction(tx_id, 1, 2, 1, write_set=b"w")], [Row(1, 1, b"k", b"x")])
     assert primary.certify(batch) == []
