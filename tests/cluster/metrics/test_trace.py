@@ -133,7 +133,13 @@ def test_a_transaction_that_has_lost_at_the_primary(pair: LocalCluster) -> None:
         for commit in commits:
             commit.result(WAIT_S)
     sent = {told(pair, sp.name, lines.COMMIT_SENT)[-1].tx: sp.name for sp in pair.sps}
-    decided = {event.tx: event for event in told(pair, PRIMARY, lines.DECIDED) if event.tx in sent}
+
+    def decisions() -> dict[str, Event]:
+        return {event.tx: event for event in told(pair, PRIMARY, lines.DECIDED) if event.tx in sent}
+
+    # The loser may know by what has arrived at its semi-primary before the primary says so.
+    wait_until("both decisions", lambda: len(decisions()) == 2, WAIT_S)
+    decided = decisions()
     lost = next(event for event in decided.values() if event.fields["outcome"] == "lost")
     won = next(event for event in decided.values() if event.fields["outcome"] == "committed")
     assert (lost.fields["winner_t"], lost.fields["winner_sp"]) == (won.fields["global_t"], sent[won.tx])
