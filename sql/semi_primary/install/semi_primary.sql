@@ -155,7 +155,7 @@ SELECT format('index %I of %I.%I is dropped here, it was in the way of what othe
 UNION ALL
 SELECT a.what FROM psp.set_aside_objects a
  WHERE pg_describe_object(a.class, a.object, 0) IS NOT NULL
-   AND NOT EXISTS (SELECT FROM pg_event_trigger e WHERE (a.class, a.object) = ('pg_event_trigger'::regclass, e.oid) AND e.evtenabled IN ('A', 'R'));
+   AND NOT EXISTS (SELECT FROM pg_event_trigger e WHERE a.class = 'pg_event_trigger'::regclass AND a.object = e.oid AND e.evtenabled IN ('A', 'R'));
 
 -- Rows up to W are removed by psp.end_batch (apply_functions.sql), and when the apply worker connects
 -- (sql/semi_primary/daemon/apply_forget_proofs.sql).
