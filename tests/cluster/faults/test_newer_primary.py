@@ -65,6 +65,16 @@ class Second:
     def says(self, text: str) -> None:
         wait_until(f"the second psp-primary to say {text}", lambda: text in self.log.read_text(), WAIT_S)
 
+    def is_followed_by(self, sp: SpNode) -> bool:
+        """Its last start is the last one that the semi-primary has noted."""
+        newest: LiteralString = "SELECT history FROM psp.epochs ORDER BY {} DESC LIMIT 1"
+        with (
+            psycopg.connect(self.standby.server.dsn(PRIMARY_DATABASE)) as primary,
+            psycopg.connect(sp.admin_dsn) as connection,
+        ):
+            begun = primary.execute(newest.format("epoch")).fetchone()
+            return begun == connection.execute(newest.format("place")).fetchone()
+
     def promote(self) -> None:
         with psycopg.connect(self.standby.server.dsn("postgres"), autocommit=True) as connection:
             connection.execute("SELECT pg_promote()")
@@ -126,6 +136,7 @@ def test_an_old_primary_alone_is_waited_out(second: tuple[LocalCluster, Second])
         with running(other.promote):
             execute(north, ADD, (1, "newer"))
         wait_for_row(south, "SELECT 1 FROM item WHERE id = 1")
+        wait_until("north to follow the newer one", lambda: other.is_followed_by(north), WAIT_S)
     find = "an older one"
     wait_until(f"{north.name} to wait", lambda: find in last_error(north), WAIT_S)
     assert cluster.is_running(north.name, "daemon")
