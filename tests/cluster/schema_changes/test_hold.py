@@ -264,6 +264,7 @@ def test_the_second_one_waits_for_the_first(pair: LocalCluster) -> None:
     """At another SP: as long as its lock_timeout allows."""
     north, south = pair.sps
     with connect(north) as first, connect(south) as second:
+        first.execute("SET psp.hold_timeout = '8s'")  # longer than the test, on a busy machine too
         first.execute("ALTER TABLE item ADD z int")
         second.execute("SET lock_timeout = '300ms'")
         second.commit()
