@@ -221,6 +221,8 @@ def test_it_asks_for_the_outcome_of_a_commit(pair: LocalCluster, program: Progra
     finally:
         if running is not None:
             running.kill()
+        if (stopped := pair.pid(sp.name, "daemon")) is not None:
+            os.kill(stopped, signal.SIGCONT)  # no later test waits for it, if this one fails
     wait_for_units(pair, ["0-0"])
 
 
