@@ -229,12 +229,26 @@ class SeveralAddressesTest : public SemiPrimaryCoreTest {
   proto::ToSemiPrimary LookAnswer(const EpochStarts& epochs) {
     proto::ToSemiPrimary message;
     message.mutable_welcome()->set_look(true);
-    for (const EpochStart& one : epochs) {
-      proto::EpochStart* start = message.mutable_welcome()->add_epochs();
-      start->set_history(one.history);
-      start->set_start_t(one.start_t);
-    }
+    for (const EpochStart& one : epochs) AddTo(message.mutable_welcome()->mutable_epochs(), one);
     return message;
+  }
+  proto::ToSemiPrimary WelcomeOfTheFollowed() {
+    proto::ToSemiPrimary message = LookAnswer(kEpochs);
+    message.set_epoch(kEpoch);
+    message.mutable_welcome()->set_look(false);
+    return message;
+  }
+  proto::ToSemiPrimary RefusedLook(proto::Refused::Reason reason, const std::string& why) {
+    proto::ToSemiPrimary message;
+    message.mutable_refused()->set_reason(reason);
+    message.mutable_refused()->set_message(why);
+    message.mutable_refused()->set_look(true);
+    return message;
+  }
+  // It has said Hello to the primary that it has followed, at the first address.
+  void ChooseTheFirst() {
+    several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
+    several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 0);
   }
   Core several_{{.cluster_id = std::string(16, 'c'),
                  .sp_id = kMe,
@@ -263,27 +277,16 @@ TEST_F(SeveralAddressesTest, AllAreAskedAndHelloIsSaidToOne) {
 
 TEST_F(SeveralAddressesTest, ARefusedLookIsNeverForGood) {
   several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
-  proto::ToSemiPrimary message;
-  message.mutable_refused()->set_reason(proto::Refused::UNKNOWN_SP);
-  message.mutable_refused()->set_message("it is not registered");
-  message.mutable_refused()->set_look(true);
-  several_.OnMessage(message, now_us_, 1);
+  several_.OnMessage(RefusedLook(proto::Refused::UNKNOWN_SP, "it is not registered"), now_us_, 1);
   EXPECT_FALSE(several_.fatal());
   EXPECT_EQ(several_.Status(now_us_).last_error, "it is not registered");
 }
 
 // It has lost them; the one that has them may be an old one.
 TEST_F(SeveralAddressesTest, ANewerPrimaryThatLacksTransactionsIsTold) {
-  several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
-  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 0);
-  proto::ToSemiPrimary welcome = LookAnswer(kEpochs);
-  welcome.set_epoch(kEpoch);
-  welcome.mutable_welcome()->set_look(false);
-  several_.OnMessage(welcome, now_us_, 0);
-  proto::ToSemiPrimary message;
-  message.mutable_refused()->set_reason(proto::Refused::OTHER_HISTORY);
-  message.mutable_refused()->set_message("join again");
-  message.mutable_refused()->set_look(true);
+  ChooseTheFirst();
+  several_.OnMessage(WelcomeOfTheFollowed(), now_us_, 0);
+  const proto::ToSemiPrimary message = RefusedLook(proto::Refused::OTHER_HISTORY, "join again");
   several_.OnMessage(message, now_us_, 1);
   EXPECT_TRUE(several_.connected());
   EXPECT_THAT(several_.Status(now_us_).last_error, HasSubstr("another primary was promoted"));
@@ -295,14 +298,10 @@ TEST_F(SeveralAddressesTest, ANewerPrimaryThatLacksTransactionsIsTold) {
 }
 
 TEST_F(SeveralAddressesTest, FromAnOldPrimaryItGoesToTheNewerOne) {
-  several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
-  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 0);
-  proto::ToSemiPrimary welcome = LookAnswer(kEpochs);
-  welcome.set_epoch(kEpoch);
-  welcome.mutable_welcome()->set_look(false);
-  several_.OnMessage(welcome, now_us_, 1);
+  ChooseTheFirst();
+  several_.OnMessage(WelcomeOfTheFollowed(), now_us_, 1);
   EXPECT_FALSE(several_.connected()) << "nobody has said Hello to that one";
-  several_.OnMessage(welcome, now_us_, 0);
+  several_.OnMessage(WelcomeOfTheFollowed(), now_us_, 0);
   ASSERT_TRUE(several_.connected());
   several_.TakeActions();
   several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 1);
@@ -317,12 +316,8 @@ TEST_F(SeveralAddressesTest, FromAnOldPrimaryItGoesToTheNewerOne) {
 
 // Its own answers would keep the connection to a dead one open.
 TEST_F(SeveralAddressesTest, AnswersOfOthersAreNoSignOfLife) {
-  several_.OnApplyEvent(ApplyStarted{1, 90, false, nullptr, {}}, now_us_);
-  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 0);
-  proto::ToSemiPrimary welcome = LookAnswer(kEpochs);
-  welcome.set_epoch(kEpoch);
-  welcome.mutable_welcome()->set_look(false);
-  several_.OnMessage(welcome, now_us_, 0);
+  ChooseTheFirst();
+  several_.OnMessage(WelcomeOfTheFollowed(), now_us_, 0);
   now_us_ += kTimeoutUs + 1;
   several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 1);
   several_.OnTime(now_us_);

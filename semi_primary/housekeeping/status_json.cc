@@ -4,16 +4,15 @@
 
 #include <algorithm>
 
+#include "common/log_line.h"
+
 namespace psp::sp {
 namespace {
 
 std::string JsonText(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out.push_back('\\');
-    out.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
-  }
-  return out + "\"";
+  std::string out;
+  AppendJsonString(InOneLine(text), &out);
+  return out;
 }
 
 std::string TextOrNull(const std::string& text) { return text.empty() ? "null" : JsonText(text); }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/epochs_proto.h"
 #include "semi_primary/core/core.h"
 
 namespace psp::sp {
@@ -44,11 +45,7 @@ class SemiPrimaryCoreTest : public testing::Test {
       name->set_sp_id(sp_id);
       name->set_name("sp" + std::to_string(sp_id));
     }
-    for (const EpochStart& one : epochs) {
-      proto::EpochStart* start = message.mutable_welcome()->add_epochs();
-      start->set_history(one.history);
-      start->set_start_t(one.start_t);
-    }
+    for (const EpochStart& one : epochs) AddTo(message.mutable_welcome()->mutable_epochs(), one);
     Hear(message, epoch);
   }
   void Started(GlobalT watermark, bool joining = false, const Commits& own = {}) {

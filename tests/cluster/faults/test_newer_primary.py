@@ -10,10 +10,11 @@ import pytest
 from psp import paths
 from psp.cluster import daemons
 from psp.cluster.configs import PRIMARY, PRIMARY_DATABASE, PRIMARY_ROLE
-from psp.cluster.local import LocalCluster, Options, SpNode
+from psp.cluster.local import LocalCluster, Options
 from psp.servers.ports import PortAllocator
 from psp.waiting import wait_until
 
+from tests.cluster.faults.following import follows, last_error
 from tests.cluster.faults.standby import Standby
 from tests.cluster.support import (
     CONNECTION_FAILURE,
@@ -28,13 +29,6 @@ from tests.threads import running
 
 SCHEMA = "CREATE TABLE item (id int PRIMARY KEY, note text)"
 ADD: LiteralString = "INSERT INTO item VALUES (%s, %s)"
-LAST_ERROR: LiteralString = "SELECT coalesce(status ->> 'last_error', '') FROM psp.daemon_status"
-
-
-def last_error(sp: SpNode) -> str:
-    with psycopg.connect(sp.admin_dsn) as connection:
-        row = connection.execute(LAST_ERROR).fetchone()
-    return str(row[0]) if row else ""
 
 
 class Second:
@@ -64,16 +58,6 @@ class Second:
 
     def says(self, text: str) -> None:
         wait_until(f"the second psp-primary to say {text}", lambda: text in self.log.read_text(), WAIT_S)
-
-    def is_followed_by(self, sp: SpNode) -> bool:
-        """Its last start is the last one that the semi-primary has noted."""
-        newest: LiteralString = "SELECT history FROM psp.epochs ORDER BY {} DESC LIMIT 1"
-        with (
-            psycopg.connect(self.standby.server.dsn(PRIMARY_DATABASE)) as primary,
-            psycopg.connect(sp.admin_dsn) as connection,
-        ):
-            begun = primary.execute(newest.format("epoch")).fetchone()
-            return begun == connection.execute(newest.format("place")).fetchone()
 
     def promote(self) -> None:
         with psycopg.connect(self.standby.server.dsn("postgres"), autocommit=True) as connection:
@@ -136,7 +120,8 @@ def test_an_old_primary_alone_is_waited_out(second: tuple[LocalCluster, Second])
         with running(other.promote):
             execute(north, ADD, (1, "newer"))
         wait_for_row(south, "SELECT 1 FROM item WHERE id = 1")
-        wait_until("north to follow the newer one", lambda: other.is_followed_by(north), WAIT_S)
+        newer = other.standby.server.dsn(PRIMARY_DATABASE)
+        wait_until("north to follow the newer one", lambda: follows(north, newer), WAIT_S)
     find = "an older one"
     wait_until(f"{north.name} to wait", lambda: find in last_error(north), WAIT_S)
     assert cluster.is_running(north.name, "daemon")

@@ -12,6 +12,7 @@ from psp.schema.loss import accept_loss
 from psp.servers.pgserver import PgServer
 from psp.waiting import wait_until
 
+from tests.cluster.faults.following import follows, last_error
 from tests.cluster.support import (
     CONNECTION_FAILURE,
     SCHEMA,
@@ -54,29 +55,6 @@ def write(sp: SpNode, key: int, owner: str) -> None:
     retry(lambda: execute(sp, ADD, (key, owner)), (CONNECTION_FAILURE,))
 
 
-def last_error(sp: SpNode) -> str:
-    with psycopg.connect(sp.admin_dsn) as connection:
-        row = connection.execute("SELECT status ->> 'last_error' FROM psp.daemon_status").fetchone()
-    return str(row[0]) if row else ""
-
-
-def await_newest_start(cluster: LocalCluster) -> None:
-    """All follow the primary's last start."""
-    epochs: LiteralString = "SELECT history FROM psp.epochs ORDER BY {} DESC LIMIT 1"
-    with psycopg.connect(cluster.primary_dsn) as connection:
-        newest = connection.execute(epochs.format("epoch")).fetchone()
-
-    def follow_it() -> bool:
-        return all(last_followed(sp, epochs.format("place")) == newest for sp in cluster.sps)
-
-    wait_until("all to follow the newest start", follow_it, WAIT_S)
-
-
-def last_followed(sp: SpNode, query: LiteralString) -> object:
-    with psycopg.connect(sp.admin_dsn) as connection:
-        return connection.execute(query).fetchone()
-
-
 def accept(cluster: LocalCluster, name: str) -> None:
     """The SP waits for the primary that it has followed, until somebody says that this one is lost."""
     sp = cluster.sp(name)
@@ -105,7 +83,9 @@ def test_who_has_lost_transactions_is_not_let_in_again(tmp_path: Path) -> None:
         cluster.stop(PRIMARY)
         copy_folder(cluster.server(PRIMARY).data_dir, tmp_path / "backup")
         cluster.start(PRIMARY)
-        await_newest_start(cluster)  # which the backup lacks
+        # Both have noted the last start, which the backup lacks.
+        newest = cluster.primary_dsn
+        wait_until("it to be followed", lambda: follows(north, newest) and follows(south, newest), WAIT_S)
         cluster.stop("south", "daemon")
         for n in range(1, 4):
             write(north, n, "lost")
