@@ -374,6 +374,7 @@ class World {
   const Scenario scenario_;
   Simulator sim_;
   Network network_;
+  History history_;  // before the servers, which ask it also when they end
   std::unique_ptr<PrimaryServer> leader_;
   std::unique_ptr<PrimaryServer> old_;  // which does not know that it is none any more
   std::map<SpId, int> followed_;        // the newest term whose primary each SP has noted
@@ -384,7 +385,6 @@ class World {
   Lost lost_;
   std::map<Lost::value_type, std::int64_t> lost_at_us_;  // when last
   std::set<GlobalT> above_gaps_;  // of restored databases; where an SP could stand that has what is missing
-  History history_;
   std::map<SpId, std::unique_ptr<SpNode>> nodes_;
   std::vector<std::unique_ptr<SpNode>> retired_;  // some callbacks may still ask them
   SpId next_sp_id_ = 0;
