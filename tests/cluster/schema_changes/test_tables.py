@@ -537,7 +537,11 @@ def test_a_key_is_added_to_tables_that_have_none(pair: LocalCluster) -> None:
 
 
 def test_truncate_among_rows_and_statements(pair: LocalCluster) -> None:
-    """Rows before it are gone everywhere, those after it stay; each server draws numbers of its own."""
+    """
+    Rows before it are gone everywhere, those after it stay; each server draws numbers of its own.
+
+    The numbers that rows bring are below the sequence's: it would move past others within seconds.
+    """
     north, south = pair.sps
     ddl(
         north,
@@ -551,18 +555,18 @@ def test_truncate_among_rows_and_statements(pair: LocalCluster) -> None:
     execute(south, "INSERT INTO step SELECT id, id FROM run")
     drained(pair)
     with connect(north) as connection:
-        connection.execute("INSERT INTO run VALUES (7001, 'before')")
-        connection.execute("UPDATE run SET name = 'twice' WHERE id = 7001")
-        connection.execute("INSERT INTO step VALUES (7001, 7001)")
+        connection.execute("INSERT INTO run VALUES (-7001, 'before')")
+        connection.execute("UPDATE run SET name = 'twice' WHERE id = -7001")
+        connection.execute("INSERT INTO step VALUES (-7001, -7001)")
         connection.execute("TRUNCATE run RESTART IDENTITY CASCADE")
-        connection.execute("INSERT INTO run VALUES (7001, 'again'), (7002, 'after')")
+        connection.execute("INSERT INTO run VALUES (-7001, 'again'), (-7002, 'after')")
         connection.execute("ALTER TABLE run ADD COLUMN note text DEFAULT 'none'")
-        connection.execute("INSERT INTO step VALUES (1, 7001)")
-    assert rows(pair, "SELECT * FROM run ORDER BY id") == [(7001, "again", "none"), (7002, "after", "none")]
-    assert rows(pair, "SELECT * FROM step") == [(1, 7001)]
+        connection.execute("INSERT INTO step VALUES (1, -7001)")
+    assert rows(pair, "SELECT * FROM run ORDER BY id") == [(-7002, "after", "none"), (-7001, "again", "none")]
+    assert rows(pair, "SELECT * FROM step") == [(1, -7001)]
     for sp in pair.sps:
         execute(sp, "INSERT INTO run (name) VALUES (%s), ('second of ' || %s)", [sp.name, sp.name])
-    drawn = [number for (number,) in rows(pair, "SELECT id FROM run WHERE id < 7001 ORDER BY id")]
+    drawn = [number for (number,) in rows(pair, "SELECT id FROM run WHERE id > 0 ORDER BY id")]
     assert len(drawn) == 4 and max(drawn) < 3 * 64
     ddl(south, "TRUNCATE step, run", "DROP TABLE step, run")
     drained(pair)
