@@ -48,8 +48,8 @@ Core::Start ToCoreStart(const PrimaryState& state) {
           state.registry,   state.tables, state.epochs,   state.kept};
 }
 
-auto SameServer(const std::string& server) {
-  return [server](PgSession& session) { return IsSameServer(session, server); };
+auto OtherThan(const std::shared_ptr<ServedServer>& server) {
+  return [server](PgSession& session) { return OtherServer(session, server.get()); };
 }
 
 auto Proving(const std::shared_ptr<RequiredCopies>& copies) {
@@ -69,7 +69,8 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
       router_(context_, settings.listen, ToSocketOptions(settings)),
       executors_({.database = settings.database,
                   .epoch = state.epoch,
-                  .is_same_server = SameServer(state.server),
+                  .other_server = OtherThan(state.server),
+                  .server = state.server,
                   .copies = state.copies,
                   .may_use_module = settings.certify == "auto"},
                  Size(settings.executors),
@@ -79,20 +80,21 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
                  }),
       catch_up_reader_({.database = settings.database,
                         .epoch = state.epoch,
-                        .is_same_server = SameServer(state.server),
+                        .other_server = OtherThan(state.server),
                         .prove = Proving(state.copies)}),
-      housekeeper_(std::move(state.session),
-                   {.connect = [epoch = state.epoch, server = state.server](
-                                   PgSession& session) { return TakeLockAgain(session, epoch, server); },
-                    .observe_copies = [watch = std::make_shared<CopiesWatch>(state.copies)](
-                                          PgSession& session) { return watch->Observe(session); },
-                    .prove = Proving(state.copies),
-                    .retention = {settings.tx_log_retention_s, settings.deleted_retention_s},
-                    .on_usurped =
-                        [this] {
-                          usurped_ = true;
-                          usurped_wake_up_.Notify();
-                        }}),
+      housekeeper_(
+          std::move(state.session),
+          {.connect = [epoch = state.epoch, server = state.server](
+                          PgSession& session) { return TakeLockAgain(session, epoch, server.get()); },
+           .observe_copies = [watch = std::make_shared<CopiesWatch>(state.copies)](
+                                 PgSession& session) { return watch->Observe(session); },
+           .prove = Proving(state.copies),
+           .retention = {settings.tx_log_retention_s, settings.deleted_retention_s},
+           .on_usurped =
+               [this] {
+                 usurped_ = true;
+                 usurped_wake_up_.Notify();
+               }}),
       watch_(settings.database, state.copies) {}
 
 bool Server::Run() {

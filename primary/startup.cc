@@ -17,8 +17,6 @@ namespace {
 constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
 constexpr const char* kStandby = "this PostgreSQL is a standby";
-constexpr const char* kOtherServer =
-    "a standby or another server answers in the place of the one that this daemon serves";
 
 // The lock of the one daemon that serves the database; certify/fence.cc has the class's other one.
 bool TryLock(pqxx::transaction_base& tx) {
@@ -59,6 +57,15 @@ void ReadState(pqxx::transaction_base& tx, PrimaryState* state) {
   state->closed_t = row[2].as<GlobalT>();
   state->registry = ReadRegistry(tx);
   state->tables = LoadKnownTables(tx);
+}
+
+// Only which server it is, which any database can tell.
+ServerFacts ReadServer(pqxx::transaction_base& tx) {
+  const pqxx::row row = tx.exec1(std::string(sql::kThisServer));
+  return {.is_standby = row[0].as<bool>(),
+          .identity = row[1].as<std::string>() + " " + row[2].as<std::string>(),
+          .timeline = row[3].as<std::string>(""),
+          .written = row[4].as<WalPosition>(0)};
 }
 
 // From here on this daemon decides. The new epoch distinguishes its numbers, and those that may be missing
@@ -145,7 +152,9 @@ Result<PrimaryState, StartProblem> TakeOver(const std::string& database) {
   if (const auto fenced = RaiseFence(session); !fenced.ok()) return Out(CannotStart("", fenced.error()));
   const auto read = session.Transaction([&state](pqxx::work& tx) {
     ReadState(tx, &state);
-    state.server = tx.exec1(std::string(sql::kThisServer))[0].as<std::string>();
+    ServerFacts server = ReadServer(tx);
+    server.newest_t = state.closed_t;
+    state.server = std::make_shared<ServedServer>(std::move(server));
     BeginHistory(tx, &state);
   });
   if (!read.ok()) return Out(CannotStart("", read.error()));
@@ -153,18 +162,26 @@ Result<PrimaryState, StartProblem> TakeOver(const std::string& database) {
   return Out(std::move(state));
 }
 
-PgResult<bool> IsSameServer(PgSession& session, const std::string& server) {
+// What is known is read first: the server must have that, and may have more.
+PgResult<std::string> OtherServer(PgSession& session, ServedServer* server) {
+  const ServerFacts known = server->known();
   const auto found = session.Autocommit([&](pqxx::nontransaction& tx) {
-    return tx.exec1(std::string(sql::kThisServer))[0].as<std::string>("");
+    ServerFacts facts = ReadServer(tx);
+    facts.newest_t = known.newest_t;
+    if (!ServerObjection(known, facts).empty()) return facts;  // it may have no such tables
+    facts.newest_t = tx.exec1(std::string(sql::kNewest))[0].as<GlobalT>();
+    return facts;
   });
   if (!found.ok()) return found.error();
-  return *found == server;  // a standby has none
+  std::string objection = ServerObjection(known, *found);
+  if (objection.empty()) server->OnWritten(found->written);
+  return objection;
 }
 
-PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, const std::string& server) {
-  const PgResult<bool> is_same = IsSameServer(session, server);
-  if (!is_same.ok()) return is_same.error();
-  if (!*is_same) return PgError{PgReaction::kAbort, "", kOtherServer};
+PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, ServedServer* server) {
+  const PgResult<std::string> objection = OtherServer(session, server);
+  if (!objection.ok()) return objection.error();
+  if (!objection->empty()) return PgError{PgReaction::kAbort, "", *objection};
   const auto ours = session.Autocommit([&](pqxx::nontransaction& tx) {
     return TryLock(tx) && tx.exec1("SELECT epoch FROM psp.cluster")[0].as<Epoch>() == epoch;
   });

@@ -11,6 +11,7 @@
 #include "common/result.h"
 #include "common/start.h"
 #include "primary/certify/copies.h"
+#include "primary/certify/served_server.h"
 #include "primary/publish/housekeeper.h"
 
 namespace psp::primary {
@@ -25,7 +26,7 @@ struct PrimaryState {
   KnownTables tables;
   EpochStarts epochs;  // this one is the last
   Commits kept;        // commits that these epochs found above their beginnings
-  std::string server;  // for IsSameServer
+  std::shared_ptr<ServedServer> server;
   std::shared_ptr<RequiredCopies> copies = std::make_shared<RequiredCopies>();
 };
 
@@ -33,13 +34,12 @@ struct PrimaryState {
 // anything (primary/certify/fence.h), and all that the state says is on the required copies.
 Result<PrimaryState, StartProblem> TakeOver(const std::string& database);
 
-// For every session that connects again: false when another server answers at the address, such as a
-// promoted standby, which may not have all that this daemon has told. A standby is another one, too: once it
-// is promoted, it has a timeline of its own.
-PgResult<bool> IsSameServer(PgSession& session, const std::string& server);
+// For every session that connects, also again: why this is not the server that was taken over, in a state at least as new; empty when
+// it is. Such as a promoted standby, or a server whose disk was put back: they may not have all that this daemon has told.
+PgResult<std::string> OtherServer(PgSession& session, ServedServer* server);
 
 // Takes the lock again after the session was lost. kAbort: another daemon has it or had it since, or another
 // server answers.
-PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, const std::string& server);
+PgResult<Done> TakeLockAgain(PgSession& session, Epoch epoch, ServedServer* server);
 
 }  // namespace psp::primary

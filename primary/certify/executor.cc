@@ -157,8 +157,7 @@ std::optional<Look> Executor::LookUntil(WalPosition position, std::stop_token st
 bool Executor::Connect(std::stop_token stop) {
   LogOnce logged;
   while (session_.ConnectUntilStopped(stop)) {
-    PgResult<bool> ours = options_.is_same_server(session_);
-    if (ours.ok() && *ours) ours = JoinFence(session_, options_.epoch);
+    const PgResult<bool> ours = IsOurs();
     if (ours.ok() && *ours) {
       const PgResult<Done> prepared = ChooseStatement();
       if (prepared.ok()) return true;
@@ -172,6 +171,14 @@ bool Executor::Connect(std::stop_token stop) {
     session_.Close();
     if (WaitOrStop(stop, kTroubleWaitMs)) return false;
   }
+  return false;
+}
+
+PgResult<bool> Executor::IsOurs() {
+  const PgResult<std::string> objection = options_.other_server(session_);
+  if (!objection.ok()) return objection.error();
+  if (objection->empty()) return JoinFence(session_, options_.epoch);
+  if (options_.choice_logged->First(*objection)) spdlog::error("{}", *objection);
   return false;
 }
 

@@ -21,6 +21,7 @@
 #include "common/queue.h"
 #include "primary/certify/batch_statement.h"
 #include "primary/certify/copies.h"
+#include "primary/certify/served_server.h"
 #include "primary/certify/troubles.h"
 #include "primary/certify/types.h"
 
@@ -29,8 +30,9 @@ namespace psp::primary {
 struct ExecutorOptions {
   std::string database;  // libpq conninfo
   Epoch epoch = 0;  // this daemon's; another one in the database means that a newer daemon has taken over
-  // Called after each connect: false when another server has taken this one's place.
-  std::function<PgResult<bool>(PgSession&)> is_same_server;
+  // Called after each connect: why this is not the server that the daemon serves; empty when it is.
+  std::function<PgResult<std::string>(PgSession&)> other_server;
+  std::shared_ptr<ServedServer> server;
   std::shared_ptr<const RequiredCopies> copies = std::make_shared<RequiredCopies>();
   bool may_use_module = false;  // where the server has psp_certify
   std::shared_ptr<std::atomic<int>> refused =
@@ -89,6 +91,8 @@ class Executor {
   // False when stopped.
   bool ConnectAfterTrouble(std::stop_token stop);
   bool Connect(std::stop_token stop);
+  // False: the daemon must end. An error passes.
+  PgResult<bool> IsOurs();
   PgResult<Done> ChooseStatement();
   void LogChoice(const std::string& objection);
 

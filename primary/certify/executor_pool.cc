@@ -14,7 +14,7 @@ constexpr std::uint64_t kReports =
 
 ExecutorPool::ExecutorPool(const ExecutorOptions& options, std::size_t executors,
                            const std::function<void()>& on_usurped)
-    : troubles_(options.troubles), reports_(executors) {
+    : troubles_(options.troubles), server_(options.server), reports_(executors) {
   ready_.Add(reports_.fd(), kReports, PollSet::For::kRead);
   for (std::size_t i = 0; i < executors; ++i) {
     const auto report = [this, i](ExecutorReport done) { reports_.Push({i, std::move(done)}); };
@@ -59,11 +59,21 @@ std::vector<BatchResult> ExecutorPool::TakeResults() {
     }
   }
   std::vector<BatchResult> proven = gate_.TakeProven();
+  Note(proven);
   ProveWhatIsHeld();
   return proven;
 }
 
+void ExecutorPool::Note(const std::vector<BatchResult>& proven) {
+  GlobalT newest_t = 0;
+  for (const BatchResult& result : proven) {
+    for (const Verdict& verdict : result.verdicts) newest_t = std::max(newest_t, verdict.global_t);
+  }
+  server_->OnTold(newest_t);
+}
+
 void ExecutorPool::Take(ExecutorReport report) {
+  server_->OnWritten(report.look.written);
   if (report.result) {
     gate_.Add(std::move(*report.result), report.look);
   } else {

@@ -53,9 +53,12 @@ class ExecutorPool {
   };
 
   void Take(ExecutorReport report);
+  // They are about to be told.
+  void Note(const std::vector<BatchResult>& proven);
   void ProveWhatIsHeld();
 
   const std::shared_ptr<Troubles> troubles_;
+  const std::shared_ptr<ServedServer> server_;
   PollSet ready_;
   Mailbox<FromThread> reports_;
   ProofGate gate_;

@@ -57,8 +57,8 @@ void CatchUpReader::Run(std::stop_token stop) {
 
 bool CatchUpReader::Connect(std::stop_token stop) {
   while (session_.ConnectUntilStopped(stop)) {
-    const PgResult<bool> is_same = options_.is_same_server(session_);
-    if (is_same.ok() && *is_same) return true;
+    const PgResult<std::string> objection = options_.other_server(session_);
+    if (objection.ok() && objection->empty()) return true;
     session_.Close();  // if it is another server, the daemon ends
     if (WaitOrStop(stop, kTroubleWaitMs)) return false;
   }

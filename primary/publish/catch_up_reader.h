@@ -24,8 +24,8 @@ class CatchUpReader {
   struct Options {
     std::string database;  // libpq conninfo
     Epoch epoch = 0;
-    // Called after each connect; nothing is read from another server.
-    std::function<PgResult<bool>(PgSession&)> is_same_server;
+    // Called after each connect: why this is not the server that the daemon serves; nothing is read there.
+    std::function<PgResult<std::string>(PgSession&)> other_server;
     // Called after each read; returns when all that was read is on the required copies, or nothing when stopped.
     std::function<std::optional<PgResult<Done>>(PgSession&, std::stop_token)> prove;
   };
