@@ -52,6 +52,7 @@ Core::Core(const Options& options)
 Core::Actions Core::TakeActions() {
   MoveTo(&actions_.replies, submissions_.TakeReplies());
   MoveTo(&actions_.replies, hold_.TakeReplies());
+  MoveTo(&actions_.replies, reach_.TakeReplies());
   MoveTo(&actions_.notes, submissions_.TakeNotes());
   for (proto::ToPrimary& message : submissions_.TakeMessages()) Send(std::move(message));
   for (proto::ToPrimary& message : hold_.TakeMessages()) Send(std::move(message));
@@ -65,6 +66,8 @@ void Core::OnFrontRequest(const FrontRequest& request, std::int64_t now_us) {
     AskOutcome(question->ticket, question->tx_id, now_us);
   } else if (const auto* hold = std::get_if<HoldRequest>(&request)) {
     Hold(*hold, now_us);
+  } else if (const auto* reach = std::get_if<ReachQuestion>(&request)) {
+    AskReached(*reach, now_us);
   } else {
     BackendGone(std::get<AskerLeft>(request).ticket);
   }
@@ -98,6 +101,11 @@ void Core::Hold(const HoldRequest& request, std::int64_t now_us) {
   hold_.Ask(request, progress_.watermark(), progress_.closed_t(), now_us);
 }
 
+void Core::AskReached(const ReachQuestion& question, std::int64_t now_us) {
+  actions_.hurry = true;
+  reach_.Ask(question, progress_.watermark(), now_us);
+}
+
 void Core::OnLost(const proto::WriteSet& write_set, const Conflict* conflict, std::int64_t waited_us,
                   std::int64_t now_us) {
   const bool is_guard =
@@ -127,6 +135,7 @@ void Core::OnChangeLost(const proto::WriteSet& write_set) {
 void Core::BackendGone(Ticket ticket) {
   submissions_.BackendGone(ticket);
   hold_.AskerGone(ticket);
+  reach_.AskerGone(ticket);
 }
 
 void Core::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us) {
@@ -176,6 +185,7 @@ void Core::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {
   own_.OnApplied(progress.watermark);
   submissions_.OnApplied(progress.watermark, now_us);
   hold_.OnApplied(progress_.watermark());
+  reach_.OnApplied(progress_.watermark());
   if (copy_.joining()) SendHeartbeat(now_us);  // the primary sends more of the table
   SendAck();
 }
@@ -183,6 +193,7 @@ void Core::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {
 void Core::OnTime(std::int64_t now_us) {
   submissions_.OnTime(now_us);
   hold_.OnTime(now_us);
+  reach_.OnTime(now_us);
   if (connection_.IsSilent(now_us)) Disconnect("it is silent");
   // A wrong address looks like a primary that has not started yet. So the operator is told, once.
   if (stream_.has_started() && connection_.TakeNoAnswer(now_us)) {

@@ -4,7 +4,7 @@
 // them from and to the socket and the threads, the simulation moves them in virtual time. One thread.
 //
 // The parts of the state are classes of their own: Connection, PrimaryChoice, StreamIntake, CopyIntake, OwnHistory, Progress,
-// Submissions and TableHold. The core joins them:
+// Submissions, TableHold and WatermarkWaits. The core joins them:
 //
 // Connection. When the apply worker has reported the database's position, Hello (epoch 0) is sent until
 // Welcome comes. When the primary's list of epochs is on the disk, the core is *serving*: the stream is
@@ -38,6 +38,7 @@
 #include "semi_primary/core/primary_choice.h"
 #include "semi_primary/core/progress.h"
 #include "semi_primary/core/stream_intake.h"
+#include "semi_primary/core/watermark_waits.h"
 #include "semi_primary/front/local_commit.h"
 #include "semi_primary/hold/table_hold.h"
 #include "semi_primary/housekeeping/daemon_status.h"
@@ -76,7 +77,7 @@ class Core {
     std::vector<proto::ToPrimary> messages;  // those that cannot be sent may be dropped
     std::vector<proto::ToPrimary> looks;     // to all addresses
     std::vector<ApplyStep> steps;            // for the apply worker
-    bool hurry = false;                      // somebody waits for it: a transaction that lost, or a hold
+    bool hurry = false;                      // somebody waits for it: who has lost, a hold, psp.wait_for
     std::vector<CommitReply> replies;
     std::optional<EpochStarts> save_epochs{};   // durably; EpochsSaved tells when it is done
     std::optional<proto::LossReport> losses{};  // to be shown in place of the last one
@@ -94,6 +95,7 @@ class Core {
   void Submit(const Submission& submission, std::int64_t now_us);
   void AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_us);
   void Hold(const HoldRequest& request, std::int64_t now_us);
+  void AskReached(const ReachQuestion& question, std::int64_t now_us);
   void BackendGone(Ticket ticket);
 
   // The transaction for which tables are held: HoldingTransactionEnded must tell its end.
@@ -187,6 +189,7 @@ class Core {
   LossCounts losses_{};
   Submissions submissions_;
   TableHold hold_;
+  WatermarkWaits reach_;
   Connection connection_;
   PrimaryChoice choice_;
   StreamIntake stream_;

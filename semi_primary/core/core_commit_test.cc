@@ -170,6 +170,31 @@ TEST_F(SemiPrimaryCoreTest, TheApplyWorkerHurriesForWhoHasLost) {
   EXPECT_FALSE(Now().hurry);
 }
 
+TEST_F(SemiPrimaryCoreTest, WhoWaitsForANumberIsToldWhenItIsApplied) {
+  Enter();
+  core_.AskReached({1, 5}, now_us_);
+  core_.AskReached({2, 7}, now_us_);
+  core_.AskReached({3, 5}, now_us_);
+  core_.BackendGone(3);
+  const auto asked = Now();
+  EXPECT_TRUE(asked.hurry);
+  EXPECT_THAT(asked.replies, IsEmpty());
+  core_.OnApplyEvent(ApplyProgress{generation_, 5, 5, 0, false}, now_us_);
+  const auto applied = Now();
+  ASSERT_THAT(applied.replies, SizeIs(1));
+  EXPECT_EQ(applied.replies[0].ticket, 1U);
+  EXPECT_TRUE(std::get<Reached>(applied.replies[0].answer).yes);
+  core_.AskReached({4, 5}, now_us_);
+  const auto at_once = Now();
+  ASSERT_THAT(at_once.replies, SizeIs(1));
+  EXPECT_TRUE(std::get<Reached>(at_once.replies[0].answer).yes);
+  core_.OnTime(now_us_ + 200'000);
+  const auto not_yet = Now();
+  ASSERT_THAT(not_yet.replies, SizeIs(1));
+  EXPECT_EQ(not_yet.replies[0].ticket, 2U);
+  EXPECT_FALSE(std::get<Reached>(not_yet.replies[0].answer).yes);
+}
+
 TEST_F(SemiPrimaryCoreTest, ATableIsHeldWhenWhatWasCommittedIsApplied) {
   Enter();
   core_.Hold({1, 700, {3}, 5000}, now_us_);

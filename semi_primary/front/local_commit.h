@@ -54,10 +54,15 @@ struct HoldRequest {
   std::vector<std::uint32_t> table_ids;
   std::uint32_t timeout_ms = 0;
 };
+// Whether everything up to a number is applied here (core/watermark_waits.h). Asked again until it is.
+struct ReachQuestion {
+  Ticket ticket = 0;
+  GlobalT global_t = 0;
+};
 struct AskerLeft {
   Ticket ticket = 0;
 };
-using FrontRequest = std::variant<Submission, OutcomeQuestion, HoldRequest, AskerLeft>;
+using FrontRequest = std::variant<Submission, OutcomeQuestion, HoldRequest, ReachQuestion, AskerLeft>;
 
 // ---- to a front ------------------------------------------------------------------------------------------
 
@@ -73,7 +78,10 @@ struct Outcome {
 struct Held {
   bool granted = false;  // not yet: ask again
 };
-using FrontAnswer = std::variant<Committed, Outcome, Held, UserError>;
+struct Reached {
+  bool yes = false;  // not yet: ask again
+};
+using FrontAnswer = std::variant<Committed, Outcome, Held, Reached, UserError>;
 // Of a COMMIT, for the log.
 struct CommitWho {
   TxId tx_id;

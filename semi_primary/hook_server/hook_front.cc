@@ -46,6 +46,10 @@ void HookFront::OnRequest(HookConnectionId connection, HookRequest request, std:
         HoldRequest{connection, hold->transaction, std::move(hold->table_ids), hold->timeout_ms});
     return;
   }
+  if (const auto* reach = std::get_if<HookReachRequest>(&request)) {
+    requests_.emplace_back(ReachQuestion{connection, reach->global_t});
+    return;
+  }
   auto& commit = std::get<CommitRequest>(request);
   in_flight_->Begin(connection, commit.tx_id);
   requests_.emplace_back(

@@ -309,6 +309,8 @@ void HookServer::Reply(HookConnectionId id, const FrontAnswer& reply) {
     connection.protocol.ReplyCommitted(committed->global_t);
   } else if (const auto* held = std::get_if<Held>(&reply)) {
     connection.protocol.ReplyHeld(held->granted);
+  } else if (const auto* reached = std::get_if<Reached>(&reply)) {
+    connection.protocol.ReplyText("reach", reached->yes ? "reached" : "waiting");
   } else {
     connection.protocol.ReplyText("outcome", NameOf(std::get<Outcome>(reply).is));
   }

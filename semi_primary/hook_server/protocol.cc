@@ -195,7 +195,9 @@ void HookProtocol::OnRequest(Result<HookRequest, UserError> request) {
     hold_hash_ = hold->hash;
     return Wait(std::move(*request));
   }
-  if (std::holds_alternative<HookOutcomeRequest>(*request)) return Wait(std::move(*request));
+  if (std::holds_alternative<HookOutcomeRequest>(*request) ||
+      std::holds_alternative<HookReachRequest>(*request))
+    return Wait(std::move(*request));
   if (std::holds_alternative<PingRequest>(*request)) {
     wire::AppendOneText(&output_, "ping", "ok");
   } else {

@@ -214,6 +214,14 @@ TEST_F(HookProtocolTest, StatementsAreAnsweredWithAProofOfMessageAndAnswer) {
               HasSubstr(Proof("secret", "statements 10 " + lines + " " + Sha256(message)) + " " + lines));
 }
 
+TEST_F(HookProtocolTest, AQuestionForANumberWaitsForItsReply) {
+  LogIn();
+  EXPECT_EQ(Send(Message('Q', "reach 12")), "");
+  const auto request = protocol_.TakeRequest();
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(std::get<HookReachRequest>(*request).global_t, 12);
+}
+
 TEST_F(HookProtocolTest, AHoldWaitsForItsReplyWhichIsProven) {
   LogIn();
   const std::string text = "700 5000 3";

@@ -126,6 +126,12 @@ Result<HookRequest, UserError> ParseOutcome(std::string_view rest, std::string_v
   return HookRequest(HookOutcomeRequest{*tx_id, *role});
 }
 
+Result<HookRequest, UserError> ParseReach(std::string_view rest) {
+  const auto global_t = ParseNumber<GlobalT>(rest);
+  if (!global_t || *global_t < 0) return MalformedRequest("no number to reach");
+  return HookRequest(HookReachRequest{*global_t});
+}
+
 bool IsSet(std::string_view word) {
   return word.size() == 3 && (word[0] | 0x20) == 's' && (word[1] | 0x20) == 'e' && (word[2] | 0x20) == 't';
 }
@@ -160,15 +166,16 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
   if (name == "statements") return ParseStatements(line, token, write_set_bytes_max);
   if (name == "hold") return ParseHold(line, token, write_set_bytes_max);
   if (name == "outcome") return ParseOutcome(line, token);
+  if (name == "reach") return ParseReach(line);
   if (name == "ping" && line.empty()) return HookRequest(PingRequest{});
   if (name == "doubts") {
     const auto tx_id = TxId::FromText(line);
     return tx_id ? Result<HookRequest, UserError>(DoubtsRequest{*tx_id})
                  : MalformedRequest("the tx id is no uuid");
   }
-  return UserError{"0A000", "this is the psp commit hook's server, not a database",
-                   "It knows the requests commit, doubts, rows, segment, statements, hold, outcome and ping.",
-                   ""};
+  return UserError{
+      "0A000", "this is the psp commit hook's server, not a database",
+      "It knows the requests commit, doubts, rows, segment, statements, hold, outcome, reach and ping.", ""};
 }
 
 }  // namespace psp::sp

@@ -7,7 +7,8 @@
 //   segment PROOF HEX                         what these chunks of a segment leave in doubt (assemble.h)
 //   statements PROOF HEX                      the statements of a client's message
 //   hold PROOF HEX                            the text `TRANSACTION TIMEOUT_MS TABLE_ID,…`: other semi-primaries' writers must wait
-//   outcome TX_ID PROOF
+//   outcome TX_ID ROLE PROOF
+//   reach GLOBAL_T                            whether everything up to it is applied: soon, or not yet
 //   ping
 //
 // PROOF (proof.h) is of `TX_ID CATALOG_VERSION WATERMARK SEEN` and the hash of HEX's bytes; of `rows TX_ID ` and that hash;
@@ -68,6 +69,11 @@ struct HookOutcomeRequest {
   std::uint32_t role = 0;  // that asks
 };
 
+// It tells no secret and changes nothing, so it needs no proof.
+struct HookReachRequest {
+  GlobalT global_t = 0;
+};
+
 struct PingRequest {};
 
 struct SetRequest {};  // SET …, which libpq sends by itself; answered, without an effect
@@ -75,7 +81,8 @@ struct SetRequest {};  // SET …, which libpq sends by itself; answered, withou
 struct EmptyRequest {};
 
 using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, SegmentRequest, StatementsRequest,
-                                 HookHoldRequest, HookOutcomeRequest, PingRequest, SetRequest, EmptyRequest>;
+                                 HookHoldRequest, HookOutcomeRequest, HookReachRequest, PingRequest,
+                                 SetRequest, EmptyRequest>;
 
 // Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 42601 statements that cannot be parsed, 0A000 no such
 // request. Bad input never throws.

@@ -124,6 +124,9 @@ TEST(ParseRequestTest, OtherRequests) {
   EXPECT_EQ(Sqlstate("outcome x"), "08P01");
   EXPECT_EQ(Sqlstate(std::string("doubts ") + kTx), "ok");
   EXPECT_EQ(Sqlstate("doubts x"), "08P01");
+  EXPECT_EQ(Sqlstate("reach 12"), "ok");
+  for (const char* malformed : {"reach", "reach x", "reach -1", "reach 12 ", "reach 99999999999999999999"})
+    EXPECT_EQ(Sqlstate(malformed), "08P01") << malformed;
   EXPECT_EQ(Sqlstate("ping"), "ok");
   EXPECT_EQ(Sqlstate("ping x"), "0A000");
   EXPECT_EQ(Sqlstate("set client_encoding to 'UTF8'"), "ok");

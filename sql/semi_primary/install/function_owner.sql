@@ -7,4 +7,4 @@ SELECT psp.give(pg_catalog.array_agg('FUNCTION ' || f.oid::pg_catalog.regprocedu
   FROM pg_catalog.pg_proc f
  WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace AND f.prosecdef
    AND f.proname IN ('advisory_xact_lock', 'begin', 'client_endpoint', 'commit_hook', 'first_write', 'keep_statement', 'key_to_add', 'on_joined', 'outcome',
-                     'refuse_replica', 'runs_as_it_is', 'snapshot', 'statements_of_transaction', 'transaction_id', 'write_read', 'write_statement');
+                     'refuse_replica', 'runs_as_it_is', 'snapshot', 'statements_of_transaction', 'token', 'transaction_id', 'wait_for', 'write_read', 'write_statement');

@@ -36,7 +36,8 @@ ASKABLE = [
     "certify_read_referrers", "certify_read_table", "job", "key_to_add", "makes_temporary",
     "may_be_of_trigger", "names_of_settings", "outcome", "refuse_read_only", "role_of_statement",
     "runs_as_it_is", "schemas_in_path", "set_triggers_aside", "snapshot", "statement_has_ended",
-    "statement_settings", "statements_of_transaction", "texts_of", "transaction_id", "truncation_waits",
+    "statement_settings", "statements_of_transaction", "texts_of", "token", "transaction_id",
+    "truncation_waits", "wait_for",
 ]  # fmt: skip
 
 

@@ -263,8 +263,8 @@ def test_the_role_of_the_functions(app: Pair) -> None:
             "ORDER BY 1",
             {"role": OWNER_ROLE},
         ).fetchall()
-    used = "applied apply_session captured captured_relations commit_intent committing conflicts identity "
-    used += "index_facts jobs_of_indexes key_facts own_commands "
+    used = "applied apply_session captured captured_relations commit_intent committing conflicts epochs "
+    used += "identity index_facts jobs_of_indexes key_facts own_commands "
     used += "plain_types restarted_sequences schema_history statements_of_older_copy status tables "
     used += "tables_without_key truncations "
     used += "watermark write_set"

@@ -17,6 +17,7 @@ FIRST_FILES = (
     "hook_refusals.sql",
     "hook.sql.j2",
     "functions.sql.j2",
+    "tokens.sql",
     "advisory_locks.sql",
     "certified_reads.sql",
     "capture.sql",
