@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from psp.cluster import verify
-from psp.output import Json, console, print_json
+from psp.output import Json, PspError, console, error_console, print_json
 from psp.primary import losses, members
+from psp.primary import promote as promotion
 from psp.primary.cluster_key import write_cluster_key
 from psp.primary.database import init_primary, schema_version, set_copies, upgrade_primary
 from psp.problems import errors_shown
@@ -126,6 +127,52 @@ def copies(
             set_copies(dsn, number)
         found = members.gather(dsn)
     console.print(members.show_copies(found))
+
+
+@app.command()
+def promote(
+    dsn: Dsn,
+    sp_dsns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SP_DSN...]", help="The databases of all semi-primaries that can be reached."
+        ),
+    ] = None,
+    old: Annotated[
+        str | None,
+        typer.Option(help="The old server. Left out: the one that the standby streams from."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also if something was found, which is printed.")
+    ] = False,
+    timeout_s: Annotated[int, typer.Option(min=1, help="How long the promotion may take.")] = 60,
+) -> None:
+    """Promotes a streaming standby of the primary's server, where no tool such as Patroni does it.
+
+    First it looks: the old server must not answer, and the standby must have all that the semi-primaries
+    know of. Otherwise nothing is done without --force. Afterwards it says what is left to do.
+
+    [bold]Example[/]
+
+        psp primary promote "host=p2 dbname=psp" "host=db dbname=shop" \\
+            "host=db2 dbname=shop"
+    """
+    with errors_shown():
+        followed = [promotion.look_at_sp(sp_dsn) for sp_dsn in sp_dsns or ()]
+        standby = promotion.look_replayed(dsn)
+        found = list(promotion.objections(standby, promotion.look_at_old(old or standby.old_dsn), followed))
+        if found and not force:
+            raise PspError(
+                "the standby is not promoted:\n" + "\n".join(f"- {one}" for one in found),
+                "--force promotes it all the same: transactions that were told as committed may be lost, "
+                "or two servers may decide side by side",
+            )
+        for one in found:
+            error_console.print(f"Not heeded: {one}", style="bold red")
+        server = promotion.promote(dsn, timeout_s)
+    console.print(f"The server is writable, with transactions up to {server.newest_t}. Next:")
+    for step in promotion.next_steps(dsn, server):
+        console.print(f"- {step}")
 
 
 @app.command()
