@@ -13,7 +13,7 @@ from rich.text import Text
 from psp.cluster.check import check_semi_primary, compare_with
 from psp.output import Json, PspError, console, error_console, print_json
 from psp.problems import Problem, errors_shown, has_errors, print_problems, sort
-from psp.schema import changers
+from psp.schema import changers, clients_out
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
 from psp.schema.history import read_history, show
@@ -212,8 +212,8 @@ def join_command(
 
     The command restores the schema; roles that it names are created where they are missing, without LOGIN.
     The semi-primary's daemon, once started, copies the rows while the others commit; until the copy is
-    complete, transactions that write here end with 08006; those that read find empty or incomplete tables, so
-    let clients in afterwards. Then psp schema refresh fills materialized views.
+    complete, only superusers and members of pg_monitor can connect: clients would read empty or incomplete
+    tables. Then psp schema refresh fills materialized views.
 
     [bold]Example[/]
 
@@ -224,7 +224,8 @@ def join_command(
     with errors_shown():
         sp_id = prepare_join(dsn, primary_dsn, name, zone, capture, schema_role or ())
     console.print(Text(f"{name} is semi-primary {sp_id}. To copy the rows: psp-semi-primary --config FILE"))
-    _say("Its tables are empty, then incomplete, until psp.status says streaming: let clients in then.")
+    with errors_shown():
+        _say(clients_out.advice(dsn))
     _tell_who_may_not_change(dsn)
 
 

@@ -12,7 +12,7 @@ from psycopg import sql
 from psp.output import PspError
 from psp.primary import database as primary
 from psp.problems import has_errors
-from psp.schema import changers, rules
+from psp.schema import changers, clients_out, rules
 from psp.schema.catalog import read_database
 from psp.schema.generate import CapturedTable, define_numbered
 from psp.schema.install import Identity, run_script
@@ -41,7 +41,8 @@ def prepare_join(
 ) -> int:  # fmt: skip
     """Restores the cluster's schema, captured, its sequences strided; returns the new semi-primary's number.
 
-    The primary registers it first. PspError or psycopg.Error: the database is as empty as it was.
+    The primary registers it first. Clients cannot connect before its copy is whole. PspError or
+    psycopg.Error: the database is as empty as it was.
     """
     with psycopg.connect(sp_dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
         refuse_unfit(connection)
@@ -67,6 +68,7 @@ def prepare_join(
         )  # fmt: skip
         install(connection, cluster.mode, identity, tables, primary.read_strides(primary_connection))
         changers.grant(connection, cluster.mode, schema_roles)
+        clients_out.keep_out(connection)
         primary_connection.commit()
         try:
             connection.commit()
@@ -74,6 +76,7 @@ def prepare_join(
             primary.mark_released(primary_connection, sp_id)
             primary_connection.commit()
             raise
+        clients_out.end_sessions(connection)
         return sp_id
 
 

@@ -109,6 +109,7 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
     for sequence in database.sequences:
         _unstride(connection, database, sequence)
     forget_part(connection)
+    connection.execute("SELECT psp.let_clients_in()")  # it may not have got all rows yet
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
     connection.execute(read_sql("semi_primary/command/drop_roles.sql"))
     connection.execute(read_sql("semi_primary/command/drop_origin.sql"))

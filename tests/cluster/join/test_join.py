@@ -8,6 +8,7 @@ import pytest
 from psp.cluster import growth, verify
 from psp.cluster.local import Zone
 from psp.output import PspError
+from psp.schema.join import prepare_join
 
 from tests.cluster.support import SCHEMA, MakeCluster, execute, wait_for_row, wait_streaming
 from tests.cluster.workload import Workload
@@ -29,6 +30,19 @@ def test_join_while_others_commit(make_cluster: MakeCluster) -> None:
     wait_for_row(cluster.sps[0], "SELECT 1 FROM document WHERE id = %s", (key,))
     result = verify.verify(cluster)
     assert result.consistent, result.as_dict()
+
+
+def test_clients_wait_for_the_whole_copy(make_cluster: MakeCluster) -> None:
+    """Nobody reads before the daemon has copied the rows. With the last row it lets clients in."""
+    cluster = make_cluster([Zone("one")], SCHEMA.read_text(), None)
+    execute(cluster.sps[0], "INSERT INTO account VALUES (1, 'before', NULL)")
+    two = cluster.add_zone(Zone("two"), True)
+    prepare_join(two.admin_dsn, cluster.primary_dsn, "two", "two")
+    with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+        execute(two, "SELECT count(*) FROM account")
+    cluster.mark_adopted("two")
+    growth.wait_joined(two)
+    assert execute(two, "SELECT count(*) FROM account") == [(1,)]
 
 
 def test_rows_of_the_adopted_database_are_everywhere(make_cluster: MakeCluster) -> None:

@@ -252,4 +252,4 @@ def test_a_join_takes_yes_and_tells_when_clients_may_come(cluster: Pair) -> None
     command = ["schema", "join", cluster.server.dsn(name), "--primary-dsn", cluster.primary_dsn, "--yes"]
     done = CliRunner().invoke(app, [*command, "--name", "three"])
     assert done.exit_code == 0, done.output
-    assert "let clients in then" in done.stderr
+    assert "only superusers and members of pg_monitor can connect" in done.stderr

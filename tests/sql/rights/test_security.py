@@ -225,6 +225,7 @@ SUPERUSERS_FUNCTIONS = {
     "truncation_waits",  # of TRUNCATE
     "capture_referrers",  # makes a function for the owner of a table
     "is_in_foreign_transaction",  # postgres_fdw may be in a schema that psp's roles cannot use
+    "on_whole_copy",  # a trigger; gives back the right to connect to the database
 }  # fmt: skip
 
 

@@ -52,8 +52,8 @@ def test_functions_that_run_as_a_superuser(app: Pair) -> None:
         ).fetchall()
     assert [name for (name,) in rows] == [
         "align_sequences", "forget_statistics", "guard_warnings", "move_sequence",
-        "on_ddl", "on_ddl_start", "on_drop", "on_rewrite", "refresh_guards", "sequence_stands_at",
-        "take_origin", "this_database",
+        "on_ddl", "on_ddl_start", "on_drop", "on_rewrite", "on_whole_copy", "refresh_guards",
+        "sequence_stands_at", "take_origin", "this_database",
     ]  # fmt: skip
 
 

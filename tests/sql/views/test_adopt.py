@@ -155,3 +155,13 @@ def test_converted_database_is_not_adopted(pair: Pair) -> None:
     adopt(pair)
     with pytest.raises(PspError, match="already"):
         adopt(pair)
+
+
+def test_clients_stay_out_of_one_that_joins(pair: Pair) -> None:
+    pair.run(SCHEMA)
+    adopt(pair)
+    two = joined(pair)
+    with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+        two.connect_as_application()
+    two.run("UPDATE psp.identity SET joining = false")
+    two.connect_as_application().close()

@@ -6,6 +6,7 @@ from psp.schema.generate import EVENT_TRIGGER_FILES, FACT_FILES, GUARD_FILES
 from psp.schema.templates import sql_templates
 from psp.sql_files import fact_views
 
+OWN_FILES = ("roles.sql", "semi_primary.sql", "clients_out.sql", "conflicts.sql")
 FIRST_FILES = (
     *FACT_FILES,
     "schema.sql",
@@ -54,8 +55,7 @@ def first_sql(dblink_schema: str) -> list[str]:
 
     `dblink_schema`: quoted, the schema that has the dblink extension.
     """
-    return [*_rendered(("roles.sql", "semi_primary.sql", "conflicts.sql"), dblink_schema), fact_views(),
-            *_rendered(FIRST_FILES, dblink_schema)]  # fmt: skip
+    return [*_rendered(OWN_FILES, dblink_schema), fact_views(), *_rendered(FIRST_FILES, dblink_schema)]
 
 
 def closing_sql(dblink_schema: str, guarded: bool) -> list[str]:

@@ -17,7 +17,7 @@ from psp.schema.views.catalog import Details
 from psp.sql_files import fact_views
 
 VARIANTS = ("union", "fulljoin", "nryotw")
-FIRST_FILES = ("schema.sql", "semi_primary.sql", "conflicts.sql")
+FIRST_FILES = ("schema.sql", "semi_primary.sql", "clients_out.sql", "conflicts.sql")
 LAST_FILES = ("grants.sql",)
 CLUSTER_FILES = (
     "roles.sql", "function_owner.sql", *GUARD_FILES, *EVENT_TRIGGER_FILES, *LAST_FILES, "function_rights.sql",
