@@ -157,21 +157,37 @@ BEGIN
     END LOOP;
 END $$;
 
--- Before a statement that drops tables: the partitions in its text that have no rows. For the primary, rows of a partition are some of the
--- whole's, and a DROP would leave them there, so psp.on_drop lets no others go. Locked as PostgreSQL is about to. It makes
--- functions of other roles (psp.read_as_owner), so it is a superuser's.
-CREATE FUNCTION psp.note_empty_partitions(statement text, role name) RETURNS void
+-- The tables that a text drops by their names; none: it does something else as well, or may be several statements.
+CREATE FUNCTION psp.tables_to_drop(statement text, role name, settings jsonb) RETURNS oid[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    one   CONSTANT text := 'NAME(?:_\._NAME)?';
+    names CONSTANT text := (regexp_match(psp.without_comments(statement), psp.statement_pattern(
+        concat('DROP TABLE(?: IF EXISTS)? (', one, '(?:_,_', one, ')*)(?: (?:CASCADE|RESTRICT))?')), 'i'))[1];
+BEGIN
+    RETURN ARRAY(SELECT psp.relation_named(m.found[1], role, settings)
+                   FROM regexp_matches(names, btrim(psp.statement_pattern(one), '^$'), 'g') m(found));
+END $$;
+
+-- Before a statement that drops tables: the partitions in its text that have no rows, and those that it drops by their names. For the primary,
+-- rows of a partition are some of the whole's, and a DROP would leave them there: their keys go along, as at TRUNCATE, and psp.on_drop lets
+-- no others go. Locked as PostgreSQL is about to. It makes functions of other roles (psp.read_as_owner), so it is a superuser's.
+CREATE FUNCTION psp.note_partitions_to_drop(statement text, role name, settings jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    part record;
+    dropped oid[];
+    part    record;
 BEGIN
-    DELETE FROM psp.touched_relations t WHERE t.xid = pg_current_xact_id_if_assigned() AND t.how = 'empty';
+    DELETE FROM psp.touched_relations t WHERE t.xid = pg_current_xact_id_if_assigned() AND t.how IN ('empty', 'to drop');
     IF statement !~* '\mdrop\s+table\M' THEN
         RETURN;
     END IF;
+    dropped := psp.tables_to_drop(statement, role, settings);
     FOR part IN
-        SELECT c.oid::regclass AS name, i.inhparent::regclass AS whole
-          FROM pg_class c JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+        SELECT c.oid::regclass AS name, i.inhparent::regclass AS whole, r.table_id,
+               c.oid = ANY (dropped) AND NOT dropped && ARRAY(SELECT a.relid::oid FROM pg_partition_ancestors(c.oid) a WHERE a.relid <> c.oid) AS goes
+          FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation JOIN pg_inherits i ON i.inhrelid = c.oid
+          JOIN pg_namespace n ON n.oid = c.relnamespace
          WHERE c.oid = ANY (psp.relations_in(statement)) AND c.relispartition
            AND (pg_has_role(role, c.relowner, 'USAGE') OR pg_has_role(role, n.nspowner, 'USAGE'))
          ORDER BY c.oid
@@ -180,8 +196,23 @@ BEGIN
         EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', part.name);
         IF NOT psp.has_rows(part.name) THEN
             INSERT INTO psp.touched_relations SELECT pg_current_xact_id(), t.relid, 'empty' FROM pg_partition_tree(part.name) t;
+        ELSIF part.goes THEN
+            PERFORM psp.capture_keys(part.name, psp.capture_facts(pg_partition_root(part.name), part.table_id, '{}'), 'e');
+            INSERT INTO psp.touched_relations SELECT pg_current_xact_id(), t.relid, 'to drop' FROM pg_partition_tree(part.name) t;
         END IF;
     END LOOP;
+END $$;
+
+-- After the statement: the keys of rows that have stayed must not go along.
+CREATE FUNCTION psp.check_partitions_have_gone() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept CONSTANT regclass := (SELECT min(c.oid) FROM psp.touched_relations t JOIN pg_class c ON c.oid = t.relation
+                                WHERE t.xid = pg_current_xact_id_if_assigned() AND t.how = 'to drop');
+BEGIN
+    IF kept IS NOT NULL THEN
+        PERFORM psp.refuse_change(kept, 'is a partition that the statement names, and has not dropped', 'Drop it by a statement of its own.');
+    END IF;
 END $$;
 
 -- What PostgreSQL would not let a statement do because of psp's triggers, on the tables whose names are in its text. All of it is as

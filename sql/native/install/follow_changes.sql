@@ -271,6 +271,7 @@ CREATE FUNCTION psp.follow_changes(version integer, here boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM psp.take_back_grants(),
+            psp.check_partitions_have_gone(),
             psp.follow_tables(version, here),
             psp.follow_truncations(here),
             psp.follow_sequences(here),

@@ -222,6 +222,7 @@ BEGIN
         is_temporary := text IS NULL OR psp.temporary_name_in(text) IS NOT NULL OR psp.makes_temporary(text);
     END IF;
     IF NOT is_temporary THEN  -- otherwise it changes nothing permanent, or is refused
+        PERFORM psp.refuse_in_trigger(tg_tag) WHERE tg_tag = 'REFRESH MATERIALIZED VIEW' AND pg_trigger_depth() > 0;
         running.reads_same := psp.reads_the_same(text, running.settings);
         running.settings := running.settings || '{"custom": {}}' || psp.custom_settings(text);
         IF NOT running.goes THEN
@@ -232,7 +233,7 @@ BEGIN
             IF tg_tag IN ('ALTER INDEX', 'DROP INDEX') THEN
                 PERFORM psp.check_jobs_have_run(text, psp.role_of_statement(), path);
             END IF;
-            PERFORM psp.hold_tables(text, psp.role_of_statement()), psp.note_empty_partitions(text, psp.role_of_statement());
+            PERFORM psp.hold_tables(text, psp.role_of_statement()), psp.note_partitions_to_drop(text, psp.role_of_statement(), path);
         END IF;
     END IF;
     IF running.goes AND (psp.needs_preparation(tg_tag, message) OR psp.has_captured_rows()) THEN

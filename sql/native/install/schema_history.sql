@@ -70,7 +70,7 @@ DECLARE
     row      psp.schema_history;
 BEGIN
     IF pg_trigger_depth() > 1 + emptied::integer AND NOT psp.is_key_to_add(NEW.statement) THEN
-        PERFORM psp.refuse_statement('cannot be called by a trigger', 'Call it in a statement of its own.');
+        PERFORM psp.refuse_in_trigger(CASE WHEN plain THEN (psp.running_ddl()).tag END);
     ELSIF NOT has_function_privilege(NEW.role, 'psp.ddl(text)', 'EXECUTE') THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: permission denied for function psp.ddl';
     ELSIF plain AND NEW.role <> psp.role_of_statement() THEN  -- everybody who calls such a function may forge psp.running_ddl
@@ -107,7 +107,7 @@ BEGIN
             of_jobs := jsonb_build_object('dropped', dropped);
         END IF;
         PERFORM psp.check_no_copies(NEW.statement), psp.hold_tables(NEW.statement, NEW.role);
-        PERFORM psp.capture_old_keys(NEW.statement, NEW.role), psp.end_segment(), psp.note_empty_partitions(NEW.statement, NEW.role);
+        PERFORM psp.capture_old_keys(NEW.statement, NEW.role), psp.note_partitions_to_drop(NEW.statement, NEW.role, NEW.settings), psp.end_segment();
         captured := psp.captured_rows();
     END IF;
     row.statement_n := psp.statements_of_transaction() + 1;

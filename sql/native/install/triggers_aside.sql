@@ -33,3 +33,20 @@ CREATE FUNCTION psp.may_be_of_trigger(state text, context text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
     SELECT left(state, 2) <> ALL ('{40,53,55,57,58,XX}'::text[]) OR split_part(context, ' AS psp_t', 1) ~ 'PL/'
 $$;
+
+-- A statement in a trigger: its tag; null: psp.ddl.
+CREATE FUNCTION psp.refuse_in_trigger(tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF tag IS NULL THEN
+        PERFORM psp.refuse_statement('cannot be called by a trigger', 'Call it in a statement of its own.');
+    END IF;
+    PERFORM psp.refuse_plain_ddl(
+        format('%s in a trigger is not supported', tag),
+        'It would be a schema change of all semi-primaries each time that the trigger fires.',
+        concat(CASE tag WHEN 'REFRESH MATERIALIZED VIEW' THEN 'Let a scheduler refresh the view: that goes to all semi-primaries. '
+                        ELSE 'Run it by a statement of its own. ' END,
+               'Or put PERFORM set_config(''psp.schema_changes'', ''local'', true) before it in the trigger''s function, and the same with '''' after it: then ',
+               CASE tag WHEN 'REFRESH MATERIALIZED VIEW' THEN 'the view is refreshed only where the trigger fires.'
+                        ELSE 'what changes no captured table stays here.' END));
+END $$;

@@ -242,7 +242,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         OR psp.relied_on_by('pg_type'::regclass, psp.type_of_dropped(object_type, address)) IS NOT NULL
 $$;
 
--- Whether it was a partition of a captured table that is still there, and may have had rows: they would stay at the primary.
+-- Whether it was a partition of a captured table that is still there, and may have had rows of which nothing tells: they would stay at the primary.
 CREATE FUNCTION psp.was_filled_partition(object oid, schema name, object_name name) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -251,7 +251,7 @@ BEGIN
                          JOIN psp.captured_relations r USING (table_id) JOIN pg_class c ON c.oid = r.relation AND NOT c.relispartition
                         WHERE (g.schema_name, g.relation_name, g.kind) = (schema, object_name, 'relation') AND r.relation <> object)
            AND NOT EXISTS (SELECT FROM psp.touched_relations t
-                            WHERE (t.xid, t.relation, t.how) = (pg_current_xact_id_if_assigned(), object, 'empty'));
+                            WHERE (t.xid, t.relation) = (pg_current_xact_id_if_assigned(), object) AND t.how IN ('empty', 'to drop'));
 END $$;
 
 CREATE FUNCTION psp.on_drop() RETURNS event_trigger
@@ -278,8 +278,8 @@ BEGIN
             END IF;
         ELSIF psp.is_schema_change() THEN
             IF d.object_type = 'table' AND psp.was_filled_partition(d.objid, d.schema_name::name, d.object_name::name) THEN
-                PERFORM psp.refuse_ddl(d.object_identity, tg_tag, 'It is a partition that has rows, or that the statement does not name.',
-                                       'TRUNCATE the partition, or drop it by its name if it has no rows.');
+                PERFORM psp.refuse_ddl(d.object_identity, tg_tag, 'It is a partition with rows, which the statement does not drop by its name.',
+                                       'DROP TABLE with the partition''s name, by a statement of its own, or TRUNCATE it before.');
             END IF;
             PERFORM psp.touch_reliant('pg_type'::regclass, psp.type_of_dropped(d.object_type, d.address_names), tg_tag);
         END IF;

@@ -103,7 +103,7 @@ CREATE TABLE psp.unfilled_views (
 -- Tables that a statement of a schema change has changed in another way than guarded_state.sql tells, until psp.follow_changes has seen
 -- it. Of sequences: those that it may have restarted. `how`: rewritten (it has computed columns again); altered (a sequence); renamed or replaced (what the table relies on, perhaps with its name); stricter (an index or a publication that refuses
 -- rows); prepared
--- (psp has made way for the statement); empty (a partition that may be dropped); dropped (an index that psp.ddl drops); older (an index
+-- (psp has made way for the statement); empty (a partition that may be dropped); to drop (one with rows, whose keys are captured); dropped (an index that psp.ddl drops); older (an index
 -- that was there before the statement).
 CREATE UNLOGGED TABLE psp.touched_relations (
     xid      xid8 NOT NULL,

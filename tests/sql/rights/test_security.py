@@ -221,7 +221,7 @@ SUPERUSERS_FUNCTIONS = {
     "wait_for_arriving_change",  # locks a table
     "set_triggers_aside",  # of the table whose function calls it
     "set_aside",  # alters and drops what refuses rows of others
-    "capture_old_keys", "capture_tables", "note_empty_partitions", "on_truncate",  # functions for owners
+    "capture_old_keys", "capture_tables", "note_partitions_to_drop", "on_truncate",  # functions for owners
     "truncation_waits",  # of TRUNCATE
     "capture_referrers",  # makes a function for the owner of a table
     "is_in_foreign_transaction",  # postgres_fdw may be in a schema that psp's roles cannot use
