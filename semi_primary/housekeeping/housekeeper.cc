@@ -124,7 +124,7 @@ void Housekeeper::WriteStatus(double seconds) {
   sequences_.AdvanceIfDue(now.closed_t);
   if (const std::int64_t now_us = MonotonicUs(); now_us >= follow_at_us_) {
     follow_at_us_ = now_us + kFollowEveryUs;
-    sequences_.Follow(now.closed_t);
+    sequences_.Follow();
   }
   LookAfterSchema();
 }

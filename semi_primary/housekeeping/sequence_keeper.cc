@@ -10,7 +10,7 @@ namespace psp::sp {
 
 SequenceKeeper::SequenceKeeper(PgSession* session) : session_(*session) {
   session_.Prepare("advance_sequences", std::string(sql::kAdvanceSequences));
-  session_.Prepare("follow_sequences", "SELECT psp.advance_sequences(true)");
+  session_.Prepare("follow_sequences", std::string(sql::kFollowSequences));
   session_.Prepare("align_sequences", "SELECT psp.align_sequences($1)");
 }
 
@@ -33,15 +33,15 @@ void SequenceKeeper::AdvanceIfDue(GlobalT closed_t) {
   if (count > 0) spdlog::info("{} sequences moved past the numbers that this semi-primary had drawn", count);
 }
 
-void SequenceKeeper::Follow(GlobalT closed_t) {
-  if (is_due_ || closed_t == followed_t_) return;
-  const auto moved =
-      session_.Autocommit([](pqxx::nontransaction& tx) { return tx.exec_prepared("follow_sequences"); });
-  if (!moved) {  // somebody who has drawn from one is in a transaction, for example
-    spdlog::info("sequences, tried again: {}", moved.error().message);
+void SequenceKeeper::Follow() {
+  if (is_due_) return;
+  const auto looked = session_.Autocommit(
+      [&](pqxx::nontransaction& tx) { return tx.exec_prepared("follow_sequences", followed_t_); });
+  if (!looked) {  // somebody who has drawn from one is in a transaction, for example
+    spdlog::info("sequences, tried again: {}", looked.error().message);
     return;
   }
-  followed_t_ = closed_t;
+  if (!looked->empty()) followed_t_ = (*looked)[0][0].as<GlobalT>();
 }
 
 bool SequenceKeeper::Align(bool thoroughly) {

@@ -18,8 +18,9 @@ class SequenceKeeper {
   void AdvanceIfDue(GlobalT closed_t);
   // Moves sequences past the numbers that rows of others have brought: numbers of their own choice, as of a migration
   // that loads rows and calls setval, which other semi-primaries do not see. Columns without an index do not
-  // count: nothing keeps their numbers from being there twice. Nothing is done while no rows have come.
-  void Follow(GlobalT closed_t);
+  // count: nothing keeps their numbers from being there twice. Nothing is done while no rows have come. Rows that
+  // are decided but not applied yet are seen by a later call.
+  void Follow();
   // Sets sequences that setval has moved out of their class to the next number of the class. False after an
   // error.
   bool Align(bool thoroughly);
@@ -27,7 +28,7 @@ class SequenceKeeper {
  private:
   PgSession& session_;
   bool is_due_ = true;
-  GlobalT followed_t_ = 0;
+  GlobalT followed_t_ = 0;   // the rows up to here have been seen
   bool has_warned_ = false;  // that it has not succeeded yet
 };
 

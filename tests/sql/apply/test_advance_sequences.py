@@ -19,6 +19,7 @@ CREATE TABLE label (
 ALTER SEQUENCE lent OWNED BY label.id;
 """
 ADVANCE = "SELECT psp.advance_sequences()"
+FOLLOW = read_sql("semi_primary/daemon/follow_sequences.sql").decode().replace("<> $1", "<> %s").encode()
 
 
 def put(pair: Pair, script: str) -> None:
@@ -102,3 +103,15 @@ def test_a_long_way_waits_for_nobody(pair: Pair) -> None:
             connection.execute(ADVANCE)
         other.commit()
         assert connection.execute(ADVANCE).fetchone() == (1,)
+
+
+def test_only_what_has_been_applied_counts_as_followed(pair: Pair) -> None:
+    """What is decided and not applied yet is for the next look, although nothing more may come until then."""
+    pair.run(SCHEMA)
+    pair.adopt()
+    with pair.connect(autocommit=True) as connection:
+        ((before, _),) = connection.execute(FOLLOW, (-7,)).fetchall()
+        assert connection.execute(FOLLOW, (before,)).fetchall() == []
+        put(pair, f"INSERT INTO own VALUES (1000); INSERT INTO psp.watermarks VALUES ({before} + 5)")
+        assert connection.execute(FOLLOW, (before,)).fetchall() == [(before + 5, 1)]
+        assert connection.execute(FOLLOW, (before + 5,)).fetchall() == []
