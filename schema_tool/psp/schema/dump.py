@@ -54,16 +54,12 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     pg_dump has a session of its own: nothing uncommitted of `connection` is in the dump. It quotes all names,
     since a word may be a keyword in another version.
     """
-    settings = conninfo_to_dict(dsn)
-    environment = {**os.environ, "PGCLIENTENCODING": "UTF8"}
-    password = settings.pop("password", None)
-    if password:
-        environment["PGPASSWORD"] = str(password)  # not on the command line, which everybody may read
+    where, environment = without_password(dsn)
     command = [
         str(client_program("pg_dump", connection.info.server_version // 10000)), "--schema-only",
         "--quote-all-identifiers", "--no-subscriptions", "--no-tablespaces",
         "--exclude-schema=psp", f"--exclude-schema={DBLINK_SCHEMA}", f"--lock-wait-timeout={LOCK_WAIT_MS}",
-        "-d", make_conninfo("", **settings),
+        "-d", where,
     ]  # fmt: skip
     done = subprocess.run(
         command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False
@@ -73,6 +69,16 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     dumped = _EXTENSION_COMMENT.sub("", _OWN_DBLINK.sub("", done.stdout)).replace(_PUBLIC_COMMENT, "", 1)
     dumped = _with_owners_of_extensions(connection, dumped)
     return _roles(connection) + _database_rights(connection) + _search_paths(connection) + portable(dumped)
+
+
+def without_password(dsn: str) -> tuple[str, dict[str, str]]:
+    """A connection string for a command line, which everybody may read, and the environment beside it."""
+    settings = conninfo_to_dict(dsn)
+    password = settings.pop("password", None)
+    environment = {**os.environ, "PGCLIENTENCODING": "UTF8"}
+    if password:
+        environment["PGPASSWORD"] = str(password)
+    return make_conninfo("", **settings), environment
 
 
 def portable(dumped: str) -> str:

@@ -18,6 +18,7 @@ from psp.schema.farewell import Farewell, Self, ask_primary, read_self, without_
 from psp.schema.keys import KEY_COLUMN
 from psp.schema.model import Database, Sequence, Table
 from psp.schema.server import read_facts
+from psp.schema.strides import unstrided
 from psp.schema.views.release import plain_tables
 from psp.sql_files import read_sql
 
@@ -120,44 +121,16 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
 
 
 def _unstride(connection: psycopg.Connection[Any], database: Database, sequence: Sequence) -> None:
-    """The increment of before; the next value lies beyond all that any SP has drawn, as far as rows tell."""
-    row = connection.execute(
-        "SELECT base, increment FROM psp.sequences WHERE schema_name = %s AND sequence_name = %s",
-        (sequence.schema, sequence.name),
-    ).fetchone()
-    if row is None:
+    plain = unstrided(connection, database, sequence)
+    if plain is None:
         return
-    base, increment = row
-    last = sequence.last_value if sequence.is_called else base
-    stored = _stored_extreme(connection, database, sequence, increment)
-    if stored is not None:
-        last = max(last, stored) if increment > 0 else min(last, stored)
-    steps = max(0, -((base - last) // increment))  # rounded up
     target = sql.Identifier(sequence.schema, sequence.name)
-    drawn = base + increment * steps
-    # Nothing was ever drawn: base is before the start.
-    never = not sequence.minimum <= drawn <= sequence.maximum
-    connection.execute(sql.SQL("ALTER SEQUENCE {} INCREMENT BY {}").format(target, sql.Literal(increment)))
     connection.execute(
-        "SELECT setval(%s::regclass, %s, %s)",
-        (target.as_string(connection), drawn + increment if never else drawn, not never),
+        sql.SQL("ALTER SEQUENCE {} INCREMENT BY {}").format(target, sql.Literal(plain.increment))
     )
-
-
-def _stored_extreme(
-    connection: psycopg.Connection[Any], database: Database, sequence: Sequence, increment: int
-) -> int | None:
-    """The largest (of a descending sequence the smallest) value in the sequence's own column."""
-    if sequence.owner is None:
-        return None
-    schema, table, column = sequence.owner
-    row = connection.execute(
-        sql.SQL("SELECT {}({})::numeric FROM {}").format(
-            sql.SQL("max" if increment > 0 else "min"), sql.Identifier(column), sql.Identifier(schema, table)
-        )
-    ).fetchone()
-    value = None if row is None or row[0] is None else int(row[0])
-    return None if value is None or not sequence.minimum <= value <= sequence.maximum else value
+    connection.execute(
+        "SELECT setval(%s::regclass, %s, %s)", (target.as_string(connection), plain.value, plain.is_called)
+    )
 
 
 def _drop_key(connection: psycopg.Connection[Any], table: Table) -> None:
