@@ -378,8 +378,7 @@ void ApplyCore::OnError(const PgError& error) {
       if (state_ == State::kRows || segments_.is_open()) {
         return FailedByItself(error.sqlstate, error.message);
       }
-      return Stopped(state_ == State::kProofs ? watermark_ : Trouble::kAnySuccess, error.sqlstate,
-                     error.message);
+      return Stopped(state_ == State::kProofs ? watermark_ : Trouble::kAnySuccess, error, "");
     case ApplyReaction::kBegin:
       notes_.push_back({Note::Level::kWarning, "apply: " + error.sqlstate + " " + error.message});
       return BeginAgain(trouble_.NextPauseMs());
@@ -391,7 +390,8 @@ void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& m
   wanting_since_us_ = 0;
   if (!parts_->TrySmaller()) {
     if (joining_ && !copy_ && parts_->is_schema_change()) return CopyAgain(sqlstate, message);
-    if (!TrySettingAside(sqlstate, message)) return Stopped(watermark_, sqlstate, message + kWaysOut);
+    if (!TrySettingAside(sqlstate, message))
+      return Stopped(watermark_, {PgReaction::kAbort, sqlstate, message}, kWaysOut);
     return BeginPart();
   }
   notes_.push_back(
@@ -426,8 +426,8 @@ void ApplyCore::CopyAgain(const std::string& sqlstate, const std::string& messag
 }
 
 // In a new session: the cause may have been a setting of the database or a right.
-void ApplyCore::Stopped(GlobalT blocked_at, const std::string& sqlstate, const std::string& message) {
-  trouble_.Stops(blocked_at, sqlstate, message);
+void ApplyCore::Stopped(GlobalT blocked_at, const PgError& error, std::string_view remedy) {
+  trouble_.Stops(blocked_at, error, remedy);
   BeginAgain(trouble_.NextPauseMs());
 }
 

@@ -96,7 +96,7 @@ class ApplyCore {
   bool TrySettingAside(const std::string& sqlstate, const std::string& message);
   std::optional<SetAside> AsideStatement() const;
   // Somebody must remove the cause; `blocked_at`: see Trouble::Stops.
-  void Stopped(GlobalT blocked_at, const std::string& sqlstate, const std::string& message);
+  void Stopped(GlobalT blocked_at, const PgError& error, std::string_view remedy);
   void CopyAgain(const std::string& sqlstate, const std::string& message);
   void BeginAgain(std::int64_t pause_ms);
 

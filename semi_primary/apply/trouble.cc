@@ -1,10 +1,32 @@
 #include "semi_primary/apply/trouble.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 namespace psp::sp {
 namespace {
 
 // How much of PostgreSQL's message goes into psp.status: rows may be large.
 constexpr std::size_t kMessageBytesMax = 1000;
+
+constexpr std::string_view kContext = " CONTEXT:  ";
+
+// Frames of CONTEXT that tell only how psp came there: its own functions, and the one that runs a statement.
+constexpr std::array<std::string_view, 2> kOwnFrames = {"PL/pgSQL function psp.",
+                                                        "PL/pgSQL function pg_temp_"};
+
+// CONTEXT begins with the innermost frame: the statement that failed, and functions of the application.
+std::string WithoutOwnFrames(const std::string& message) {
+  const std::size_t context = message.find(kContext);
+  if (context == std::string::npos) return message;
+  std::size_t end = message.size();
+  for (const std::string_view frame : kOwnFrames)
+    end = std::min(end, message.find(frame, context + kContext.size()));
+  if (end == message.size()) return message;
+  if (end == context + kContext.size()) return message.substr(0, context);
+  return message.substr(0, message[end - 1] == ' ' ? end - 1 : end);
+}
 
 // Cut between two characters: it goes into a JSON text.
 std::string Shortened(const std::string& text) {
@@ -16,18 +38,22 @@ std::string Shortened(const std::string& text) {
 
 }  // namespace
 
-void Trouble::Report(bool stops, GlobalT watermark, const std::string& sqlstate, const std::string& message) {
+void Trouble::Report(bool stops, GlobalT watermark, const PgError& error, std::string_view remedy) {
   const bool is_new = message_.empty();
-  const std::string what = (sqlstate.empty() ? "" : sqlstate + " ") + Shortened(message);
+  const auto text = [&](const std::string& message) {
+    return (error.sqlstate.empty() ? "" : error.sqlstate + " ") + Shortened(message) + std::string(remedy);
+  };
+  const std::string what = text(WithoutOwnFrames(error.message));
   stopped_at_ = watermark;
   if (what == message_ && stops == stops_) return;
   message_ = what;
   stops_ = stops;
   if (is_new) since_ = now_();
-  const std::string told =
-      std::string("applying ") + (stops ? "has stopped" : "waits") + " since " + since_ + ": " + what;
-  notes_.push_back({stops ? Note::Level::kCritical : Note::Level::kWarning, told + "; it is tried again"});
-  report_(ApplyTrouble{told, stops});
+  const std::string begin =
+      std::string("applying ") + (stops ? "has stopped" : "waits") + " since " + since_ + ": ";
+  notes_.push_back({stops ? Note::Level::kCritical : Note::Level::kWarning,
+                    begin + text(error.message) + "; it is tried again"});
+  report_(ApplyTrouble{begin + what, stops});
 }
 
 void Trouble::Began() {

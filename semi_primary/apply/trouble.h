@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/growing_pause.h"
@@ -23,11 +24,11 @@ class Trouble {
       : report_(std::move(report)), now_(std::move(now)) {}
 
   // It may pass by itself.
-  void Waits(const PgError& error) { Report(false, kAnySuccess, error.sqlstate, error.message); }
+  void Waits(const PgError& error) { Report(false, kAnySuccess, error, ""); }
   // The cause must be removed. It is over when W has come past `watermark`, or with kAnySuccess as soon as
-  // anything succeeds.
-  void Stops(GlobalT watermark, const std::string& sqlstate, const std::string& message) {
-    Report(true, watermark, sqlstate, message);
+  // anything succeeds. `remedy` follows the message, of which only a part may be told.
+  void Stops(GlobalT watermark, const PgError& error, std::string_view remedy = "") {
+    Report(true, watermark, error, remedy);
   }
   // How long to wait before the next attempt: longer each time.
   std::int64_t NextPauseMs() { return pause_.NextMs(); }
@@ -39,7 +40,7 @@ class Trouble {
   std::vector<Note> TakeNotes() { return std::exchange(notes_, {}); }
 
  private:
-  void Report(bool stops, GlobalT watermark, const std::string& sqlstate, const std::string& message);
+  void Report(bool stops, GlobalT watermark, const PgError& error, std::string_view remedy);
   void Over();
 
   const std::function<void(ApplyEvent)> report_;

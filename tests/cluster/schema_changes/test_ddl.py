@@ -345,6 +345,9 @@ def test_an_obstacle_stops_one_server_until_it_is_gone(pair: LocalCluster) -> No
         as_admin(south), "SELECT last_error FROM psp.status WHERE last_error LIKE '%%obstacle%%'"
     )
     assert "already exists" in status[0]
+    assert "AS SELECT 'of north' AS v" in status[0]  # the statement, and nothing of how psp came to it
+    assert "psp." not in status[0].replace("docs/operating.md", "")
+    assert status[0].endswith('ways out: docs/operating.md, "When applying has stopped"')
     execute(south, "SET psp.schema_changes = local; DROP VIEW obstacle")
     wait_for_row(
         south, "SELECT 1 FROM pg_views WHERE viewname = 'obstacle' AND definition LIKE '%%of north%%'"
