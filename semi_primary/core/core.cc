@@ -102,7 +102,8 @@ void Core::Hold(const HoldRequest& request, std::int64_t now_us) {
 }
 
 void Core::AskReached(const ReachQuestion& question, std::int64_t now_us) {
-  actions_.hurry = true;
+  if (question.global_t <= progress_.closed_t())
+    actions_.hurry = true;  // not for a number that anybody has made up
   reach_.Ask(question, progress_.watermark(), now_us);
 }
 

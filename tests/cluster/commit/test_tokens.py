@@ -10,6 +10,7 @@ from typing import Any, LiteralString
 
 import psycopg
 import pytest
+from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster, SpNode
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -108,12 +109,11 @@ def test_a_snapshot_that_stays_is_refused(pair: LocalCluster) -> None:
         connection.execute("SELECT 1")
         with refused("25001", "keeps its snapshot"):
             connection.execute(WAIT, [token])
-    with connect(south, autocommit=True) as connection:
-        connection.execute("SET default_transaction_isolation = 'repeatable read'")
-        connection.execute(WAIT, [token])  # alone in its transaction
+    execute(south, WAIT, [token])
+    with connect(south) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.execute(WAIT, [token])  # the snapshot has it
         assert connection.execute("SELECT v FROM note WHERE id = 140").fetchall() == [("late",)]
-        with connection.transaction():
-            connection.execute(WAIT, [token])  # the snapshot has it
 
 
 def test_tokens_that_are_none(pair: LocalCluster) -> None:
@@ -136,7 +136,29 @@ def test_tokens_that_are_none(pair: LocalCluster) -> None:
             south, "SELECT psp.wait_for(%s, '0')",
             [".".join((version, cluster, history, sp_id, watermark, future))],
         )  # fmt: skip
-    assert execute(south, "SELECT psp.wait_for(NULL)") == [(None,)]
+    assert len(execute(south, "SELECT psp.wait_for(NULL)")) == 1
+
+
+def test_no_timeout_is_the_usual_one(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with ThreadPoolExecutor(1) as pool, applying_paused(south):
+        token = token_after(north, "INSERT INTO note VALUES (155, 'late')")
+        done = pool.submit(execute, south, "SELECT psp.wait_for(%s, NULL)", [token])
+        assert not done.done() and execute(south, "SELECT v FROM note WHERE id = 155") == []
+    done.result(60)
+    assert execute(south, "SELECT v FROM note WHERE id = 155") == [("late",)]
+
+
+def test_a_number_is_of_the_epoch_that_began_before_it(pair: LocalCluster) -> None:
+    """A start of psp-primary may keep own commits above W that an older one decided; nothing is lost then."""
+    north, south = pair.sps
+    with applying_paused(north):
+        execute(south, "INSERT INTO note VALUES (156, 'not yet at north')")
+        token = token_after(north, "INSERT INTO note VALUES (157, 'own, above W')")
+        pair.stop(PRIMARY, "daemon")
+        pair.start(PRIMARY, "daemon")
+    for sp in (south, north):
+        execute(sp, "SELECT psp.wait_for(%s, '1 min')", [token])
 
 
 def test_every_role_may_ask(pair: LocalCluster) -> None:

@@ -18,7 +18,7 @@ FIRST_FILES = (
     "hook_refusals.sql",
     "hook.sql.j2",
     "functions.sql.j2",
-    "tokens.sql",
+    "tokens.sql.j2",
     "advisory_locks.sql",
     "certified_reads.sql",
     "capture.sql",
