@@ -1,4 +1,4 @@
-"""`psp schema`: check, adopt, join, history, refresh, convert, release, dump."""
+"""`psp schema`: check, adopt, join, history, refresh, convert, release, dump, load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from psp.schema.model import Mode
 from psp.schema.modes import check, check_rights
 from psp.schema.native.capture import CaptureChoice
 from psp.schema.native.capture import use as use_capture
-from psp.schema.plain_dump_cli import dump_command
+from psp.schema.plain_dump_cli import add_commands
 from psp.schema.release import release
 from psp.schema.rights import missing_rights
 from psp.schema.server import UnfitError, read_facts
@@ -33,7 +33,7 @@ from psp.schema.views.scratch import convert_file
 from psp.sql_files import constant
 
 app = typer.Typer(no_args_is_help=True, help="Puts a database under psp, and takes it out again.")
-app.command("dump")(dump_command)
+add_commands(app)
 
 Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the database.")]
 LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait for locks on all tables.")]

@@ -1,15 +1,27 @@
-"""`psp schema dump`."""
+"""`psp schema dump` and `load`."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich import progress as bars
+from rich.text import Text
 
+from psp.output import PspError, console, error_console
 from psp.problems import errors_shown
+from psp.schema.load import load
 from psp.schema.plain_dump import dump_plain
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Those that move data."""
+    app.command("dump")(dump_command)
+    app.command("load")(load_command)
 
 
 def dump_command(
@@ -43,3 +55,45 @@ def dump_command(
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)
+
+
+def load_command(
+    dsn: Annotated[str, typer.Argument(help="The database of one semi-primary, as the tables' owner.")],
+    file: Annotated[Path, typer.Argument(help="What pg_dump has written as plain SQL; - for stdin.")],
+    add_keys: Annotated[
+        bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid column psp_key.")
+    ] = False,
+) -> None:
+    """Loads pg_dump's plain text into a running cluster: schema and rows go to all semi-primaries.
+
+    pg_dump gives tables their primary keys behind the rows, in a file that may be larger than a transaction
+    of the cluster. So the command runs what stands before the rows, and the keys, in one transaction; then
+    the rows, some megabytes at a time; then indexes, foreign keys and triggers. What others make lose is
+    tried again. An error ends the command, and what was loaded before stays.
+
+    The role may call psp.ddl and make what the file makes. Let it own everything: pg_dump --no-owner.
+
+    [bold]Example[/]
+
+        pg_dump --no-owner -f shop.sql "host=old dbname=shop"
+        psp schema load "host=db dbname=shop user=shop" shop.sql
+    """
+    columns = (
+        bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.DownloadColumn(),
+    )  # fmt: skip
+    with (
+        errors_shown(),
+        tempfile.TemporaryDirectory() as folder,
+        bars.Progress(*columns, console=error_console) as bar,
+    ):
+        if str(file) == "-":
+            file = Path(folder) / "stdin"
+            with file.open("wb") as out:
+                shutil.copyfileobj(sys.stdin.buffer, out)
+        elif not file.is_file():
+            raise PspError(f"there is no file {file}")
+        task = bar.add_task("keys", total=file.stat().st_size)
+        rows = load(
+            dsn, file, lambda what, at: bar.update(task, description=what, completed=at), add_keys=add_keys
+        )
+    console.print(Text(f"loaded: {rows} rows"))

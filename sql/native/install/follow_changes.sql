@@ -129,7 +129,8 @@ BEGIN
             HINT = pg_catalog.concat('Add a primary key, by this statement or a later one of the same transaction',
                                      CASE WHEN addition OPERATOR(pg_catalog.=) ''
                                           THEN '. psp.add_keys cannot: there is a column psp_key, or it is partitioned by what may be NULL.'
-                                          ELSE '; or SET psp.add_keys = on: then it gets a column psp_key.' END);
+                                          ELSE '; or SET psp.add_keys = on: then it gets a column psp_key.' END,
+                                     ' A dump: psp schema load FILE, or psql or pg_restore with --single-transaction.');
     END IF;
     RETURN NULL;
 END $$;

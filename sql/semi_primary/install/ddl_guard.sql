@@ -36,6 +36,13 @@ BEGIN
     END IF;
 END $$;
 
+-- Whether the statement of a schema change has the word. Where setval has put a sequence, which is out of its class for a moment (a dump is loaded: rows,
+-- setval, the primary key), is not the statement's fault.
+CREATE FUNCTION psp.may_restart_sequences() RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    SELECT EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND c.statement ~* '\mrestart\M')
+$$;
+
 -- One command that concerns something permanent.
 CREATE FUNCTION psp.check_command(
     class oid, object oid, identity text, command text, schema text, in_extension boolean
@@ -52,7 +59,7 @@ BEGIN
     END IF;
     IF relation <> 0 AND psp.is_schema_change() THEN
         PERFORM psp.check_capture_is_on(relation, identity, command), psp.check_local_references(relation, identity, command);
-        IF command IN ('ALTER SEQUENCE', 'ALTER TABLE') THEN
+        IF command IN ('ALTER SEQUENCE', 'ALTER TABLE') AND psp.may_restart_sequences() THEN
             INSERT INTO psp.touched_relations SELECT pg_current_xact_id(), q.sequence, 'altered' FROM psp.sequences_of(relation) q(sequence);
         END IF;
         IF NOT psp.may_rename_index_of_job(object, command) THEN

@@ -1,0 +1,80 @@
+"""pg_dump's plain text in pieces: SQL, and the rows of COPY. The text may be larger than memory.
+
+pg_dump writes a line of dashes, a name and another one above each object. A file of another origin is read by
+its COPY statements alone: what stands between two of them is one piece.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+_HEADER = re.compile(rb"^-- (?:Data for )?Name: (.*); Type: (.*); Schema: .*; Owner: .*\n")
+_COPY = re.compile(rb"^COPY .* FROM stdin(?: .*)?;\n$", re.IGNORECASE)
+_ENDS = (b"\\.\n", b"\\.\r\n", b"\\.")
+# psql's own words around a dump, and its comment lines.
+_OF_PSQL = re.compile(rb"^\\(?:un)?restrict \w+\r?\n|^\\connect .*\n", re.MULTILINE)
+_PRIMARY_KEY = re.compile(rb"ADD CONSTRAINT .* PRIMARY KEY \(", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Statements, or a COPY statement whose rows follow."""
+
+    sql: bytes
+    name: str = ""
+    kind: str = ""
+    is_copy: bool = False
+
+    @property
+    def is_key(self) -> bool:
+        """A primary key, or what makes that of a partition a part of the whole's."""
+        return self.kind == "INDEX ATTACH" or (
+            self.kind == "CONSTRAINT" and _PRIMARY_KEY.search(self.sql) is not None
+        )
+
+
+class Dump:
+    """Reads one file. After a piece that is a COPY, `rows` has to be read to its end."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.bytes_read = 0
+
+    def pieces(self) -> Iterator[Piece]:
+        """In the order of the file."""
+        lines: list[bytes] = []
+        name, kind = "", ""
+        for line in iter(self._file.readline, b""):
+            self.bytes_read += len(line)
+            found = _HEADER.match(line) if lines[-1:] == [b"--\n"] else None
+            if found or _COPY.match(line):
+                if found:
+                    lines.pop()
+                yield from _piece(lines, name, kind)
+                lines = []
+            if found:
+                name, kind = (part.decode(errors="replace") for part in found.groups())
+            elif _COPY.match(line):
+                yield Piece(line, name, "TABLE DATA", is_copy=True)
+                name, kind = "", ""
+            else:
+                lines.append(line)
+        yield from _piece(lines, name, kind)
+
+    def rows(self) -> Iterator[bytes]:
+        """The lines behind a COPY statement."""
+        for line in iter(self._file.readline, b""):
+            self.bytes_read += len(line)
+            if line in _ENDS:
+                return
+            yield line
+
+
+def _piece(lines: list[bytes], name: str, kind: str) -> Iterator[Piece]:
+    text = _OF_PSQL.sub(b"", b"".join(lines))
+    bare = re.sub(rb"^--.*\n", b"", text, flags=re.MULTILINE).strip()
+    if bare:
+        yield Piece(bare, name, kind)
