@@ -73,14 +73,11 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
                   .server = state.server,
                   .copies = state.copies,
                   .may_use_module = settings.certify == "auto"},
-                 Size(settings.executors),
-                 [this] {
-                   usurped_ = true;
-                   usurped_wake_up_.Notify();
-                 }),
+                 Size(settings.executors), [this] { OnUsurped(); }),
       catch_up_reader_({.database = settings.database,
                         .epoch = state.epoch,
                         .other_server = OtherThan(state.server),
+                        .on_usurped = [this] { OnUsurped(); },
                         .prove = Proving(state.copies)}),
       housekeeper_(
           std::move(state.session),
@@ -90,12 +87,13 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
                                  PgSession& session) { return watch->Observe(session); },
            .prove = Proving(state.copies),
            .retention = {settings.tx_log_retention_s, settings.deleted_retention_s},
-           .on_usurped =
-               [this] {
-                 usurped_ = true;
-                 usurped_wake_up_.Notify();
-               }}),
+           .on_usurped = [this] { OnUsurped(); }}),
       watch_(settings.database, state.copies) {}
+
+void Server::OnUsurped() {
+  usurped_ = true;
+  usurped_wake_up_.Notify();
+}
 
 bool Server::Run() {
   while (!usurped_) {

@@ -40,6 +40,8 @@ class Server {
   Result<Done, std::string> ServeMetrics() { return metrics_.Listen(settings_.metrics_listen); }
 
  private:
+  // Another daemon or another server owns what this one has served: Run ends. Any thread.
+  void OnUsurped();
   // One turn of the poll loop.
   void Turn();
   void TakeMessages();

@@ -164,7 +164,10 @@ bool Executor::Connect(std::stop_token stop) {
       options_.troubles->Set(name_, prepared.error());
       if (logged.First(prepared.error().message))
         spdlog::warn("batches cannot be prepared: {}", prepared.error().message);
-    } else if (ours.ok()) {
+    } else if (!ours.ok()) {
+      if (logged.First(ours.error().message))
+        spdlog::warn("which server answers cannot be asked: {}", ours.error().message);
+    } else {
       on_usurped_();
       return false;
     }

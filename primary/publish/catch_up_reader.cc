@@ -56,10 +56,18 @@ void CatchUpReader::Run(std::stop_token stop) {
 }
 
 bool CatchUpReader::Connect(std::stop_token stop) {
+  LogOnce logged;
   while (session_.ConnectUntilStopped(stop)) {
     const PgResult<std::string> objection = options_.other_server(session_);
     if (objection.ok() && objection->empty()) return true;
-    session_.Close();  // if it is another server, the daemon ends
+    session_.Close();
+    if (objection.ok()) {
+      spdlog::error("{}", *objection);
+      options_.on_usurped();
+      return false;
+    }
+    if (logged.First(objection.error().message))
+      spdlog::warn("which server answers cannot be asked: {}", objection.error().message);
     if (WaitOrStop(stop, kTroubleWaitMs)) return false;
   }
   return false;

@@ -24,8 +24,9 @@ class CatchUpReader {
   struct Options {
     std::string database;  // libpq conninfo
     Epoch epoch = 0;
-    // Called after each connect: why this is not the server that the daemon serves; nothing is read there.
+    // Called after each connect: why this is not the server that the daemon serves; nothing is read there, and on_usurped is called.
     std::function<PgResult<std::string>(PgSession&)> other_server;
+    std::function<void()> on_usurped;
     // Called after each read; returns when all that was read is on the required copies, or nothing when stopped.
     std::function<std::optional<PgResult<Done>>(PgSession&, std::stop_token)> prove;
   };
