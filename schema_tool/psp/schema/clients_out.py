@@ -19,6 +19,13 @@ def end_sessions(connection: psycopg.Connection[Any]) -> None:
     connection.execute(read_sql("semi_primary/command/end_clients.sql"))
 
 
+def let_in(connection: psycopg.Connection[Any]) -> None:
+    """At a release; a semi-primary that an older psp has made keeps nobody out."""
+    row = connection.execute("SELECT to_regprocedure('psp.let_clients_in()') IS NOT NULL").fetchone()
+    if row == (True,):
+        connection.execute("SELECT psp.let_clients_in()")
+
+
 def advice(dsn: str) -> str:
     """What to tell the person who has just made the semi-primary."""
     with psycopg.connect(dsn) as connection:

@@ -11,12 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
+from psp.output import PspError
+
 _HEADER = re.compile(rb"^-- (?:Data for )?Name: (.*); Type: (.*); Schema: .*; Owner: .*\n")
 _COPY = re.compile(rb"^COPY .* FROM stdin(?: .*)?;\n$", re.IGNORECASE)
 _ENDS = (b"\\.\n", b"\\.\r\n", b"\\.")
 # psql's own words around a dump, and its comment lines.
 _OF_PSQL = re.compile(rb"^\\(?:un)?restrict \w+\r?\n|^\\connect .*\n", re.MULTILINE)
-_PRIMARY_KEY = re.compile(rb"ADD CONSTRAINT .* PRIMARY KEY \(", re.DOTALL)
+_POST_DATA = (
+    "CONSTRAINT", "CHECK CONSTRAINT", "EVENT TRIGGER", "FK CONSTRAINT", "INDEX", "INDEX ATTACH",
+    "MATERIALIZED VIEW DATA", "POLICY", "PUBLICATION", "PUBLICATION TABLE", "ROW SECURITY", "RULE",
+    "STATISTICS", "SUBSCRIPTION", "TRIGGER",
+)  # fmt: skip
+_BEGIN = b"-- PostgreSQL database dump\n"
+_END = b"-- PostgreSQL database dump complete\n"
+_UNIQUE = re.compile(rb"ADD CONSTRAINT .* (?:PRIMARY KEY|UNIQUE)[ A-Z]* \(|^CREATE UNIQUE INDEX ", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -29,11 +38,14 @@ class Piece:
     is_copy: bool = False
 
     @property
-    def is_key(self) -> bool:
-        """A primary key, or what makes that of a partition a part of the whole's."""
-        return self.kind == "INDEX ATTACH" or (
-            self.kind == "CONSTRAINT" and _PRIMARY_KEY.search(self.sql) is not None
-        )
+    def is_unique(self) -> bool:
+        """A primary key, or what is like it: a partitioned table's is whole when its partitions' are."""
+        return self.kind in ("CONSTRAINT", "INDEX") and _UNIQUE.search(self.sql) is not None
+
+    @property
+    def ends_data(self) -> bool:
+        """pg_dump writes these behind all rows."""
+        return self.kind in _POST_DATA
 
 
 class Dump:
@@ -47,8 +59,10 @@ class Dump:
         """In the order of the file."""
         lines: list[bytes] = []
         name, kind = "", ""
+        begun = ended = False
         for line in iter(self._file.readline, b""):
             self.bytes_read += len(line)
+            begun, ended = begun or line == _BEGIN, ended or line == _END
             found = _HEADER.match(line) if lines[-1:] == [b"--\n"] else None
             if found or _COPY.match(line):
                 if found:
@@ -62,15 +76,18 @@ class Dump:
                 name, kind = "", ""
             else:
                 lines.append(line)
+        if begun and not ended:
+            raise PspError("the file is cut off: pg_dump's last line is missing", "dump again")
         yield from _piece(lines, name, kind)
 
     def rows(self) -> Iterator[bytes]:
-        """The lines behind a COPY statement."""
+        """The lines behind a COPY statement. PspError: the file ends among them."""
         for line in iter(self._file.readline, b""):
             self.bytes_read += len(line)
             if line in _ENDS:
                 return
             yield line
+        raise PspError("the file is cut off: it ends among the rows of a COPY", "dump again")
 
 
 def _piece(lines: list[bytes], name: str, kind: str) -> Iterator[Piece]:

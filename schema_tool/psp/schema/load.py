@@ -1,8 +1,8 @@
 """`psp schema load`: pg_dump's plain text into a running cluster, at one semi-primary.
 
 pg_dump makes tables, fills them, and gives them their primary keys last. In a cluster a table has its key
-when its transaction ends, and a transaction has a largest size. So everything before the rows and the primary
-keys come first, in one transaction; then the rows, some megabytes at a time; then the rest, one by one.
+when its transaction ends, and a transaction has a largest size. So everything before the rows and what is
+unique come first, in one transaction; then the rows, some megabytes at a time; then the rest, one by one.
 """
 
 from __future__ import annotations
@@ -41,17 +41,25 @@ def load(dsn: str, file: Path, progress: Progress, *, add_keys: bool = False) ->
 
 
 def _keys_of(file: Path) -> list[Piece]:
-    """They stand behind the rows, so the whole file is read once before."""
+    """What is unique, and what makes that of a partition a part of the whole's. They stand behind the rows.
+
+    So the whole file is read once before. PspError: it is cut off.
+    """
     with file.open("rb") as source:
         dump = Dump(source)
-        keys = []
+        keys: list[Piece] = []
         for piece in dump.pieces():
             if piece.is_copy:
                 for _ in dump.rows():
                     pass
-            elif piece.is_key:
+            elif piece.is_unique or (piece.kind == "INDEX ATTACH" and _is_of(piece.name, keys)):
                 keys.append(piece)
         return keys
+
+
+def _is_of(name: str, keys: list[Piece]) -> bool:
+    """The file names a constraint by its table and itself, an index by itself."""
+    return any(key.name == name or key.name.endswith(f" {name}") for key in keys)
 
 
 class _Loader:
@@ -64,11 +72,11 @@ class _Loader:
     def run(self, keys: list[Piece]) -> int:
         before: list[Piece] | None = []  # what has not run yet: all before the first rows
         for piece in self._dump.pieces():
-            if piece.is_key:
-                continue
-            if before is not None and (piece.is_copy or piece.kind == "CONSTRAINT"):
+            if before is not None and (piece.is_copy or piece.ends_data):
                 self._together([*before, *keys])
                 before = None
+            if piece in keys:
+                continue
             if before is not None:
                 before.append(piece)
             elif piece.is_copy:

@@ -12,7 +12,7 @@ from psycopg import sql
 from psp.mrv.ring import forget_part
 from psp.output import PspError
 from psp.primary import database as primary
-from psp.schema import locks
+from psp.schema import clients_out, locks
 from psp.schema.catalog import read_database
 from psp.schema.farewell import Farewell, Self, ask_primary, read_self, without_primary
 from psp.schema.keys import KEY_COLUMN
@@ -110,7 +110,7 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
     for sequence in database.sequences:
         _unstride(connection, database, sequence)
     forget_part(connection)
-    connection.execute("SELECT psp.let_clients_in()")  # it may not have got all rows yet
+    clients_out.let_in(connection)  # it may not have got all rows yet
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
     connection.execute(read_sql("semi_primary/command/drop_roles.sql"))
     connection.execute(read_sql("semi_primary/command/drop_origin.sql"))

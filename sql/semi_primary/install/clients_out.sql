@@ -58,7 +58,17 @@ BEGIN
             EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM %s', current_database(), one.role);
         END IF;
     END LOOP;
-    DELETE FROM psp.connect_rights;
+    -- PostgreSQL only warns where the role that joined may not give rights any more. What is left then is tried again by psp schema release.
+    DELETE FROM psp.connect_rights c
+     WHERE NOT c.is_granted OR c.role <> 0 AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = c.role)
+        OR EXISTS (SELECT FROM pg_database d CROSS JOIN LATERAL aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+                    WHERE d.datname = current_database() AND (a.privilege_type, a.grantee) = ('CONNECT', c.role));
+    IF EXISTS (SELECT FROM psp.connect_rights) THEN
+        RAISE WARNING USING
+            MESSAGE = format('psp: clients cannot connect to database %I yet', current_database()),
+            DETAIL = format('Role %I may not give the right back.', current_user),
+            HINT = 'Run SELECT psp.let_clients_in() as the owner of the database or a superuser, or GRANT CONNECT.';
+    END IF;
 END $$;
 
 -- SECURITY DEFINER: the daemon's role ends the join, and has no right to change those of the database.

@@ -36,11 +36,15 @@ BEGIN
     END IF;
 END $$;
 
--- Whether the statement of a schema change has the word. Where setval has put a sequence, which is out of its class for a moment (a dump is loaded: rows,
--- setval, the primary key), is not the statement's fault.
+-- Whether the statement of a schema change may have restarted a sequence, by its own words or by a function that it runs. Where setval has put
+-- one, which is out of its class for a moment (a dump is loaded: rows, setval, the primary key), is not the statement's fault: an ALTER TABLE alone, whose
+-- actions run nothing of a user's.
 CREATE FUNCTION psp.may_restart_sequences() RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT EXISTS (SELECT FROM psp.own_commands c WHERE c.xid = pg_current_xact_id_if_assigned() AND c.statement ~* '\mrestart\M')
+    SELECT EXISTS (SELECT FROM psp.own_commands c
+                    WHERE c.xid = pg_current_xact_id_if_assigned()
+                      AND NOT (c.statement ~* '^(\s|--[^\n]*\n)*alter\s+table\M[^;]*;?\s*$'
+                               AND c.statement !~* '\m(attach|check|column|default|exclude|generated|identity|restart|set|type|using|validate)\M'))
 $$;
 
 -- One command that concerns something permanent.

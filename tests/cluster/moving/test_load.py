@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psp.cluster.local import LocalCluster, SpNode
+from psp.output import PspError
 from psp.paths import client_program
 from psp.schema.load import load
 from psp.schema.plain_dump import dump_plain
@@ -36,6 +37,9 @@ CREATE SEQUENCE down INCREMENT -1; CREATE SEQUENCE untouched;
 ALTER TABLE "Other things"."Odd one" ALTER down SET DEFAULT nextval('down');
 CREATE TABLE event (id int, day date, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
 CREATE TABLE event_1 PARTITION OF event FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+CREATE INDEX event_by_day ON event (day);
+ALTER TABLE event ADD UNIQUE (day, id);
+CREATE UNIQUE INDEX event_once ON event (id, day);
 CREATE VIEW glad AS SELECT * FROM parent WHERE mood = 'glad';
 CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n FROM parent;
 COMMENT ON TABLE child IS 'Of parents';
@@ -153,6 +157,27 @@ def test_psp_schema_load(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("psp.schema.load.CHUNK_BYTES", 1)
     assert load(world.north.dsn, world.text, lambda what, at: None) == 6
     check_loaded(world)
+
+
+def test_tables_without_rows(world: World, tmp_path: Path) -> None:
+    """Foreign keys come after the keys to which they refer, also where no rows are between them."""
+    file = tmp_path / "schema.sql"
+    run("pg_dump", "--schema-only", "--file", str(file), "--dbname", world.source)
+    assert load(world.north.dsn, file, lambda what, at: None) == 0
+    settle(world.cluster)
+    for sp in world.cluster.sps:
+        assert rows(sp.dsn) == [[], [], [], []]
+
+
+@pytest.mark.parametrize("end", ["1\t", "PostgreSQL database dump complete"])
+def test_a_file_that_is_cut_off(world: World, tmp_path: Path, end: str) -> None:
+    """Nothing of it is loaded: what is there could be taken for all."""
+    whole = world.text.read_text()
+    file = tmp_path / "cut.sql"
+    file.write_text(whole[: whole.index(end, whole.index("COPY ")) + 1])
+    with pytest.raises(PspError, match="cut off"):
+        load(world.north.dsn, file, lambda what, at: None, add_keys=True)
+    assert execute(world.north, "SELECT to_regclass('parent') IS NULL") == [(True,)]
 
 
 def test_from_one_cluster_to_another(world: World, tmp_path: Path) -> None:

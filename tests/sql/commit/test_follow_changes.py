@@ -310,6 +310,12 @@ REFUSED = [
     ("cycle", "ALTER SEQUENCE t_id_seq CYCLE", "draw other numbers"),
     ("increment", "ALTER SEQUENCE t_id_seq INCREMENT 1", "draw other numbers"),
     ("restart", "ALTER SEQUENCE t_id_seq RESTART WITH 7", "draw other numbers"),
+    (
+        "restart-in-pieces",
+        "ALTER TABLE t ADD COLUMN more int;"
+        " DO $$ BEGIN EXECUTE 'ALTER SEQUENCE t_id_seq RE' || 'START WITH 7'; END $$",
+        "in a function that another statement calls",
+    ),
     ("psp-trigger", "DROP TRIGGER psp_capture_insert ON t", "psp_capture_insert"),
     ("disable", "ALTER TABLE t DISABLE TRIGGER psp_capture_insert", "switch off"),
     ("disable-user", "ALTER TABLE t DISABLE TRIGGER USER", "switch off"),
