@@ -53,6 +53,7 @@ def test_they_belong_to_the_same_role_after_a_join(pair: Pair) -> None:
     assert found["hstore"] == APPLICATION
     assert found["seg"] == f"{pair.name}_other"
     assert owners(two) == found
+    two.run("SELECT psp.let_clients_in()")  # as at the end of the copy
     assert differing(pair, two) == {}
     with two.connect() as connection:
         assert connection.execute(

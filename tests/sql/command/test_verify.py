@@ -219,11 +219,12 @@ ALTER TABLE a SET (fillfactor = 50);
 
 @pytest.fixture
 def two_sps(server: PgServer) -> tuple[Pair, Pair]:
-    """One was adopted, the other has joined, both without rows."""
+    """One was adopted, the other has joined, both without rows; clients may connect."""
     first = adopted_pair(server, AWKWARD)
     second = Pair(f"{first.name}_two", server)
     server.create_database(second.name)
     prepare_join(second.dsn, first.primary_dsn, "two")
+    second.run("SELECT psp.let_clients_in()")
     return first, second
 
 
