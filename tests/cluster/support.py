@@ -100,6 +100,12 @@ def wait_for_row(sp: SpNode, statement: LiteralString, parameters: Any = None) -
     return rows[0]
 
 
+def wait_for_commits(sp: SpNode) -> None:
+    """Waits until an SP has found its primary again: before that a COMMIT is refused after a short grace."""
+    able: LiteralString = "SELECT psp.can_commit()"
+    wait_until(f"{sp.name} to commit", lambda: execute(sp, able) == [(True,)], WAIT_S)
+
+
 def waiting(sp: SpNode, application: str, kind: str | None = None) -> int:
     """How many sessions at an SP whose names begin so wait for a lock, of this kind if one is given."""
     rows = execute(

@@ -11,7 +11,7 @@ from psp.waiting import wait_until
 
 from tests.cluster.faults.standby import Standby
 from tests.cluster.faults.test_restore import copy_folder, restore
-from tests.cluster.support import WAIT_S, adopted_pair, execute, settle
+from tests.cluster.support import WAIT_S, adopted_pair, execute, settle, wait_for_commits
 
 SCHEMA = "CREATE TABLE item (id int PRIMARY KEY)"
 
@@ -66,6 +66,7 @@ def test_a_daemon_ends_where_a_promoted_standby_answers() -> None:
             with psycopg.connect(second.dsn("postgres"), autocommit=True) as connection:
                 connection.execute("SELECT pg_promote()")
         cluster.start(PRIMARY, "daemon")
+        wait_for_commits(north)
         execute(north, "INSERT INTO item VALUES (1)")
         cluster.stop(PRIMARY, "daemon")
         standby.remove()

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from tests.cluster.faults.following import follows
 from tests.cluster.faults.standby import Standby
-from tests.cluster.support import WAIT_S, adopted_pair, execute, settle
+from tests.cluster.support import WAIT_S, adopted_pair, execute, settle, wait_for_commits
 
 SCHEMA = "CREATE TABLE item (id int PRIMARY KEY)"
 
@@ -82,6 +82,7 @@ def test_a_standby_takes_the_place_of_a_lost_server() -> None:
             "database": standby.server.socket_dsn(PRIMARY_DATABASE, PRIMARY_ROLE)
         }
         cluster.start(PRIMARY, "daemon")
+        wait_for_commits(south)
         execute(south, "INSERT INTO item VALUES (2)")
         cluster.stop(PRIMARY, "daemon")
 
