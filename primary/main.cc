@@ -12,7 +12,8 @@ namespace {
 
 int Serve(const psp::primary::PrimarySettings& settings, psp::StopSignals& signals) {
   psp::StartAttempts attempts(signals);
-  auto state = attempts.Run([&] { return psp::primary::TakeOver(settings.database); });
+  auto state =
+      attempts.Run([&] { return psp::primary::TakeOver(settings.database, settings.some_standbys); });
   if (!state) return attempts.exit_code();
   const psp::Epoch epoch = state->epoch;
   const psp::GlobalT closed_t = state->closed_t;

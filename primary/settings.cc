@@ -42,6 +42,11 @@ void DeclareTexts(Settings& settings, PrimarySettings* into) {
                       "127.0.0.1:9610; empty: nowhere. Everybody who reaches it can read them",
        .check = CheckHttpAddress},
       &into->metrics_listen);
+  settings.Boolean({.name = "some_standbys",
+                    .description = "true: it serves also where synchronous_standby_names lists more standbys "
+                                   "than must have a decision; "
+                                   "who promotes one must choose one that has everything"},
+                   &into->some_standbys);
   settings.Together("key_file", [into](bool) { return LoadClusterKey(into->key_file, &into->key); });
 }
 

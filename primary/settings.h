@@ -34,6 +34,7 @@ struct PrimarySettings {
   std::int64_t log_truncation_interval_ms = 0;
   std::int64_t tx_log_retention_s = 0;
   std::int64_t deleted_retention_s = 0;
+  bool some_standbys = false;
   CommitChoice logged{};
 };
 

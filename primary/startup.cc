@@ -90,13 +90,17 @@ void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
 }
 
 // Why the copies that are required cannot be there; nothing when they may be. Before anything is written, since its COMMIT would wait.
-std::optional<StartProblem> MissingCopies(pqxx::transaction_base& tx, RequiredCopies* copies) {
+std::optional<StartProblem> MissingCopies(pqxx::transaction_base& tx, bool some_standbys,
+                                          RequiredCopies* copies) {
   using Kind = StartProblem::Kind;
   const CopiesSetting setting = ReadCopiesSetting(tx);
   copies->Observe(setting.at_least, setting.named);
   const int required = copies->number();
   if (required == 0) return std::nullopt;
   if (!setting.may_see) return StartProblem{Kind::kConfiguration, kMayNotSee};
+  std::string fewer = FewerThanListed(setting, required);
+  // Patroni's strict mode has * until it has chosen a standby, and promotes none that it has not chosen.
+  if (!fewer.empty() && !setting.any && !some_standbys) return StartProblem{Kind::kPasses, std::move(fewer)};
   if (setting.connected >= required) return std::nullopt;
   const std::string missing = std::to_string(required) +
                               " synchronous standby(s) must have what is decided, and " +
@@ -118,7 +122,7 @@ std::optional<StartProblem> UnprovenState(PgSession& session, const RequiredCopi
 
 }  // namespace
 
-Result<PrimaryState, StartProblem> TakeOver(const std::string& database) {
+Result<PrimaryState, StartProblem> TakeOver(const std::string& database, bool some_standbys) {
   using Kind = StartProblem::Kind;
   using Out = Result<PrimaryState, StartProblem>;
   PrimaryState state;
@@ -138,7 +142,7 @@ Result<PrimaryState, StartProblem> TakeOver(const std::string& database) {
     return Out(CannotStart("", locked.error()));
   }
   const auto missing = session.Autocommit(
-      [&state](pqxx::nontransaction& tx) { return MissingCopies(tx, state.copies.get()); });
+      [&](pqxx::nontransaction& tx) { return MissingCopies(tx, some_standbys, state.copies.get()); });
   if (!missing.ok()) return Out(CannotStart("", missing.error()));
   if (*missing) return Out(**missing);
   // Before anything is written, too: an attempt that cannot be proven begins no epoch.

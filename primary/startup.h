@@ -32,7 +32,8 @@ struct PrimaryState {
 
 // Nothing is changed when the database is refused. Afterwards no session of an older daemon can decide
 // anything (primary/certify/fence.h), and all that the state says is on the required copies.
-Result<PrimaryState, StartProblem> TakeOver(const std::string& database);
+// `some_standbys`: also where fewer standbys must have a decision than synchronous_standby_names lists.
+Result<PrimaryState, StartProblem> TakeOver(const std::string& database, bool some_standbys = false);
 
 // For every session that connects, also again: why this is not the server that was taken over, in a state at least as new; empty when
 // it is. Such as a promoted standby, or a server whose disk was put back: they may not have all that this daemon has told.

@@ -44,7 +44,22 @@ WalPosition Position(const char* text) { return ParseNumber<WalPosition>(text).v
 
 CopiesSetting ReadCopiesSetting(pqxx::transaction_base& tx) {
   const pqxx::row row = tx.exec1(std::string(sql::kRequiredCopies));
-  return {row[0].as<int>(), row[1].as<int>(), row[2].as<int>(), row[3].as<bool>()};
+  return {row[0].as<int>(),  row[1].as<int>(), row[2].as<int>(),
+          row[3].as<bool>(), row[4].as<int>(), row[5].as<bool>()};
+}
+
+std::string FewerThanListed(const CopiesSetting& setting, int required) {
+  if (setting.named == 0) return {};
+  if (setting.any) {
+    return "synchronous_standby_names has *, so that any standby will do: the one that is promoted may lack "
+           "what was told";
+  }
+  if (required >= setting.listed) return {};
+  return fmt::format(
+      "synchronous_standby_names lists {} standbys, and {} must have what is decided: the one that is "
+      "promoted may lack what was told. "
+      "List only so many, or set some_standbys if the one that has everything is chosen",
+      setting.listed, required);
 }
 
 PgResult<Done> CopiesWatch::Observe(PgSession& session) {
@@ -69,6 +84,12 @@ PgResult<Done> CopiesWatch::Observe(PgSession& session) {
         required);
   }
   if (!is_emptied) logged_.Forget("emptied");
+  const std::string fewer = FewerThanListed(*found, required);
+  if (fewer.empty()) {
+    logged_.Forget("fewer");
+  } else if (logged_.First("fewer")) {
+    spdlog::warn("{}", fewer);
+  }
   return Done{};
 }
 

@@ -43,9 +43,15 @@ struct CopiesSetting {
   int named = 0;
   int connected = 0;  // synchronous standbys
   bool may_see =
-      false;  // else the session's role cannot see how far they are, and nothing would ever be proven
+      false;         // else the session's role cannot see how far they are, and nothing would ever be proven
+  int listed = 0;    // names in synchronous_standby_names
+  bool any = false;  // one of them is *, so that every standby will do
 };
 CopiesSetting ReadCopiesSetting(pqxx::transaction_base& tx);
+
+// Where fewer standbys must have a decision than are listed, a standby that is promoted may lack it, while the old primary goes on with the
+// others (docs/decisions/67-every-standby-that-is-listed.md). Why it is so; empty: it is not. `required`: so many must have it.
+std::string FewerThanListed(const CopiesSetting& setting, int required);
 
 constexpr const char* kMayNotSee =
     "this role may not see how far the synchronous standbys are: GRANT pg_read_all_stats to the role that "

@@ -29,6 +29,7 @@ from tests.threads import running
 
 SCHEMA = "CREATE TABLE item (id int PRIMARY KEY, note text)"
 ADD: LiteralString = "INSERT INTO item VALUES (%s, %s)"
+FEWER = "lists 2 standbys, and 1 must have what is decided"
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +204,25 @@ def test_the_number_of_copies_outlives_the_list_and_the_server(pair: LocalCluste
     assert "and 0 are connected: psp primary copies asks for them" in log
     assert "COMMITs wait." in members.show_copies(members.gather(pair.primary_dsn))
     set_copies(pair.primary_dsn, 0)
+    settle(pair)
+    execute(north, ADD, (1, "after that"))
+
+
+@pytest.mark.parametrize(
+    "names", ["ANY 1 (standby, another)", 'FIRST 1 (standby, "an,other")', "standby, another"]
+)
+def test_a_start_waits_where_fewer_copies_are_required_than_listed(
+    pair: LocalCluster, standby: Standby, names: LiteralString
+) -> None:
+    """A standby that is promoted might lack what was told. It begins when the list has changed."""
+    north, _ = pair.sps
+    log = pair.state.directory / PRIMARY / "psp-primary.log"
+    pair.stop(PRIMARY, "daemon")
+    set_list(pair, names)
+    told = log.read_text().count(FEWER)
+    with running(lambda: pair.start(PRIMARY, "daemon")):
+        wait_until("it to wait", lambda: log.read_text().count(FEWER) > told, WAIT_S)
+        standby.make_synchronous()
     settle(pair)
     execute(north, ADD, (1, "after that"))
 
