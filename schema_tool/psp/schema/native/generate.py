@@ -44,6 +44,7 @@ FIRST_FILES = (
     "copied_indexes.sql",
     "set_aside.sql",
     "own_names.sql",
+    "meanings.sql",
     "plain_ddl.sql",
     "statement_text.sql",
 )
