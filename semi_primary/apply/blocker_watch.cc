@@ -78,15 +78,16 @@ void BlockerWatch::Failed(const PgError& error) {
 }
 
 void BlockerWatch::EndTriggers(std::int64_t batch) {
-  const std::string overdue = triggers_.TakeOverdue(MonotonicUs(), batch);
+  const auto [overdue, again] = triggers_.TakeOverdue(MonotonicUs(), batch);
   const auto found = session_.Autocommit([&](pqxx::nontransaction& tx) {
-    return tx.exec_prepared("end_triggers", activity_.backend_pid.load(), overdue);
+    return tx.exec_prepared("end_triggers", activity_.backend_pid.load(), overdue, again);
   });
   if (!found) return Failed(found.error());
   if (found->empty()) return;
   triggers_.Saw(MonotonicUs(), batch, (*found)[0][0].as<std::string>(""));
   if ((*found)[0][1].as<bool>(false))
-    spdlog::warn("cancelled triggers for rows of other servers: they ran for longer than trigger_timeout_ms");
+    spdlog::warn("{} triggers for rows of other servers: they ran for longer than trigger_timeout_ms",
+                 again ? "set aside" : "cancelled");
 }
 
 void BlockerWatch::End(const Blocker& blocker) {

@@ -8,7 +8,8 @@
 // terminated if it has caught that. A prepared transaction is rolled back.
 //
 // Triggers of the application that fire for rows of others, and do not end, block the worker, too: its statement is cancelled after
-// trigger_timeout_ms, and the function that writes the rows sets them aside (sql/native/install/triggers_aside.sql).
+// trigger_timeout_ms, and the function that writes the rows sets them aside (sql/native/install/triggers_aside.sql). If they catch that, the
+// worker's session is terminated, and this one sets them aside.
 #pragma once
 
 #include <atomic>

@@ -14,11 +14,13 @@ const std::string kSecond = "psp apply worker, triggers since 2";
 class TriggerClockTest : public ::testing::Test {
  protected:
   std::string Look(std::int64_t now_us, const std::string& name, std::int64_t batch = kBatch) {
-    std::string overdue = clock_.TakeOverdue(now_us, batch);
+    const TriggerClock::Overdue overdue = clock_.TakeOverdue(now_us, batch);
     clock_.Saw(now_us, batch, name);
-    return overdue;
+    again_ = overdue.again;
+    return overdue.name;
   }
   TriggerClock clock_{kTimeoutUs};
+  bool again_ = false;  // of the last look
 };
 
 TEST_F(TriggerClockTest, TheTimeBeginsWhenTheNameIsSeen) {
@@ -49,6 +51,17 @@ TEST_F(TriggerClockTest, EachStatementAndBatchHasItsOwnTime) {
   EXPECT_EQ(Look(1600, kSecond, kBatch + 1), "");
   EXPECT_EQ(Look(2500, kSecond, kBatch + 1), "");
   EXPECT_EQ(Look(2601, kSecond, kBatch + 1), kSecond);
+}
+
+TEST_F(TriggerClockTest, WhatCatchesTheCancelIsKnown) {
+  Look(0, kFirst);
+  EXPECT_EQ(Look(1001, kFirst), kFirst);
+  EXPECT_FALSE(again_);
+  EXPECT_EQ(Look(3002, kFirst), kFirst);
+  EXPECT_TRUE(again_);
+  Look(3003, kSecond);
+  EXPECT_EQ(Look(7004, kSecond), kSecond);
+  EXPECT_FALSE(again_) << "another statement";
 }
 
 TEST_F(TriggerClockTest, WhatIsNoTriggerMayRunForEver) {

@@ -1,21 +1,14 @@
 -- Triggers of the application that fire where rows of other servers are written (psp.loud_triggers) and fail there: they stand in no row's way.
 -- docs/decisions/49. The functions that write rows call this one (sql/semi_primary/install/apply_functions.sql).
 
--- Sets those of a captured table aside, and returns which: they fire for rows that are written here only. It takes the table from its caller, so that no other code in the
--- worker's session can name one. (lc_messages: plain_ddl_start.sql.)
-CREATE FUNCTION psp.set_triggers_aside(problem text) RETURNS text
+-- Sets those of a captured table aside, and returns which: they fire for rows that are written here only. For the daemon, whose blocker watch ends
+-- those that do not end (psp.watch_triggers). (lc_messages: plain_ddl_start.sql.)
+CREATE FUNCTION psp.set_triggers_of_aside(number integer, problem text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    context text;
-    number  integer;
-    found   record;
-    told    text;
+    found record;
+    told  text;
 BEGIN
-    GET DIAGNOSTICS context = PG_CONTEXT;
-    number := (regexp_match(context, '^[^\n]*(?:\nSQL statement "[^\n]*")?\nPL/pgSQL function psp\.apply_[a-z_]+_(\d+)\('))[1];
-    IF number IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: only a function that writes rows sets triggers aside';
-    END IF;
     PERFORM psp.begin_own_commands();
     FOR found IN SELECT l.relation, l.name, l.enabled FROM psp.loud_triggers l JOIN psp.captured_relations r USING (relation) WHERE r.table_id = number LOOP
         EXECUTE format('ALTER TABLE ONLY %s ENABLE TRIGGER %I', found.relation::regclass, found.name);
@@ -25,6 +18,21 @@ BEGIN
     END LOOP;
     PERFORM psp.end_own_commands(), psp.note_table(number);
     RETURN told;
+END $$;
+
+-- It takes the table from its caller, so that no other code in the worker's session can name one.
+CREATE FUNCTION psp.set_triggers_aside(problem text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    context text;
+    number  integer;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    number := (regexp_match(context, '^[^\n]*(?:\nSQL statement "[^\n]*")?\nPL/pgSQL function psp\.apply_[a-z_]+_(\d+)\('))[1];
+    IF number IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: only a function that writes rows sets triggers aside';
+    END IF;
+    RETURN psp.set_triggers_of_aside(number, problem);
 END $$;
 
 -- Whether an error of a statement that writes rows may be a trigger's: not if it can pass, and no code of the application has run. (Each language names

@@ -1,4 +1,3 @@
--- What the apply worker's backend $1 calls itself: functions that write rows of tables with triggers tell since when these may run (psp.apply_body).
--- Cancels the backend's statement if that is still $2.
-SELECT a.application_name, CASE WHEN a.application_name = $2 AND a.state = 'active' THEN pg_cancel_backend(a.pid) ELSE false END AS ended
-  FROM pg_stat_activity a WHERE a.pid = $1::integer
+-- What the apply worker's backend $1 does, if triggers for rows of others may run in it: a name that differs from statement to statement. If that is
+-- still $2, it is ended; $3: it has caught a cancel before.
+SELECT w.name, w.ended FROM psp.watch_triggers($1::integer, $2, $3::boolean) w

@@ -171,7 +171,7 @@ SELECT table_id, relation, psp.is_written_by_module(table_id, relation) AS by_mo
 
 -- What a function does. Code of triggers may fail where others' rows are written, and keeps no row away by that: the statements run again without it
 -- (sql/native/install/triggers_aside.sql). What fails then, too, is the rows' error, and all is as before. The daemon cancels those that run for too
--- long: the session's name tells it since when (sql/semi_primary/daemon/apply_end_triggers.sql).
+-- long (psp.watch_triggers).
 CREATE FUNCTION psp.apply_body(statements text, has_loud_triggers boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT replace(CASE WHEN has_loud_triggers THEN $body$
@@ -181,13 +181,9 @@ DECLARE
     psp_context pg_catalog.text;
     psp_problem pg_catalog.text;
     psp_aside   pg_catalog.text;
-    psp_name    CONSTANT pg_catalog.text := pg_catalog.current_setting('application_name');
 BEGIN
     BEGIN
-        PERFORM pg_catalog.set_config('application_name', pg_catalog.concat('psp apply worker, triggers since ',
-                    pg_catalog.floor(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()))), true);
     {statements};
-        PERFORM pg_catalog.set_config('application_name', psp_name, true);
     EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
         GET STACKED DIAGNOSTICS psp_context = PG_EXCEPTION_CONTEXT, psp_problem = MESSAGE_TEXT;
         IF NOT psp.may_be_of_trigger(SQLSTATE, psp_context) THEN
@@ -205,6 +201,36 @@ BEGIN
     {statements};
 END$body$ END, '{statements}', statements)
 $$;
+
+-- The captured tables with triggers of the application of whose functions a statement of the apply worker calls one. (In views mode none has such triggers.)
+CREATE FUNCTION psp.tables_with_triggers_in(statement text) RETURNS integer[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    IF (SELECT i.mode FROM psp.identity i) <> 'native' THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(SELECT DISTINCT r.table_id FROM psp.captured_relations r JOIN psp.loud_triggers l USING (relation)
+                  WHERE r.table_id IN (SELECT m.number[1]::integer FROM regexp_matches(statement, '\mpsp\.apply_[a-z_]+_(\d+)\(', 'g') m(number)));
+END $$;
+
+-- For the daemon's blocker watch. What the worker does, if triggers may run in it. (The session's name would not do: code of a trigger can set it.) What is
+-- `overdue` is ended: the first time by a cancel. Code that has caught one goes on; then the session is terminated, and the triggers are set aside from here.
+CREATE FUNCTION psp.watch_triggers(worker integer, overdue text, again boolean, OUT name text, OUT ended boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+    tables integer[];
+BEGIN
+    SELECT psp.tables_with_triggers_in(a.query), format('psp apply worker, triggers since %s', a.query_start) INTO tables, name
+      FROM pg_stat_activity a WHERE a.pid = worker AND a.usename = current_user AND a.state = 'active';
+    name := CASE WHEN cardinality(tables) > 0 THEN name ELSE '' END;
+    ended := name <> '' AND name = overdue;
+    IF ended AND again THEN
+        ended := pg_terminate_backend(worker, 5000);
+        PERFORM psp.set_triggers_of_aside(t.table_id, 'they do not end, and catch their cancel') FROM unnest(tables) t(table_id) WHERE ended;
+    ELSIF ended THEN
+        PERFORM pg_cancel_backend(worker);
+    END IF;
+END $$;
 
 -- The functions of a table, in place of what there is, and the types of their parameters, which stay if they are there. Needs a
 -- superuser: functions get other owners. Values are read as the capture has written them, and `path` is the owner's search_path. Deletions are planned

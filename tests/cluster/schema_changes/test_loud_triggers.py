@@ -104,20 +104,23 @@ def test_an_event_trigger_that_writes_a_captured_table() -> None:
         settle(cluster)
 
 
-def test_a_trigger_that_does_not_end() -> None:
-    """It is set aside where it holds up the stream."""
-    script = """
-        CREATE TABLE doc (id int PRIMARY KEY, v text);
-        CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS
-            $$ BEGIN
-                IF current_setting('session_replication_role') = 'replica' THEN
-                    PERFORM pg_sleep(3600);
-                END IF;
-                RETURN NULL;
-            END $$;
-        CREATE TRIGGER log AFTER INSERT ON doc FOR EACH ROW EXECUTE FUNCTION waits();
-    """
-    with changing_pair(script, Options(sp_options={"trigger_timeout_ms": 500})) as cluster:
+SLEEPS = """
+CREATE TABLE doc (id int PRIMARY KEY, v text);
+CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('session_replication_role') = 'replica' THEN
+        {}
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER log AFTER INSERT ON doc FOR EACH ROW EXECUTE FUNCTION waits();
+"""
+TIMEOUT = Options(sp_options={"trigger_timeout_ms": 500})
+
+
+def check_it_is_set_aside(code: str) -> None:
+    """A trigger whose code runs where rows are applied holds up the stream."""
+    with changing_pair(SLEEPS.format(code), TIMEOUT) as cluster:
         north, south = cluster.sps
         execute(north, "ALTER TABLE doc ENABLE ALWAYS TRIGGER log")
         execute(north, "INSERT INTO doc SELECT i, 'north' FROM generate_series(1, 3) i")
@@ -126,3 +129,23 @@ def test_a_trigger_that_does_not_end() -> None:
         execute(north, "INSERT INTO doc VALUES (4, 'north')")
         wait_for_row(south, "SELECT 1 FROM doc WHERE id = 4")
         settle(cluster)
+
+
+def test_a_trigger_that_does_not_end() -> None:
+    check_it_is_set_aside("PERFORM pg_sleep(3600);")
+
+
+def test_a_trigger_that_catches_its_cancel() -> None:
+    """And gives the session another name."""
+    check_it_is_set_aside(
+        """
+        PERFORM set_config('application_name', 'psp apply worker', false);
+        LOOP
+            BEGIN
+                PERFORM pg_sleep(3600);
+            EXCEPTION WHEN query_canceled THEN
+                NULL;
+            END;
+        END LOOP;
+        """
+    )
