@@ -29,6 +29,8 @@ from psp.schema.native.capture import CaptureChoice
 from psp.schema.server import read_facts
 
 PRIMARY_ATTEMPTS = 20
+SMALL_BYTES = 8 << 20
+"""Tables of this size altogether are copied under the locks: what else is done there takes longer."""
 _CANNOT = "the database cannot be adopted"
 
 
@@ -138,7 +140,11 @@ def _copy_snapshot(
     options: Options, progress: Progress,
 ) -> Snapshot:  # fmt: skip
     """Copies the tables that have a primary key, while writers go on. Leaves nothing in the database."""
-    _check(connection, read_database(connection), slots, options)
+    database = read_database(connection)
+    _check(connection, database, slots, options)
+    if sum(table.bytes for table in database.captured_tables) <= SMALL_BYTES:
+        connection.rollback()
+        return Snapshot("", "", {})
     schema = dump_schema(connection, dsn)
     connection.rollback()
     progress.say("copying the rows: nobody waits yet")
@@ -174,7 +180,7 @@ def _adopt(
     if not database.captured_tables:
         progress.say("there are no tables: nothing will be captured, and none can be created until release")
     ddl = dump_schema(connection, dsn)
-    if ddl != snapshot.schema:
+    if snapshot.counts and ddl != snapshot.schema:
         raise PspError("the schema has changed while the rows were copied", "adopt again when it is done")
     if options.add_keys:
         database, added = _add_keys(connection, database)

@@ -8,7 +8,7 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -99,12 +99,16 @@ class PgServer:
         return make_conninfo("", host=str(self.socket_dir), port=self.port, dbname=database, user=user)
 
     def create(self) -> None:
-        """initdb and the settings. The folder must not hold a server yet."""
+        """The data folder and its settings. The server's folder must not hold a server yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
         give_to_server(self.folder)
+        make_data(self)
+        self.write_settings()
+
+    def init(self) -> None:
+        """Makes the data folder by initdb."""
         self._run("initdb", "-D", str(self.data_dir), "-U", SUPERUSER, "-A", "trust", "-E", "UTF8",
                   "--locale=C.UTF-8", "--no-sync", "--no-instructions")  # fmt: skip
-        self.write_settings()
 
     def write_settings(self) -> None:
         """Rewrites psp.conf, which postgresql.conf includes; takes effect at the next start."""
@@ -235,3 +239,7 @@ class PgServer:
         if not self.log.exists():
             return ""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+make_data: Callable[[PgServer], None] = PgServer.init
+"""How this process makes servers' data folders. For tests, which copy one."""

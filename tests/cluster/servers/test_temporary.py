@@ -5,12 +5,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster, Zone
 from psp.servers import processes
 from psp.servers.pgserver import PgServer
-from psp.servers.temporary import TemporaryFolder
+from psp.servers.temporary import TemporaryFolder, temporary_server
 
 # A cluster, and as in the benchmarks one more server in its folder that the cluster does not know.
 MAKER = """
@@ -64,3 +65,14 @@ def test_a_removed_folder_may_be_removed_again() -> None:
     folder.remove()
     assert not folder.path.exists()
     folder.remove()
+
+
+def test_servers_of_tests_are_distinguished() -> None:
+    """Their data folders are copies of one (tests/copied_servers.py)."""
+    identifiers = set()
+    for _ in range(2):
+        with temporary_server({}) as server, psycopg.connect(server.dsn("postgres")) as connection:
+            identifiers.add(
+                connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+            )
+    assert len(identifiers) == 2

@@ -57,7 +57,11 @@ def test_rows_are_at_the_primary(pair: Pair) -> None:
     assert pair.primary_rows("SELECT state FROM psp.cluster") == [("adopted",)]
 
 
-def test_the_primarys_table_is_as_it_was_made(pair: Pair) -> None:
+@pytest.mark.parametrize("small_bytes", [adopt_module.SMALL_BYTES, -1])
+def test_the_primarys_table_is_as_it_was_made(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, small_bytes: int
+) -> None:
+    monkeypatch.setattr(adopt_module, "SMALL_BYTES", small_bytes)
     made = (
         "SELECT indexdef FROM pg_indexes WHERE tablename = 'data' UNION ALL SELECT pg_get_constraintdef(oid) "
         "FROM pg_constraint WHERE conrelid = 'psp.data'::regclass ORDER BY 1"
@@ -78,6 +82,7 @@ def test_failure_leaves_everything(pair: Pair, monkeypatch: pytest.MonkeyPatch, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
+        patched.setattr(adopt_module, "SMALL_BYTES", -1)
         patched.setattr(adopt_module, step, fail)
         with pytest.raises(KeyboardInterrupt):
             pair.adopt()

@@ -10,6 +10,7 @@ import pytest
 from psp.cluster.verify import verify_servers
 from psp.output import PspError
 from psp.problems import RefusedError
+from psp.schema import adopt as adopt_module
 from psp.schema.adopt import Options, adopt
 from psp.waiting import wait_until
 
@@ -27,6 +28,11 @@ INSERT INTO item SELECT n, 'v' || n FROM generate_series(1, 1000) n;
 INSERT INTO parted SELECT n, 'v' || n FROM generate_series(1, 1000) n;
 INSERT INTO quiet SELECT n FROM generate_series(1, 10) n;
 """
+
+
+@pytest.fixture(autouse=True)
+def no_table_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adopt_module, "SMALL_BYTES", -1)
 
 
 class Meanwhile:
