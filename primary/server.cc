@@ -103,6 +103,8 @@ bool Server::Run() {
   }
   if (usurped_) return false;
   if (!core_.idle()) spdlog::warn("{} transactions are left undecided", core_.undecided());
+  if (settings_.away_ms > 0) core_.SayAway(static_cast<std::uint32_t>(settings_.away_ms));
+  CarryOutActions();
   router_.LingerOnClose(kLingerMs);
   return true;
 }

@@ -13,8 +13,8 @@ using Families = std::vector<MetricFamily>;
 using enum MetricFamily::Type;
 
 // Of Core::StateName.
-constexpr std::array kStates = {"streaming", "catchup",      "joining", "blocked",
-                                "retrying",  "disconnected", "stopped", "failed"};
+constexpr std::array kStates = {"streaming", "catchup",      "joining", "blocked", "retrying",
+                                "paused",    "disconnected", "stopped", "failed"};
 
 // LOSS_UNIQUE_VALUE: unique_value.
 std::string NameOf(proto::LossKind kind) {

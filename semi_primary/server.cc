@@ -268,7 +268,7 @@ std::string Server::Metrics(std::int64_t now_us) {
 }
 
 std::string Server::Illness() const {
-  std::string why = core_.WhyNoCommit();
+  std::string why = core_.WhyNoCommit(MonotonicUs());
   if (why.empty() && !apply_.activity().has_session) why = "this semi-primary's PostgreSQL cannot be reached";
   return why;
 }

@@ -124,6 +124,8 @@ class Core {
 
   // From now on nothing new is certified. Transactions in flight are decided and answered.
   void Stop() { stopping_ = true; }
+  // The last words of a daemon that ends for planned work.
+  void SayAway(std::uint32_t limit_ms);
   bool idle() const { return scheduler_.idle() && reservations_.parked() == 0; }
   std::size_t undecided() const { return scheduler_.transactions() + reservations_.parked(); }
 

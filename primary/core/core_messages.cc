@@ -105,6 +105,14 @@ proto::ToSemiPrimary Core::Welcome(bool say_hello) const {
   return message;
 }
 
+void Core::SayAway(std::uint32_t limit_ms) {
+  for (const auto& [sp_id, sp] : connections_.registry()) {
+    proto::ToSemiPrimary message;
+    message.mutable_away()->set_limit_ms(limit_ms);
+    SendTo(sp_id, &message);
+  }
+}
+
 void Core::OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us) {
   if (stopping_) return;  // the SP asks the next daemon
   batch_timing_.OnArrival(sp_id, scheduler_.has_ready(), now_us);

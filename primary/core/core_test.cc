@@ -783,5 +783,17 @@ TEST_F(PrimaryCoreTest, StoppingDecidesWhatIsInFlightAndNothingNew) {
   EXPECT_TRUE(core_.idle());
 }
 
+TEST_F(PrimaryCoreTest, WhoIsConnectedIsToldThatItEndsForPlannedWork) {
+  Hello("x", 1, "a", 10);
+  Now();
+  core_.SayAway(30'000);
+  const auto sends = Now().sends;
+  ASSERT_THAT(sends, SizeIs(1));
+  proto::ToSemiPrimary message;
+  ASSERT_TRUE(message.ParseFromString(sends[0].bytes));
+  EXPECT_EQ(sends[0].route, "x");
+  EXPECT_EQ(message.away().limit_ms(), 30'000U);
+}
+
 }  // namespace
 }  // namespace psp::primary

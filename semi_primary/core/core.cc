@@ -240,13 +240,15 @@ std::string Core::NameOf(SpId sp_id) const {
   return name == sp_names_.end() ? std::to_string(sp_id) : name->second;
 }
 
-std::string Core::WhyNoCommit() const {
+std::string Core::WhyNoCommit(std::int64_t now_us) const {
   if (exit_code_ != 0) return "psp-semi-primary ends: its log tells why";
   if (stopping_) return "psp-semi-primary is stopping";
   if (copy_.joining()) return "this semi-primary is joining";
   if (stopped_applying()) return "this semi-primary has stopped applying what others commit";
   if (!trouble_.message.empty()) return "applying what others commit fails, and is tried again";
-  if (!connected() || !serving_) return "this semi-primary is not connected to the primary";
+  // While the primary is away for planned work, a COMMIT waits, and is answered.
+  if ((!connected() || !serving_) && !submissions_.is_paused(now_us))
+    return "this semi-primary is not connected to the primary";
   if (!standstill_.empty()) return "the primary can decide nothing";
   return lacks_own() ? "commits that a crash has taken here are not back yet" : "";
 }
@@ -259,7 +261,7 @@ std::string Core::StateName(std::int64_t now_us) const {
   if (exit_code_ != 0 || stopped_applying()) return "failed";
   if (stopping_) return "stopped";
   if (!trouble_.message.empty()) return "retrying";
-  if (!connected()) return "disconnected";
+  if (!connected()) return submissions_.is_paused(now_us) ? "paused" : "disconnected";
   if (!standstill_.empty()) return "blocked";
   if (copy_.joining()) return "joining";
   return has_caught_up() && progress_.LagMs(now_us) < kLagMsMax ? "streaming" : "catchup";
@@ -283,7 +285,7 @@ DaemonStatus Core::Status(std::int64_t now_us) const {
   status.join_rows_done = copy_.rows_applied();
   status.join_rows_total = copy_.rows_total();
   status.generation = stream_.generation();
-  status.can_commit = WhyNoCommit().empty();
+  status.can_commit = WhyNoCommit(now_us).empty();
   status.lacks_own = lacks_own();
   status.last_error = !trouble_.message.empty() ? trouble_.message
                       : stream_.has_failed()    ? stream_.failure()

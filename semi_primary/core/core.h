@@ -125,7 +125,7 @@ class Core {
   DaemonStatus Status(std::int64_t now_us) const;
   CoreNumbers Numbers(std::int64_t now_us) const;
   // Why a transaction that asks now will hardly commit, without what PostgreSQL says; empty: it may well.
-  std::string WhyNoCommit() const;
+  std::string WhyNoCommit(std::int64_t now_us) const;
   // The front has answered a reply to a COMMIT; for the metrics, psp.status and the log.
   void OnAnswered(const CommitEnd& end, std::int64_t now_us) { submissions_.OnAnswered(end, now_us); }
 
@@ -145,6 +145,7 @@ class Core {
   void OnReplicate(const proto::Replicate& replicate, std::int64_t now_us);
   void OnCopyChunk(const proto::CopyChunk& chunk, std::int64_t now_us);
   void OnOutcomeReply(const proto::OutcomeReply& reply, std::int64_t now_us);
+  void OnAway(const proto::Away& away, std::int64_t now_us);
   void OnHeartbeatReply(const proto::HeartbeatReply& reply, std::int64_t now_us);
   void OnStandstill(const proto::HeartbeatReply& reply);
 

@@ -77,6 +77,79 @@ TEST_F(SemiPrimaryCoreTest, SilenceBeginsAnewAndWhatIsOpenIsSentAgain) {
   EXPECT_THAT(again.replies, IsEmpty());
 }
 
+TEST_F(SemiPrimaryCoreTest, WhileThePrimaryIsAwayForPlannedWorkNobodyHasWaitedTooLong) {
+  Enter();
+  Submit(1, Rows("sent"));
+  Now();
+  proto::ToSemiPrimary away;
+  away.mutable_away()->set_limit_ms(30'000);
+  Hear(away);
+  EXPECT_TRUE(Now().reconnect);
+  EXPECT_FALSE(core_.connected());
+  EXPECT_EQ(core_.Status(now_us_).state, "paused");
+  EXPECT_TRUE(core_.Status(now_us_).can_commit);
+  Submit(2, Rows("unsent"));
+  core_.AskOutcome(3, Id(9), now_us_);
+  for (int i = 0; i < 29; ++i) core_.OnTime(now_us_ += 1'000'000);
+  EXPECT_THAT(Now().replies, IsEmpty());
+  Welcome(0, kEpoch + 1);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kStreamRequest, proto::ToPrimary::kCertify,
+                                        proto::ToPrimary::kCertify, proto::ToPrimary::kOutcomeRequest));
+  core_.OnTime(now_us_ += 500'000);
+  EXPECT_THAT(Now().replies, IsEmpty());
+}
+
+TEST_F(SemiPrimaryCoreTest, APrimaryThatDoesNotComeBackInTimeIsALostOne) {
+  Enter();
+  Submit(1, Rows("sent"));
+  proto::ToSemiPrimary away;
+  away.mutable_away()->set_limit_ms(30'000);
+  Hear(away);
+  Submit(2, Rows("unsent"));
+  core_.OnTime(now_us_ += 30'900'000);
+  EXPECT_THAT(Now().replies, IsEmpty());
+  EXPECT_EQ(core_.Status(now_us_).state, "disconnected");
+  EXPECT_FALSE(core_.Status(now_us_).can_commit);
+  core_.OnTime(now_us_ += 200'000);
+  const auto unsent = Now().replies;
+  ASSERT_THAT(unsent, SizeIs(1));
+  EXPECT_EQ(SqlState(unsent[0]), "08006");
+  core_.OnTime(now_us_ += 10'000'000);
+  const auto sent = Now().replies;
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_EQ(SqlState(sent[0]), "08007");
+}
+
+TEST_F(SemiPrimaryCoreTest, WhoStopsWhileThePrimaryIsAwayAnswersEverybody) {
+  Enter();
+  Submit(1, Rows("sent"));
+  proto::ToSemiPrimary away;
+  away.mutable_away()->set_limit_ms(30'000);
+  Hear(away);
+  Now();
+  core_.Stop();
+  core_.GiveUp();
+  EXPECT_THAT(Now().replies, SizeIs(1));
+}
+
+TEST_F(SemiPrimaryCoreTest, APrimaryThatIsAwayIsSoughtMoreOften) {
+  Enter();
+  proto::ToSemiPrimary away;
+  away.mutable_away()->set_limit_ms(1'000);
+  Hear(away);
+  const auto hellos_in_a_second = [this] {
+    Now();
+    std::size_t hellos = 0;
+    for (int i = 0; i < 20; ++i) {
+      core_.OnTime(now_us_ += 50'000);
+      hellos += Now().messages.size();
+    }
+    return hellos;
+  };
+  EXPECT_EQ(hellos_in_a_second(), 10U);
+  EXPECT_EQ(hellos_in_a_second(), 2U);
+}
+
 TEST_F(SemiPrimaryCoreTest, BeginsAnewWhenThePrimaryDoesNotKnowIt) {
   Enter();
   proto::ToSemiPrimary message;

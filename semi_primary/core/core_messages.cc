@@ -1,4 +1,5 @@
 // The messages to the primary, and what its answers cause: one function for each message.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +10,8 @@
 
 namespace psp::sp {
 namespace {
+
+constexpr std::int64_t kAwayUsMax = 600'000'000;
 
 WriteSetPtr ParseWriteSet(const std::string& bytes) {
   auto write_set = std::make_shared<proto::WriteSet>();
@@ -31,6 +34,7 @@ void Core::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us, s
   if (message.has_refused()) return OnRefused(message.refused().message(), message.refused().reason());
   if (!connected() || message.epoch() != connection_.epoch()) return;
   if (message.has_heartbeat_reply()) return OnHeartbeatReply(message.heartbeat_reply(), now_us);
+  if (message.has_away()) return OnAway(message.away(), now_us);
   if (connection_.awaits_welcome()) return;  // it comes again after Welcome
   if (message.has_decision()) return OnDecision(message.decision(), now_us);
   if (message.has_replicate()) return OnReplicate(message.replicate(), now_us);
@@ -247,6 +251,14 @@ bool Core::AskForName(SpId sp_id, std::int64_t now_us) {
   connection_.AwaitWelcome();
   SendHello(now_us);
   return true;
+}
+
+void Core::OnAway(const proto::Away& away, std::int64_t now_us) {
+  const std::int64_t until_us = now_us + std::min(away.limit_ms() * std::int64_t{1000}, kAwayUsMax);
+  Disconnect("it ends for planned work, and COMMITs wait for the next one");
+  connection_.OnAway(until_us);
+  choice_.OnAway(until_us);
+  submissions_.OnAway(now_us, until_us);
 }
 
 void Core::Disconnect(const char* why) {

@@ -4,13 +4,15 @@ namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kLookEveryUs = 500'000;
+constexpr std::int64_t kLookOftenUs = 100'000;
 constexpr std::int64_t kLookAroundEveryUs = 1'000'000;  // while there is a primary
 
 }  // namespace
 
 bool PrimaryChoice::LookIsDue(bool is_connected, std::int64_t now_us) const {
   if (addresses_ == 1) return false;
-  return looked_us_ == 0 || now_us - looked_us_ >= (is_connected ? kLookAroundEveryUs : kLookEveryUs);
+  const std::int64_t seek_us = now_us < away_until_us_ ? kLookOftenUs : kLookEveryUs;
+  return looked_us_ == 0 || now_us - looked_us_ >= (is_connected ? kLookAroundEveryUs : seek_us);
 }
 
 bool PrimaryChoice::Prefers(std::size_t address, const EpochStarts& epochs, std::string_view followed,

@@ -37,6 +37,8 @@ class PrimaryChoice {
 
   // The connection is lost: the next answer is chosen, and all are asked at once.
   void OnLost();
+  // After OnLost: until one is chosen, or until then, they are asked more often.
+  void OnAway(std::int64_t until_us) { away_until_us_ = until_us; }
 
  private:
   const std::size_t addresses_;
@@ -45,6 +47,7 @@ class PrimaryChoice {
   std::int64_t chosen_us_ = 0;  // 0: it is not
   std::string chosen_;          // its epoch, by its history
   std::int64_t looked_us_ = 0;  // 0: not since the connection was lost
+  std::int64_t away_until_us_ = 0;
 };
 
 }  // namespace psp::sp

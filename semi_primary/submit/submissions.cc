@@ -38,6 +38,7 @@ void Submissions::Submit(const Submission& submission, std::int64_t now_us) {
   Entry& entry = entries_[submission.tx_id];
   entry.submission = submission;
   entry.since_us = now_us;
+  entry.limited_since_us = clock_.Time(now_us);
   bytes_ += submission.write_set_bytes;
   by_ticket_[submission.ticket] = submission.tx_id;
   entry.who.tx_id = submission.tx_id;
@@ -51,7 +52,7 @@ void Submissions::AskOutcome(Ticket ticket, const TxId& tx_id, std::int64_t now_
     replies_.push_back({ticket, Outcome{Outcome::Is::kCommitted, found->second.global_t}});
     return;
   }
-  questions_[ticket] = {tx_id, now_us};
+  questions_[ticket] = {tx_id, clock_.Time(now_us)};
   if (connected_) SendOutcomeRequest(tx_id);
 }
 
@@ -69,6 +70,7 @@ void Submissions::BackendGone(Ticket ticket) {
 
 void Submissions::OnConnected(std::int64_t now_us) {
   connected_ = true;
+  clock_.GoOn(now_us);
   for (auto& [tx_id, entry] : entries_) {
     if (entry.state == State::kUnsent || entry.state == State::kWaiting) SendCertify(entry, now_us);
     if (entry.state == State::kAnswered) SendOutcomeRequest(tx_id);
@@ -170,6 +172,7 @@ void Submissions::OnApplied(GlobalT watermark, std::int64_t now_us) {
 }
 
 void Submissions::OnTime(std::int64_t now_us) {
+  const std::int64_t time_us = clock_.Time(now_us);
   std::vector<TxId> late;
   for (const auto& [ticket, tx_id] : by_ticket_) {
     const Entry& entry = entries_.at(tx_id);
@@ -178,7 +181,7 @@ void Submissions::OnTime(std::int64_t now_us) {
             ? std::min(options_.disconnected_grace_us, options_.commit_timeout_us)
             : options_.commit_timeout_us +
                   kUsPerByte * static_cast<std::int64_t>(entry.submission.write_set_bytes);
-    if (now_us - entry.since_us >= limit_us) late.push_back(tx_id);
+    if (time_us - entry.limited_since_us >= limit_us) late.push_back(tx_id);
   }
   for (const TxId& tx_id : late) {
     const auto found = entries_.find(tx_id);
@@ -190,7 +193,7 @@ void Submissions::OnTime(std::int64_t now_us) {
     if (unsent) Erase(found);
   }
   std::erase_if(questions_, [&](const auto& item) {
-    if (now_us - item.second.since_us < options_.commit_timeout_us) return false;
+    if (time_us - item.second.limited_since_us < options_.commit_timeout_us) return false;
     replies_.push_back(
         {item.first, UserError{"08006", "psp: the primary has not answered", "", "Ask again later."}});
     return true;

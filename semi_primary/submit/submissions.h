@@ -28,6 +28,7 @@
 #include "semi_primary/submit/commit_times.h"
 #include "semi_primary/submit/error_text.h"
 #include "semi_primary/submit/local_certification.h"
+#include "semi_primary/submit/pausable_clock.h"
 #include "writeset/describe_key.h"
 
 namespace psp::sp {
@@ -74,6 +75,9 @@ class Submissions {
   // From the primary. OnOwnTransaction, OnRemoteTransaction: in stream order, own ones (markers or with rows) and remote ones alike.
   void OnConnected(std::int64_t now_us);  // Welcome: everything that is open is sent (again)
   void OnDisconnected();                  // nothing is sent until OnConnected
+  // Until OnConnected, or until then, nobody has waited too long.
+  void OnAway(std::int64_t now_us, std::int64_t until_us) { clock_.Pause(now_us, until_us); }
+  bool is_paused(std::int64_t now_us) const { return clock_.stands(now_us); }
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnOutcomeReply(const proto::OutcomeReply& reply);
   void OnOwnTransaction(const TxId& tx_id, GlobalT global_t);
@@ -121,6 +125,7 @@ class Submissions {
     State state = State::kUnsent;
     Submission submission;  // ticket 0: nobody waits any more
     std::int64_t since_us = 0;
+    std::int64_t limited_since_us = 0;  // by clock_
     CommitTiming timing{};
     CommitWho who{};
     GlobalT global_t = 0;  // of a committed one
@@ -128,7 +133,7 @@ class Submissions {
   using Entries = std::unordered_map<TxId, Entry>;
   struct Question {
     TxId tx_id;
-    std::int64_t since_us = 0;
+    std::int64_t limited_since_us = 0;  // by clock_
   };
 
   // Refuses the entries in kUnsent for which `is_refused` is true.
@@ -150,6 +155,7 @@ class Submissions {
   UserError ErrorOf(const Conflict& conflict) const;
 
   const Options options_;
+  PausableClock clock_;
   LocalCertification local_certification_;
   Entries entries_;
   std::unordered_map<Ticket, TxId> by_ticket_;      // entries with a ticket

@@ -59,7 +59,14 @@ PrimaryDaemon::~PrimaryDaemon() {
   }
 }
 
+void PrimaryDaemon::SayAway() {
+  is_away_ = true;
+  core_.SayAway(static_cast<std::uint32_t>(kAwayUs / 1000));
+  CarryOutActions();
+}
+
 void PrimaryDaemon::OnMessage(const std::string& route, const std::string& bytes) {
+  if (is_away_) return;
   proto::ToPrimary message;
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at the primary");
   NoteMessage(route, message);

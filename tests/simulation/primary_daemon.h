@@ -21,6 +21,7 @@ namespace psp::simulation {
 
 inline constexpr const char* kClusterId = "sixteen bytes id";
 inline constexpr std::int64_t kHeartbeatTimeoutUs = 600'000;
+inline constexpr std::int64_t kAwayUs = 3'000'000;
 
 class PrimaryDaemon {
  public:
@@ -29,6 +30,9 @@ class PrimaryDaemon {
                 Epoch epoch, Network* network, std::size_t address);
   // A crash: each batch under way commits or does not, and nobody is told.
   ~PrimaryDaemon();
+
+  // A crash that follows is a planned end; nothing that arrives counts any more. At any moment, while the daemon decides first what it has.
+  void SayAway();
 
   bool idle() const { return core_.idle(); }
   GlobalT closed_t() const { return core_.closed_t(); }
@@ -78,6 +82,7 @@ class PrimaryDaemon {
   const Standby* const standby_;
   Network& network_;
   const std::size_t address_;
+  bool is_away_ = false;
   const Epoch epoch_;
   primary::Core core_;
   primary::ProofGate gate_;

@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation::kEndedIsToldLate, Mutation::kReferrersReadIsNotTold, Mutation::kTableReadIsNotTold,
         Mutation::kReadsAreNotLookedUp, Mutation::kCancelledWaitIsProof, Mutation::kRepeatedBatchIsProven,
         Mutation::kForgottenAreAborted, Mutation::kEmptyEpochsAreForgotten, Mutation::kOlderPrimaryIsFollowed,
-        Mutation::kStandbyIsNotWatched, Mutation::kStandstillNeverEnds));
+        Mutation::kStandbyIsNotWatched, Mutation::kStandstillNeverEnds, Mutation::kAwayRunsTimers));
 
 }  // namespace
 }  // namespace psp::simulation

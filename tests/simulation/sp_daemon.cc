@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "semi_primary/submit/error_text.h"
 #include "tests/simulation/primary_daemon.h"
 
 namespace psp::simulation {
@@ -106,7 +107,11 @@ void SpDaemon::OnMessage(Network::Link link, const std::string& bytes) {
     sim_.After(100, alive_, [this, address] { hooks_.stale(address); });
   }
   if (address == used_) NoteTold(message);
-  if (message.has_welcome() && !message.welcome().look()) ++welcomes_;
+  if (message.has_welcome() && !message.welcome().look()) {
+    ++welcomes_;
+    away_until_us_ = 0;
+  }
+  if (message.has_away() && address == used_) return TakeAway(std::move(message));
   core_.OnMessage(message, sim_.now_us(), address);
   const bool is_welcome = message.has_welcome() && !message.welcome().look() && core_.connected();
   if (is_welcome && address == used_) hooks_.followed(address, false);
@@ -114,6 +119,23 @@ void SpDaemon::OnMessage(Network::Link link, const std::string& bytes) {
   if (!core_.fatal()) return;
   is_refused_ = true;
   sim_.After(100, alive_, [this] { hooks_.refused(core_.Status(sim_.now_us()).last_error); });
+}
+
+void SpDaemon::TakeAway(proto::ToSemiPrimary message) {
+  const bool was_connected = core_.connected();
+  if (scenario_.mutation == Mutation::kAwayRunsTimers) message.mutable_away()->set_limit_ms(0);
+  core_.OnMessage(message, sim_.now_us(), used_);
+  if (was_connected && !core_.connected()) away_until_us_ = sim_.now_us() + kAwayUs;
+  CarryOutActions();
+}
+
+// Nobody is told that he has waited too long while the primary is away for planned work.
+void SpDaemon::CheckReply(const sp::CommitReply& reply) {
+  const auto* error = std::get_if<UserError>(&reply.answer);
+  if (error == nullptr || sim_.now_us() >= away_until_us_) return;
+  if (error->message == sp::NotConnectedError().message || error->sqlstate == "08007") {
+    sim_.Violation("SP ", sp_id_, " tells of a lost primary, which is away for planned work");
+  }
 }
 
 void SpDaemon::NoteTold(const proto::ToSemiPrimary& message) {
@@ -195,7 +217,10 @@ void SpDaemon::CarryOutActions() {
       network_.SendToPrimary(link(), ack.SerializeAsString());
     }
   }
-  for (const sp::CommitReply& reply : actions.replies) hooks_.reply(reply);
+  for (const sp::CommitReply& reply : actions.replies) {
+    CheckReply(reply);
+    hooks_.reply(reply);
+  }
   for (sp::ApplyStep& step : actions.steps) applier_.Push(std::move(step));
   if (actions.save_epochs) {
     unsaved_ = std::move(actions.save_epochs);

@@ -49,6 +49,8 @@ class SpDaemon {
   std::string StateText() const;
 
  private:
+  void TakeAway(proto::ToSemiPrimary message);
+  void CheckReply(const sp::CommitReply& reply);
   void NoteTold(const proto::ToSemiPrimary& message);
   void OnMessage(Network::Link link, const std::string& bytes);
   void Tick();
@@ -71,6 +73,7 @@ class SpDaemon {
   std::vector<Network::Link> links_;  // by address
   std::size_t used_ = 0;
   std::uint64_t welcomes_ = 0;
+  std::int64_t away_until_us_ = 0;
   bool is_refused_ = false;
   std::optional<EpochStarts> unsaved_;
   const std::shared_ptr<const int> alive_ = std::make_shared<int>(0);

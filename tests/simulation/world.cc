@@ -236,6 +236,7 @@ class World {
 
   void Begin(const Fault& fault) {
     if (fault.kind == Fault::Kind::kCrashPrimary) {
+      if (fault.at_us % 2 == 0 && leader_->daemon) return EndPrimaryAsPlanned(fault);
       CrashPrimary();
     } else if (fault.kind == Fault::Kind::kRestorePrimary) {
       CrashPrimary();
@@ -254,6 +255,15 @@ class World {
       Break(fault, *nodes_.at(fault.sp_id));
     }
     sim_.After(fault.duration_us, [this, fault] { Finish(fault); });
+  }
+
+  // Who is near has heard of it when it ends.
+  void EndPrimaryAsPlanned(const Fault& fault) {
+    leader_->daemon->SayAway();
+    sim_.After(scenario_.latency_us, [this, fault] {
+      CrashPrimary();
+      sim_.After(fault.duration_us, [this, fault] { Finish(fault); });
+    });
   }
 
   void CrashPrimary() {

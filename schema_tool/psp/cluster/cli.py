@@ -281,7 +281,7 @@ def show_status(
 ) -> None:
     """Shows for each SP: state, watermark, lag, commits and aborts per second, round trip to the primary.
 
-    [bold]States[/]: streaming (all is well), joining, catchup, retrying, disconnected, stopped,
+    [bold]States[/]: streaming (all is well), joining, catchup, retrying, paused, disconnected, stopped,
     failed, as the daemon says; plain (not under psp yet), starting, daemon down, postgres down, link cut,
     silent (no report comes). `psp top` shows how a cluster is again and again.
     """

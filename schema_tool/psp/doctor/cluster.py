@@ -14,7 +14,7 @@ GIB = 2**30
 LOG_BYTES = GIB
 LAG_MS = 30_000.0
 _WAITING_S = 2.0
-_BY_ITSELF = ("joining", "catchup", "retrying")
+_BY_ITSELF = ("joining", "catchup", "retrying", "paused")
 _SYNCHRONOUS = ("sync", "quorum")
 
 

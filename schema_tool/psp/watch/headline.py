@@ -54,6 +54,7 @@ def why_not(zone: Zone) -> str:
     reasons = {
         "away": f"{zone.name} is not connected to the primary.",
         "disconnected": f"{zone.name} is not connected to the primary.",
+        "paused": f"{zone.name} waits while the primary is away for planned work.",
         "stopped": f"{zone.name}: its daemon does not run.",
         "joining": f"{zone.name} is joining.",
         "catchup": f"{zone.name} is catching up.",

@@ -65,11 +65,10 @@ class Second:
         self.says("ready")
 
 
-@pytest.fixture
-def second() -> Iterator[tuple[LocalCluster, Second]]:
-    """The old primary's address is the first one of each semi-primary."""
-    options = Options(sp_options={"commit_timeout_ms": 60000})
-    with adopted_pair([SCHEMA], options) as cluster:
+@contextmanager
+def with_second(schema: str, options: Options) -> Iterator[tuple[LocalCluster, Second]]:
+    """A pair of semi-primaries, of which the old primary's address is the first one."""
+    with adopted_pair([schema], options) as cluster:
         cluster.stop(PRIMARY, "daemon")
         standby = Standby(cluster)
         standby.make_synchronous()
@@ -84,6 +83,12 @@ def second() -> Iterator[tuple[LocalCluster, Second]]:
         settle(cluster)
         yield cluster, second
         standby.remove()
+
+
+@pytest.fixture
+def second() -> Iterator[tuple[LocalCluster, Second]]:
+    with with_second(SCHEMA, Options(sp_options={"commit_timeout_ms": 60000})) as both:
+        yield both
 
 
 def test_commits_go_on_at_the_newer_primary_while_the_old_one_lives(
