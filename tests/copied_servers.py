@@ -21,7 +21,7 @@ SYSTEM_IN_WAL = 24  # XLogLongPageHeaderData, at the begin of each segment: behi
 
 
 class CopiedServers:
-    """Makes data folders; initdb makes the original of each PostgreSQL, which lives as long as the process."""
+    """Makes data folders. initdb makes the original of each PostgreSQL; it lives as long as the process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -29,8 +29,8 @@ from psp.schema.native.capture import CaptureChoice
 from psp.schema.server import read_facts
 
 PRIMARY_ATTEMPTS = 20
-SMALL_BYTES = 8 << 20
-"""Tables of this size altogether are copied under the locks: what else is done there takes longer."""
+SMALL_BYTES = 1 << 20
+"""Tables of this size altogether are copied under the locks, and not before."""
 _CANNOT = "the database cannot be adopted"
 
 
@@ -142,7 +142,7 @@ def _copy_snapshot(
     """Copies the tables that have a primary key, while writers go on. Leaves nothing in the database."""
     database = read_database(connection)
     _check(connection, database, slots, options)
-    if sum(table.bytes for table in database.captured_tables) <= SMALL_BYTES:
+    if _bytes_of(database) <= SMALL_BYTES:
         connection.rollback()
         return Snapshot("", "", {})
     schema = dump_schema(connection, dsn)
@@ -157,6 +157,10 @@ def _copy_snapshot(
     connection.rollback()
     connection.isolation_level = None
     return snapshot
+
+
+def _bytes_of(database: Database) -> int:
+    return sum(table.bytes for table in database.captured_tables)
 
 
 def _check(connection: psycopg.Connection[Any], database: Database, slots: int, options: Options) -> None:
@@ -180,7 +184,9 @@ def _adopt(
     if not database.captured_tables:
         progress.say("there are no tables: nothing will be captured, and none can be created until release")
     ddl = dump_schema(connection, dsn)
-    if snapshot.counts and ddl != snapshot.schema:
+    if not snapshot.schema and _bytes_of(database) > 16 * SMALL_BYTES:
+        raise PspError("the tables have grown while their locks were waited for", "adopt again")
+    if snapshot.schema and ddl != snapshot.schema:
         raise PspError("the schema has changed while the rows were copied", "adopt again when it is done")
     if options.add_keys:
         database, added = _add_keys(connection, database)

@@ -172,3 +172,16 @@ def test_a_schema_that_changes_meanwhile(pair: Pair, change: str) -> None:
         adopt_meanwhile(pair, Meanwhile(lambda: pair.run(change)))
     assert pair.primary_rows("SELECT state FROM psp.cluster") == [("empty",)]
     assert pair.adopt() == 1
+
+
+def test_small_tables_are_copied_under_the_locks(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless they are not small any more when the locks are there."""
+    monkeypatch.setattr(adopt_module, "SMALL_BYTES", 1 << 20)
+    pair.run(SCHEMA)
+    grow = "INSERT INTO item SELECT n, repeat('v', 100) FROM generate_series(2001, 200000) n"
+    with pytest.raises(PspError, match="the tables have grown"):
+        adopt_meanwhile(pair, Meanwhile(lambda: pair.run(grow)))
+    assert pair.primary_rows("SELECT state FROM psp.cluster") == [("empty",)]
+    pair.run("TRUNCATE item")
+    adopt_meanwhile(pair, Meanwhile(lambda: pair.run("INSERT INTO item VALUES (1, 'meanwhile')")))
+    check_rows(pair)
