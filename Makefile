@@ -65,9 +65,14 @@ peers-programs: deps  # what bench-peers runs beside the daemons; it needs root
 # ---- proving it -----------------------------------------------------------------------------------
 # Where PostgreSQL cannot be fetched, the tests that need it fail, and say so. ALSO="retrying poolers alerts": with those
 # tests, each of which has a target of its own, too.
-test: build venv $(ALSO:%=for-%)  ## unit, SQL, cluster and benchmark tests
+# What seldom fails by itself takes turns: the commit chooses a third of it, or TURN=0, 1 or 2.
+test: build venv $(ALSO:%=for-%)  ## unit, SQL, cluster and benchmark tests; of what seldom fails a third (TURN=0)
 	@-$(MAKE) --no-print-directory versions
-	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) $(if $(ALSO),--also $(ALSO))
+	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --turn $(TURN) $(if $(ALSO),--also $(ALSO))
+
+test-all: build venv  ## the same and nothing left out
+	@-$(MAKE) --no-print-directory versions
+	@$(PYTHON) tools/run_tests.py --build $(BUILD) --jobs $(JOBS)
 
 versions: build venv  ## PostgreSQL 16, 17 and 18 for tests (in build/postgres), and the server modules for them
 	@$(PYTHON) tools/fetch_postgres.py $(BUILD)/postgres
@@ -185,4 +190,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test for-retrying for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-failover test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test test-all for-retrying for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-failover test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean

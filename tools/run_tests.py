@@ -59,6 +59,25 @@ VERSION_TESTS = {
     ),
 }
 
+TURNS = 3
+BY_TURN = {
+    "cluster": (
+        "clients",
+        "doctor",
+        "elsewhere",
+        "libraries",
+        "metrics",
+        "mrv",
+        "schema_changes",
+        "servers",
+        "versions",
+        "views",
+    ),
+    "sql": ("command", "doctor", "mrv", "views"),
+    "capture by SQL": ("commit", "rights"),
+}
+"""Folders whose test files take turns: a run has a third of them, three commits have all."""
+
 NO_MODULE = {"PSP_MODULE_DIR": ""}
 """Servers do not find the server modules, so SQL captures and certifies."""
 
@@ -98,6 +117,28 @@ class Running:
         return f"{self.name} {found[-1].decode()} %" if found else self.name
 
 
+def turn_of_commit() -> int:
+    """Which third is run: it changes with each commit. 0 where there is no repository."""
+    count = subprocess.run(["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, check=False)
+    return int(count.stdout or 0) % TURNS
+
+
+def left_out(suite: str, turn: int) -> list[str]:
+    """The test files of a suite whose turn it is not."""
+    top = ROOT / "tests" / ("cluster" if suite == "cluster" else "sql")
+    files = sorted(file for folder in BY_TURN.get(suite, ()) for file in (top / folder).glob("test_*.py"))
+    return [str(file.relative_to(ROOT)) for n, file in enumerate(files) if n % TURNS != turn]
+
+
+def take_turns(found: dict[str, Suite], turn: int) -> None:
+    """Leaves out files whose turn it is not, and the PostgreSQL versions but one."""
+    for name, suite in found.items():
+        suite.command += [f"--ignore={file}" for file in left_out(name, turn)]
+    for n, version in enumerate(VERSIONS):
+        if n != turn:
+            del found[f"PostgreSQL {version}"]
+
+
 def suites(options: argparse.Namespace) -> dict[str, Suite]:
     """By name."""
     build = str(Path(options.build).resolve())
@@ -134,6 +175,8 @@ def suites(options: argparse.Namespace) -> dict[str, Suite]:
             [*sql_pytest, "tests/sql/commit", "tests/sql/rights"], "--junitxml", NO_MODULE
         )
         found |= version_suites(pytest, build, quick=True)
+    if options.turn is not None:
+        take_turns(found, options.turn)
     return found
 
 
@@ -229,6 +272,10 @@ def main() -> int:
         "--without-module", action="store_true", help="SQL captures and certifies in all tests"
     )
     parser.add_argument(
+        "--turn", type=int, nargs="?", const=turn_of_commit(), choices=range(TURNS),
+        help="a third of what takes turns, and not all of it; without a number the commit chooses",
+    )  # fmt: skip
+    parser.add_argument(
         "--versions", action="store_true", help="on PostgreSQL 16, 17 and 18, and nothing else"
     )
     options = parser.parse_args()
@@ -238,6 +285,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         lines = run(chosen, Path(folder), total)
     print("\n" + "\n".join(lines))
+    if options.turn is not None:
+        print(f"third {options.turn + 1} of {TURNS} of what takes turns (make test-all runs all)")
     print(
         f"total: {total.passed} passed, {total.failed} failed, {total.skipped.total()} skipped "
         f"in {time.monotonic() - began:.0f} s"
