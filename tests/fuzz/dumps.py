@@ -12,6 +12,7 @@ _ENTRY = re.compile(r"^-- Name: (.*); Type: ([A-Z ]+); Schema: (.*); Owner: .*$"
 _OWN_NUMBERS = re.compile(r"(START WITH|INCREMENT BY|MINVALUE|MAXVALUE|CACHE) -?\d+|NO (MINVALUE|MAXVALUE)")
 # psp's own, and what is local by its name.
 _IS_NOT_COMPARED = re.compile(r"local_|[ .](psp|PSP)_|SCHEMA -\.psp$| psp\.| -\.(EXTENSION )?dblink")
+_BETWEEN = ("--", "SET default_")  # what pg_dump writes between objects, whose order may differ
 _SHOWN = 8
 
 Entries = dict[tuple[str, str, str], str]
@@ -40,7 +41,7 @@ def _entries(dsn: str) -> Entries:
     for name, kind, schema, text in zip(*(parts[n::4] for n in range(4)), strict=True):
         if _IS_NOT_COMPARED.search(f"{kind} {schema}.{name}"):
             continue
-        lines = [line for line in text.splitlines() if line and not line.startswith("--")]
+        lines = [line for line in text.splitlines() if line and not line.startswith(_BETWEEN)]
         shown = _OWN_NUMBERS.sub("", "\n".join(lines)) if kind in ("SEQUENCE", "TABLE") else "\n".join(lines)
         found[kind, schema, name] = found.get((kind, schema, name), "") + shown
     return found

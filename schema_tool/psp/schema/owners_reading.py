@@ -25,7 +25,7 @@ def as_owner(
 ) -> Iterator[str]:
     """A query with the result of this one, on one table; to be executed before the end of the block.
 
-    `relation`: the table's qualified name. `path`: its owner's search_path. `columns`: what the query returns,
+    `relation`: the table's qualified name. `path`: its owner's search_path. `columns`: what it returns,
     as names and types. Where planning would run code of users, a function of the owner's executes the query:
     code in it cannot come back to the session's role (SECURITY DEFINER). TEXT_SETTINGS hold afterwards.
     """
