@@ -20,7 +20,7 @@ from psp.console.cli import LOOPBACK, PORT, read_access, serve
 from psp.output import Json, PspError, console, print_json
 from psp.paths import postgres_program
 from psp.problems import errors_shown
-from psp.schema.cli import AddKeys, CaptureMode, DropForeignKeys
+from psp.schema.options import AddKeys, CaptureMode, DropForeignKeys
 from psp.watch.cli import sources
 
 app = typer.Typer(

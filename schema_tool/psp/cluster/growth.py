@@ -82,8 +82,9 @@ def join(
 def _join(cluster: LocalCluster, sp: SpNode, progress: JoinProgress, schema_roles: Sequence[str]) -> None:
     cluster.report(f"{sp.name} joins")
     sp_id = prepare_join(
-        sp.admin_dsn, cluster.primary_dsn, name=sp.name, zone=sp.zone, schema_roles=schema_roles
-    )
+        sp.admin_dsn, cluster.primary_dsn, name=sp.name, zone=sp.zone, schema_roles=schema_roles,
+        schema_from=_member(cluster, sp), say=cluster.report,
+    )  # fmt: skip
     try:
         cluster.mark_adopted(sp.name)
         wait_joined(sp, progress)
@@ -93,6 +94,28 @@ def _join(cluster: LocalCluster, sp: SpNode, progress: JoinProgress, schema_role
         with psycopg.connect(cluster.primary_dsn) as connection:
             mark_released(connection, sp_id)
         raise
+
+
+def _member(cluster: LocalCluster, joiner: SpNode) -> str | None:
+    """The database of a semi-primary with all rows: of one that the joiner's PostgreSQL understands best.
+
+    None: no such server answers.
+    """
+    with psycopg.connect(joiner.admin_dsn) as connection:
+        here = connection.info.server_version // 10000
+    found: list[tuple[bool, int, str]] = []
+    for sp in cluster.sps:
+        if not cluster.state.node(sp.name).adopted:
+            continue
+        try:
+            with psycopg.connect(sp.admin_dsn) as connection:
+                row = connection.execute("SELECT joining FROM psp.identity").fetchone()
+                version = connection.info.server_version // 10000
+        except psycopg.Error:
+            continue
+        if row == (False,):
+            found.append((version > here, abs(version - here), sp.admin_dsn))
+    return min(found)[2] if found else None
 
 
 def wait_joined(sp: SpNode, progress: JoinProgress = _no_progress) -> None:

@@ -14,7 +14,7 @@ from psp.mrv.drop import drop
 from psp.mrv.status import list_mrvs, read_status
 from psp.output import Json, console, error_console, print_json, table
 from psp.problems import errors_shown
-from psp.schema.cli import Dsn
+from psp.schema.options import Dsn
 
 app = typer.Typer(
     no_args_is_help=True, help="Multi-Record Values: numbers that many add to and subtract from at once."

@@ -20,10 +20,23 @@ from psp.schema.history import read_history, show
 from psp.schema.join import prepare_join
 from psp.schema.loss import accept_loss
 from psp.schema.materialized import refresh
-from psp.schema.model import Mode
 from psp.schema.modes import check, check_rights
 from psp.schema.native.capture import CaptureChoice
 from psp.schema.native.capture import use as use_capture
+from psp.schema.options import (
+    AddKeys,
+    CaptureMode,
+    CaptureOption,
+    DropForeignKeys,
+    Dsn,
+    LockWait,
+    Name,
+    PrimaryDsn,
+    SchemaRoles,
+    Slots,
+    Yes,
+    ZoneName,
+)
 from psp.schema.plain_dump_cli import add_commands
 from psp.schema.release import release
 from psp.schema.rights import missing_rights
@@ -34,46 +47,6 @@ from psp.sql_files import constant
 
 app = typer.Typer(no_args_is_help=True, help="Puts a database under psp, and takes it out again.")
 add_commands(app)
-
-Dsn = Annotated[str, typer.Argument(help="libpq connection string or URI of the database.")]
-LockWait = Annotated[float, typer.Option("--lock-wait", help="Seconds to wait for locks on all tables.")]
-
-PrimaryDsn = Annotated[str, typer.Option(help="The primary's database, made by psp primary init.")]
-Name = Annotated[str, typer.Option(help="The semi-primary's name in the cluster.")]
-ZoneName = Annotated[str, typer.Option("--zone", help="Where it is, for people.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-CaptureMode = Annotated[Mode, typer.Option("--mode", help="How writes are captured (docs/modes.md).")]
-CaptureOption = Annotated[
-    CaptureChoice,
-    typer.Option(
-        "--capture",
-        help="What captures rows and commits in native mode: the server module psp_capture, SQL, or auto: "
-        "the module where the server has it (docs/capture.md).",
-    ),
-]
-AddKeys = Annotated[
-    bool, typer.Option("--add-keys", help="Give tables without a primary key a uuid column psp_key.")
-]
-DropForeignKeys = Annotated[
-    bool,
-    typer.Option(
-        "--drop-foreign-keys", help="Views mode does not check foreign keys: do without until release."
-    ),
-]
-
-SchemaRoles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--schema-role",
-        metavar="ROLE",
-        help="Let this role change the cluster's schema; once for each role.",
-    ),
-]
-
-Slots = Annotated[
-    int | None,
-    typer.Option(min=1, help="Most SPs there can ever be.", show_default="as the primary has"),
-]
 
 
 @app.command("check")
@@ -206,11 +179,22 @@ def adopt_command(
 def join_command(
     dsn: Dsn, primary_dsn: PrimaryDsn, name: Name, zone: ZoneName = "", capture: CaptureOption = "auto",
     schema_role: SchemaRoles = None,
+    schema_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DSN",
+            help="Start from the schema of this semi-primary's database, as a superuser.",
+            show_default="run all schema changes again",
+        ),
+    ] = None,
     _yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Accepted as by the other commands; join asks nothing.")
     ] = False,
 ) -> None:  # fmt: skip
     """Makes an empty database a further semi-primary of the cluster, in the cluster's mode.
+
+    With --schema-from it starts from the schema that a semi-primary has now, and runs only later schema
+    changes. Without, it starts from the adopted schema and runs all: where no semi-primary can be reached.
 
     The command restores the schema; roles that it names are created where they are missing, without LOGIN.
     The semi-primary's daemon, once started, copies the rows while the others commit; until the copy is
@@ -220,11 +204,24 @@ def join_command(
     [bold]Example[/]
 
         psp schema join "host=db2 dbname=shop" --name tokyo \\
-            --primary-dsn "host=primary dbname=psp"
+            --primary-dsn "host=primary dbname=psp" --schema-from "host=db dbname=shop"
     """
     _tell_what_is_missing(dsn)
-    with errors_shown():
-        sp_id = prepare_join(dsn, primary_dsn, name, zone, capture, schema_role or ())
+    columns = (
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}", markup=False),
+        bars.TimeElapsedColumn(),
+    )
+    with errors_shown(), bars.Progress(*columns, console=error_console, transient=True) as bar:
+        task = bar.add_task("joining", total=None)
+
+        def say(text: str) -> None:
+            bar.update(task, description=text[:60])
+            _say(text)
+
+        sp_id = prepare_join(
+            dsn, primary_dsn, name, zone, capture, schema_role or (), schema_from=schema_from, say=say
+        )
     console.print(Text(f"{name} is semi-primary {sp_id}. To copy the rows: psp-semi-primary --config FILE"))
     with errors_shown():
         _say(clients_out.advice(dsn))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
+from collections.abc import Collection
 from typing import Any
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from psp.output import PspError
 from psp.paths import client_program
+from psp.schema.archive import Number, run_program, sql_without
 from psp.schema.templates import dollar_quote
 from psp.sql_files import read_sql
 
@@ -54,19 +54,34 @@ def dump_schema(connection: psycopg.Connection[Any], dsn: str) -> str:
     pg_dump has a session of its own: nothing uncommitted of `connection` is in the dump. It quotes all names,
     since a word may be a keyword in another version.
     """
+    command, environment = _pg_dump(connection, dsn)
+    return _self_contained(connection, run_program([*command, "--no-tablespaces"], environment))
+
+
+def dump_schema_without(connection: psycopg.Connection[Any], dsn: str, objects: Collection[Number]) -> str:
+    """The same of a semi-primary, as `connection` sees it in its transaction, without these objects."""
+    row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+    assert row is not None
+    command, environment = _pg_dump(connection, dsn)
+    pg_restore = str(client_program("pg_restore", connection.info.server_version // 10000))
+    dumped = sql_without(
+        [*command, f"--snapshot={row[0]}"], pg_restore, environment, objects, ("psp", DBLINK_SCHEMA)
+    )
+    return _self_contained(connection, dumped)
+
+
+def _pg_dump(connection: psycopg.Connection[Any], dsn: str) -> tuple[list[str], dict[str, str]]:
     where, environment = without_password(dsn)
     command = [
         str(client_program("pg_dump", connection.info.server_version // 10000)), "--schema-only",
-        "--quote-all-identifiers", "--no-subscriptions", "--no-tablespaces",
-        "--exclude-schema=psp", f"--exclude-schema={DBLINK_SCHEMA}", f"--lock-wait-timeout={LOCK_WAIT_MS}",
-        "-d", where,
+        "--quote-all-identifiers", "--no-subscriptions", "--exclude-schema=psp",
+        f"--exclude-schema={DBLINK_SCHEMA}", f"--lock-wait-timeout={LOCK_WAIT_MS}", "-d", where,
     ]  # fmt: skip
-    done = subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False
-    )
-    if done.returncode != 0:
-        raise PspError(f"pg_dump failed: {done.stderr.strip()}")
-    dumped = _EXTENSION_COMMENT.sub("", _OWN_DBLINK.sub("", done.stdout)).replace(_PUBLIC_COMMENT, "", 1)
+    return command, environment
+
+
+def _self_contained(connection: psycopg.Connection[Any], dumped: str) -> str:
+    dumped = _EXTENSION_COMMENT.sub("", _OWN_DBLINK.sub("", dumped)).replace(_PUBLIC_COMMENT, "", 1)
     dumped = _with_owners_of_extensions(connection, dumped)
     return _roles(connection) + _database_rights(connection) + _search_paths(connection) + portable(dumped)
 
@@ -113,7 +128,8 @@ def _roles(connection: psycopg.Connection[Any]) -> str:
            LEFT JOIN pg_catalog.pg_shdepend s ON s.refclassid = 'pg_catalog.pg_authid'::regclass
                 AND s.refobjid = r.oid
                 AND s.dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-           WHERE (s.refobjid IS NOT NULL OR r.oid = 10) AND r.rolname !~ '^pg_' ORDER BY 1"""
+           WHERE (s.refobjid IS NOT NULL OR r.oid = 10) AND r.rolname !~ '^pg_'
+                AND r.rolname NOT IN ('psp_functions', 'psp_semi_primary') ORDER BY 1"""
     ).fetchall()
     statement = sql.SQL(
         "DO $psp$ DECLARE r text; BEGIN\n"

@@ -179,7 +179,8 @@ BEGIN
     INSERT INTO psp.new_statement (settings, statement) VALUES (psp.statement_settings(), ddl.statement);
 END $$;
 
--- A copy that begins again brings statements which have run here. Their rows are kept here until then.
+-- A copy that begins again brings statements which have run here. Their rows are kept here until then. psp schema join --schema-from fills it with
+-- those that the restored schema has (docs/decisions/73).
 CREATE TABLE psp.statements_of_older_copy (LIKE psp.schema_history, PRIMARY KEY (change, statement_n));
 
 CREATE FUNCTION psp.keep_statement() RETURNS trigger
