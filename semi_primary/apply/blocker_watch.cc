@@ -87,7 +87,7 @@ void BlockerWatch::EndTriggers(std::int64_t batch) {
   triggers_.Saw(MonotonicUs(), batch, (*found)[0][0].as<std::string>(""));
   if ((*found)[0][1].as<bool>(false))
     spdlog::warn("{} triggers for rows of other servers: they ran for longer than trigger_timeout_ms",
-                 again ? "set aside" : "cancelled");
+                 again ? "ended the session of" : "cancelled");
 }
 
 void BlockerWatch::End(const Blocker& blocker) {

@@ -9,7 +9,7 @@
 //
 // Triggers of the application that fire for rows of others, and do not end, block the worker, too: its statement is cancelled after
 // trigger_timeout_ms, and the function that writes the rows sets them aside (sql/native/install/triggers_aside.sql). If they catch that, the
-// worker's session is terminated, and this one sets them aside.
+// worker's session is terminated, and the function does so before it writes such rows again.
 #pragma once
 
 #include <atomic>

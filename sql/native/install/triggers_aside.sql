@@ -1,38 +1,51 @@
 -- Triggers of the application that fire where rows of other servers are written (psp.loud_triggers) and fail there: they stand in no row's way.
 -- docs/decisions/49. The functions that write rows call this one (sql/semi_primary/install/apply_functions.sql).
 
--- Sets those of a captured table aside, and returns which: they fire for rows that are written here only. For the daemon, whose blocker watch ends
--- those that do not end (psp.watch_triggers). (lc_messages: plain_ddl_start.sql.)
-CREATE FUNCTION psp.set_triggers_of_aside(number integer, problem text) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+-- Tells other sessions that such triggers may run now (`number`: of this captured table), or that they have (null): by locks that nobody waits for. The
+-- session's name would not do, since code of a trigger may change it. Each call of a function that writes rows has its own number, and its locks last until
+-- the transaction ends, or its changes are undone. (Their first 16 bits are 'ps', and 'pt' for the end.)
+CREATE FUNCTION psp.mark_triggers(number integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    found record;
-    told  text;
+    call CONSTANT bigint := coalesce(nullif(current_setting('psp.call_with_triggers', true), '')::bigint, 0) + (number IS NOT NULL)::integer;
 BEGIN
-    PERFORM psp.begin_own_commands();
-    FOR found IN SELECT l.relation, l.name, l.enabled FROM psp.loud_triggers l JOIN psp.captured_relations r USING (relation) WHERE r.table_id = number LOOP
-        EXECUTE format('ALTER TABLE ONLY %s ENABLE TRIGGER %I', found.relation::regclass, found.name);
-        INSERT INTO psp.triggers_aside VALUES (found.relation, found.name, found.enabled, problem)
-            ON CONFLICT (relation, name) DO UPDATE SET enabled = EXCLUDED.enabled, problem = EXCLUDED.problem;
-        told := concat_ws(', ', told, format('%I of %s', found.name, found.relation::regclass));
-    END LOOP;
-    PERFORM psp.end_own_commands(), psp.note_table(number);
-    RETURN told;
+    PERFORM set_config('psp.call_with_triggers', call::text, true),
+            pg_advisory_xact_lock_shared((CASE WHEN number IS NULL THEN x'7074' ELSE x'7073' END::integer::bigint << 48)
+                                         | ((call & 65535) << 32) | coalesce(number, 0));
 END $$;
 
--- It takes the table from its caller, so that no other code in the worker's session can name one.
+-- Sets those of a captured table aside, and returns which: they fire for rows that are written here only. It takes the table from its caller, so that no other
+-- code in the worker's session can name one. Without a problem: they are about to run, and are set aside if the daemon has had to end them before
+-- (psp.watch_triggers). (lc_messages: plain_ddl_start.sql.)
 CREATE FUNCTION psp.set_triggers_aside(problem text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+#variable_conflict use_variable
 DECLARE
     context text;
     number  integer;
+    found   record;
+    told    text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
     number := (regexp_match(context, '^[^\n]*(?:\nSQL statement "[^\n]*")?\nPL/pgSQL function psp\.apply_[a-z_]+_(\d+)\('))[1];
     IF number IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'psp: only a function that writes rows sets triggers aside';
+    ELSIF problem IS NULL THEN
+        DELETE FROM psp.triggers_to_set_aside t WHERE t.table_id = number RETURNING t.problem INTO problem;
+        IF problem IS NULL THEN
+            PERFORM psp.mark_triggers(number);
+            RETURN NULL;
+        END IF;
     END IF;
-    RETURN psp.set_triggers_of_aside(number, problem);
+    PERFORM psp.begin_own_commands();
+    FOR found IN SELECT l.relation, l.name, l.enabled FROM psp.loud_triggers l JOIN psp.captured_relations r USING (relation) WHERE r.table_id = number LOOP
+        EXECUTE format('ALTER TABLE ONLY %s ENABLE TRIGGER %I', found.relation::regclass, found.name);
+        INSERT INTO psp.triggers_aside VALUES (found.relation, found.name, found.enabled, problem)
+            ON CONFLICT ON CONSTRAINT triggers_aside_pkey DO UPDATE SET enabled = EXCLUDED.enabled, problem = EXCLUDED.problem;
+        told := concat_ws(', ', told, format('%I of %s', found.name, found.relation::regclass));
+    END LOOP;
+    PERFORM psp.end_own_commands(), psp.note_table(number);
+    RETURN told;
 END $$;
 
 -- Whether an error of a statement that writes rows may be a trigger's: not if it can pass, and no code of the application has run. (Each language names

@@ -183,7 +183,9 @@ DECLARE
     psp_aside   pg_catalog.text;
 BEGIN
     BEGIN
+        psp_aside := psp.set_triggers_aside(NULL);
     {statements};
+        PERFORM psp.mark_triggers(NULL);
     EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
         GET STACKED DIAGNOSTICS psp_context = PG_EXCEPTION_CONTEXT, psp_problem = MESSAGE_TEXT;
         IF NOT psp.may_be_of_trigger(SQLSTATE, psp_context) THEN
@@ -202,31 +204,27 @@ BEGIN
 END$body$ END, '{statements}', statements)
 $$;
 
--- The captured tables with triggers of the application of whose functions a statement of the apply worker calls one. (In views mode none has such triggers.)
-CREATE FUNCTION psp.tables_with_triggers_in(statement text) RETURNS integer[]
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-BEGIN
-    IF (SELECT i.mode FROM psp.identity i) <> 'native' THEN
-        RETURN '{}';
-    END IF;
-    RETURN ARRAY(SELECT DISTINCT r.table_id FROM psp.captured_relations r JOIN psp.loud_triggers l USING (relation)
-                  WHERE r.table_id IN (SELECT m.number[1]::integer FROM regexp_matches(statement, '\mpsp\.apply_[a-z_]+_(\d+)\(', 'g') m(number)));
-END $$;
-
--- For the daemon's blocker watch. What the worker does, if triggers may run in it. (The session's name would not do: code of a trigger can set it.) What is
--- `overdue` is ended: the first time by a cancel. Code that has caught one goes on; then the session is terminated, and the triggers are set aside from here.
+-- For the daemon's blocker watch. What the worker does while triggers may run in it (psp.mark_triggers; of a table and a transaction that nobody else may see
+-- yet): a name. What is `overdue` is ended: the first time by a cancel, which sets aside. Code that has caught one goes on; then the session is
+-- terminated, and the worker sets the table's triggers aside when it comes back. (If it is quicker than this transaction, it does so the next time.)
 CREATE FUNCTION psp.watch_triggers(worker integer, overdue text, again boolean, OUT name text, OUT ended boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET standard_conforming_strings = on AS $$
 DECLARE
-    tables integer[];
+    number bigint;  -- of the table
 BEGIN
-    SELECT psp.tables_with_triggers_in(a.query), format('psp apply worker, triggers since %s', a.query_start) INTO tables, name
-      FROM pg_stat_activity a WHERE a.pid = worker AND a.usename = current_user AND a.state = 'active';
-    name := CASE WHEN cardinality(tables) > 0 THEN name ELSE '' END;
+    WITH marks AS MATERIALIZED (
+        SELECT l.objid::bigint AS number, l.classid::bigint & 65535 AS call, l.classid::bigint >> 16 AS kind
+          FROM pg_locks l WHERE l.locktype = 'advisory' AND l.pid = worker AND l.objsubid = 1)
+    SELECT m.number, format('psp apply worker, triggers since %s: call %s, table %s', a.query_start, m.call, m.number) INTO number, name
+      FROM marks m, pg_stat_activity a
+     WHERE m.kind = x'7073'::integer AND NOT EXISTS (SELECT FROM marks e WHERE e.kind = x'7074'::integer AND e.call = m.call)
+       AND a.pid = worker AND a.usename = current_user AND a.state = 'active'
+     ORDER BY m.call DESC LIMIT 1;
+    name := coalesce(name, '');
     ended := name <> '' AND name = overdue;
     IF ended AND again THEN
-        ended := pg_terminate_backend(worker, 5000);
-        PERFORM psp.set_triggers_of_aside(t.table_id, 'they do not end, and catch their cancel') FROM unnest(tables) t(table_id) WHERE ended;
+        INSERT INTO psp.triggers_to_set_aside VALUES (number, 'they do not end, and catch their cancel') ON CONFLICT DO NOTHING;
+        ended := pg_terminate_backend(worker);
     ELSIF ended THEN
         PERFORM pg_cancel_backend(worker);
     END IF;

@@ -139,6 +139,12 @@ CREATE TABLE psp.triggers_aside (
     PRIMARY KEY (relation, name)
 );
 
+-- Captured tables whose triggers have held up the apply worker until its session was terminated: it sets them aside when it writes such a table next.
+CREATE TABLE psp.triggers_to_set_aside (
+    table_id bigint PRIMARY KEY,
+    problem  text NOT NULL
+);
+
 -- What else was set aside here because it refused rows of others (sql/native/install/set_aside.sql), and how it was before. psp.status tells while the
 -- object is there.
 CREATE TABLE psp.set_aside_objects (

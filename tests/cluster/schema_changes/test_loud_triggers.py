@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import LiteralString
 
+import pytest
 from psp.cluster.local import Options, SpNode
 
 from tests.cluster.schema_changes.statements import changing_pair
@@ -106,6 +107,7 @@ def test_an_event_trigger_that_writes_a_captured_table() -> None:
 
 SLEEPS = """
 CREATE TABLE doc (id int PRIMARY KEY, v text);
+CREATE TABLE other (id int PRIMARY KEY, v text);
 CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('session_replication_role') = 'replica' THEN
@@ -113,39 +115,76 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
+CREATE FUNCTION tells() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_notify('other', NEW.v); RETURN NULL; END $$;
 CREATE TRIGGER log AFTER INSERT ON doc FOR EACH ROW EXECUTE FUNCTION waits();
+CREATE TRIGGER tells AFTER INSERT ON other FOR EACH ROW EXECUTE FUNCTION tells();
 """
-TIMEOUT = Options(sp_options={"trigger_timeout_ms": 500})
+SLEEPS_ONCE = "PERFORM pg_sleep(3600);"
+# It gives the session another name, too.
+CATCHES_CANCELS = """
+    PERFORM set_config('application_name', 'psp apply worker', false);
+    LOOP
+        BEGIN
+            PERFORM pg_sleep(3600);
+        EXCEPTION WHEN query_canceled THEN
+            NULL;
+        END;
+    END LOOP;
+"""
+ENABLE: LiteralString = "ALTER TABLE doc ENABLE ALWAYS TRIGGER log"
+ENABLE_OTHER: LiteralString = "ALTER TABLE other ENABLE ALWAYS TRIGGER tells"
+WRITE: LiteralString = "INSERT INTO doc SELECT i, 'north' FROM generate_series(1, 3) i"
+WRITE_OTHER: LiteralString = "INSERT INTO other VALUES (1, 'north')"
+CANCELLED = "canceling statement"
+TERMINATED = "they do not end, and catch their cancel"
 
 
-def check_it_is_set_aside(code: str) -> None:
+def check_it_is_set_aside(
+    code: str, problem: str, *transactions: list[LiteralString], tables: str = ""
+) -> None:
     """A trigger whose code runs where rows are applied holds up the stream."""
-    with changing_pair(SLEEPS.format(code), TIMEOUT) as cluster:
+    options = Options(sp_options={"trigger_timeout_ms": 500})
+    with changing_pair(SLEEPS.format(code) + tables, options) as cluster:
         north, south = cluster.sps
-        execute(north, "ALTER TABLE doc ENABLE ALWAYS TRIGGER log")
-        execute(north, "INSERT INTO doc SELECT i, 'north' FROM generate_series(1, 3) i")
+        for statements in transactions:
+            with connect(north) as connection:
+                for statement in statements:
+                    connection.execute(statement)
         wait_for_row(south, "SELECT 1 FROM doc WHERE id = 3")
         assert (is_set_aside(north), is_set_aside(south)) == (False, True)
+        (told,) = (text for (text,) in execute(as_admin(south), "SELECT psp.guard_problems()"))
+        assert problem in told, "and no other trigger is"
         execute(north, "INSERT INTO doc VALUES (4, 'north')")
         wait_for_row(south, "SELECT 1 FROM doc WHERE id = 4")
         settle(cluster)
 
 
 def test_a_trigger_that_does_not_end() -> None:
-    check_it_is_set_aside("PERFORM pg_sleep(3600);")
+    check_it_is_set_aside(SLEEPS_ONCE, CANCELLED, [ENABLE], [WRITE])
 
 
 def test_a_trigger_that_catches_its_cancel() -> None:
-    """And gives the session another name."""
+    check_it_is_set_aside(CATCHES_CANCELS, TERMINATED, [ENABLE], [WRITE])
+
+
+@pytest.mark.parametrize(("code", "problem"), [(SLEEPS_ONCE, CANCELLED), (CATCHES_CANCELS, TERMINATED)])
+def test_a_trigger_that_is_enabled_in_the_same_transaction(code: str, problem: str) -> None:
+    """Nobody but the worker sees it in the catalog."""
+    check_it_is_set_aside(code, problem, [ENABLE, WRITE])
+
+
+@pytest.mark.parametrize(("code", "problem"), [(SLEEPS_ONCE, CANCELLED), (CATCHES_CANCELS, TERMINATED)])
+def test_one_trigger_of_two_is_set_aside(code: str, problem: str) -> None:
+    """The other one fires in the same statement of the worker, before it or after it."""
     check_it_is_set_aside(
-        """
-        PERFORM set_config('application_name', 'psp apply worker', false);
-        LOOP
-            BEGIN
-                PERFORM pg_sleep(3600);
-            EXCEPTION WHEN query_canceled THEN
-                NULL;
-            END;
-        END LOOP;
-        """
+        code, problem, [ENABLE, ENABLE_OTHER], [WRITE_OTHER, WRITE, "UPDATE other SET v = 'again'"]
     )
+
+
+def test_a_trigger_of_one_table_of_many() -> None:
+    """The worker's statement is longer than what pg_stat_activity shows of it."""
+    names: list[LiteralString] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o"]
+    tables = "".join(f"CREATE TABLE many_{name} (id int PRIMARY KEY, v text);" for name in names)
+    writes: list[LiteralString] = ["INSERT INTO many_" + name + " VALUES (1, 'north')" for name in names]
+    check_it_is_set_aside(SLEEPS_ONCE, CANCELLED, [ENABLE], [*writes, WRITE], tables=tables)

@@ -220,7 +220,6 @@ SUPERUSERS_FUNCTIONS = {
     "tables_to_hold",  # asks the guard's functions
     "wait_for_arriving_change",  # locks a table
     "set_triggers_aside",  # of the table whose function calls it
-    "set_triggers_of_aside",  # for the daemon
     "set_aside",  # alters and drops what refuses rows of others
     "capture_old_keys", "capture_tables", "note_partitions_to_drop", "on_truncate",  # functions for owners
     "truncation_waits",  # of TRUNCATE
