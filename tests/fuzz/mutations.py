@@ -23,6 +23,7 @@ REPLICA = "sql/native/install/replica_role.sql"
 CHANGED = "sql/native/install/changed_tables.sql"
 ROWS = "sql/native/install/rows_of_changes.sql"
 TEXT = "sql/native/install/statement_text.sql"
+HISTORY = "sql/native/install/schema_history.sql"
 STATE = "sql/semi_primary/install/guarded_state.sql"
 HOOK = "sql/native/install/hook.sql.j2"
 REFUSALS = "sql/native/install/hook_refusals.sql"
@@ -112,6 +113,11 @@ MUTATIONS = (
     Mutation(
         "strings are read under another setting",
         ((TEXT, "ELSIF position(E'\\\\' IN message) > 0", "ELSIF false"),),
+        SCHEMA_CHANGES,
+    ),
+    Mutation(
+        "a text means something else at each server",
+        ((HISTORY, ", psp.check_meaning(NEW.statement)", ""),),
         SCHEMA_CHANGES,
     ),
     Mutation(

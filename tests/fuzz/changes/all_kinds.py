@@ -35,6 +35,7 @@ KINDS = (
     Kind("strings", attacks.strings, 4),
     Kind("capture off", attacks.capture_off, 4),
     Kind("capture enabled", attacks.capture_enabled, 1),
+    Kind("moments", attacks.moments, 2),
     Kind("a trigger that calls psp", attacks.foreign_capture, 2),
     Kind("check", code.check, 5, mended=False),
     Kind("a domain's check", code.domain_check, 2, mended=False),

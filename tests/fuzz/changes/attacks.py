@@ -81,6 +81,18 @@ def capture_enabled(make: Changes) -> list[Step]:
     return make.change(table.owner, f"ALTER TABLE~{make.spell(table)}~ENABLE TRIGGER~{name}")
 
 
+def moments(make: Changes) -> list[Step]:
+    """What PostgreSQL computes when it reads a statement, or what is a value of the session."""
+    table, number = make.table(), make.number()
+    statement = make.pick(
+        f"ALTER TABLE~{make.spell(table)}~ADD now_{number} timestamptz DEFAULT~'now'",
+        f"ALTER TABLE {make.spell(table)} ADD CHECK (at < timestamptz 'tomorrow' + interval '10 years')",
+        f"CREATE VIEW here.now_{number} AS SELECT~'now'::timestamptz AS at",
+        f"GRANT~SELECT ON~{make.spell(table)} TO~SESSION_USER",
+    )
+    return [*make.change(table.owner, statement), *make.writes()]
+
+
 def foreign_capture(make: Changes) -> list[Step]:
     """A trigger of the role's own that calls a function of psp, with numbers of others."""
     table, number = make.table(), make.random.randint(1, 9)
