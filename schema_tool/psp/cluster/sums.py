@@ -18,8 +18,8 @@ from psycopg import sql
 from psycopg.rows import dict_row, tuple_row
 
 from psp.cluster.older_images import Field, as_of_today
+from psp.schema.adopted_rows import owners_path
 from psp.schema.generate import TEXT_SETTINGS
-from psp.schema.owners_reading import as_owner
 from psp.sql_files import constant, read_sql
 
 _FORMS: Mapping[str, LiteralString] = {
@@ -28,7 +28,6 @@ _FORMS: Mapping[str, LiteralString] = {
     "output": "CASE WHEN num_nulls(r.{0}) = 0 THEN concat(r.{0}) END",
 }
 
-_SUM: LiteralString = "rows bigint, checksum numeric"
 _IMAGES_AT_ONCE = 500
 _FOR_EVER = 2**63 - 1
 
@@ -80,10 +79,8 @@ def read_sp(connection: psycopg.Connection[Any]) -> tuple[Definitions, Sums]:
             older = [(image["until_version"], image["fields"]) for image in entry["older"]]
             label = f"{entry['schema_name']}.{entry['table_name']}"
             definitions[entry["table_id"]] = Definition(label, entry["types"], older)
-            table = sql.Identifier(entry["schema_name"], entry["table_name"]).as_string(connection)
-            query = _table_query(entry).as_string(connection)
-            with as_owner(connection, table, entry["search_path"], query, _SUM) as reading:
-                row = cursor.execute(reading.encode()).fetchone()
+            with owners_path(connection, entry["search_path"]):
+                row = cursor.execute(_table_query(entry)).fetchone()
             assert row is not None
             sums[entry["table_id"]] = TableSum(row["rows"], int(row["checksum"]))
     return definitions, _without_empty_history(sums)

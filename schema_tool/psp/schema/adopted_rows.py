@@ -9,22 +9,20 @@ are looked for where the table has fewer than the primary.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import LiteralString, Protocol
+from typing import Any, LiteralString, Protocol
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, tuple_row
 
 from psp.primary import database as primary
 from psp.schema.generate import CapturedTable
-from psp.schema.owners_reading import as_owner
 from psp.sql_files import read_sql
 
 COPY_CHUNK_BYTES = 1 << 18
 _DATA = "psp.data (table_id, key, global_t, sp_id, deleted, image)"
-_ROW: LiteralString = "table_id int4, key bytea, global_t int8, sp_id int4, deleted boolean, image bytea"
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -63,8 +61,8 @@ def copy_snapshot(
         for captured in tables:
             count = 0
             # FREEZE: nobody has to write to the pages again to say that the rows are committed.
-            with _reading(source, captured, captured.row_query, _ROW) as query:
-                for count in _copy(source, target, query, _DATA, "FREEZE"):
+            with owners_path(source, captured.facts["search_path"]):
+                for count in _copy(source, target, captured.row_query, _DATA, "FREEZE"):
                     progress.rows(captured.table.label, done + count, max(total, done + count))
             counts[captured.row_query] = count
             done += count
@@ -81,7 +79,8 @@ def copy_rest(
     """
     target.execute(read_sql("primary/command/temporary_rows.sql"))
     for captured in tables:
-        _copy_rest_of(source, target, captured, snapshot)
+        with owners_path(source, captured.facts["search_path"]):
+            _copy_rest_of(source, target, captured, snapshot)
 
 
 def _copy_rest_of(
@@ -89,8 +88,7 @@ def _copy_rest_of(
 ) -> None:
     copied = snapshot.counts.get(captured.row_query)
     if copied is None:
-        with _reading(source, captured, captured.row_query, _ROW) as query:
-            _drain(_copy(source, target, query, _DATA))
+        _drain(_copy(source, target, captured.row_query, _DATA))
         return
     at_primary = copied + _put_written(source, target, captured, snapshot.oldest_xid)
     if at_primary > _count(source, captured):
@@ -101,9 +99,7 @@ def _put_written(source: Connection, target: Connection, captured: CapturedTable
     """The rows that were written since; returns how many of them the primary did not have."""
     written = f"{captured.row_query} WHERE age(r.xmin) <= age('{oldest_xid}'::xid)"
     target.execute("TRUNCATE written_rows")
-    with _reading(source, captured, written, _ROW) as query:
-        rows = _drain(_copy(source, target, query, "written_rows"))
-    if rows == 0:
+    if _drain(_copy(source, target, written, "written_rows")) == 0:
         return 0
     found = target.execute(read_sql("primary/command/put_written_rows.sql")).fetchone()
     assert found is not None
@@ -111,9 +107,7 @@ def _put_written(source: Connection, target: Connection, captured: CapturedTable
 
 
 def _count(source: Connection, captured: CapturedTable) -> int:
-    counting = f"SELECT count(*) FROM {captured.facts['relation']}"
-    with _reading(source, captured, counting, "rows bigint") as query:
-        found = source.execute(query.encode()).fetchone()
+    found = source.execute(f"SELECT count(*) FROM {captured.facts['relation']}".encode()).fetchone()
     assert found is not None
     return int(found[0])
 
@@ -121,15 +115,23 @@ def _count(source: Connection, captured: CapturedTable) -> int:
 def _remove_deleted(source: Connection, target: Connection, captured: CapturedTable) -> None:
     target.execute("TRUNCATE present_keys")
     keys = f"SELECT {captured.key} FROM {captured.facts['relation']} r"
-    with _reading(source, captured, keys, "key bytea") as query:
-        _drain(_copy(source, target, query, "present_keys"))
+    _drain(_copy(source, target, keys, "present_keys"))
     target.execute(read_sql("primary/command/remove_deleted_rows.sql"), [captured.table_id])
 
 
-def _reading(
-    source: Connection, captured: CapturedTable, query: str, columns: LiteralString
-) -> AbstractContextManager[str]:
-    return as_owner(source, captured.facts["relation"], captured.facts["search_path"], query, columns)
+@contextmanager
+def owners_path(connection: psycopg.Connection[Any], owners: str) -> Iterator[None]:
+    """Under the search_path of a table's owner, PostgreSQL's own names first.
+
+    To plan a reading of the table, PostgreSQL parses the functions in SQL that stand in its indexes.
+    """
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        before = cursor.execute("SELECT pg_catalog.current_setting('search_path')").fetchone()
+        assert before is not None
+        setting: LiteralString = "SELECT pg_catalog.set_config('search_path', %s, true)"
+        cursor.execute(setting, (f"pg_catalog, {owners}",))
+        yield
+        cursor.execute(setting, before)
 
 
 def _drain(copying: Iterator[int]) -> int:

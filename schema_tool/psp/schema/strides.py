@@ -7,11 +7,8 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import tuple_row
 
 from psp.schema.model import Database, Sequence
-from psp.schema.owners_reading import as_owner
-from psp.sql_files import read_sql
 
 
 @dataclass(frozen=True)
@@ -52,13 +49,10 @@ def _stored_extreme(
     if sequence.owner is None:
         return None
     schema, table, column = sequence.owner
-    relation = sql.Identifier(schema, table).as_string(connection)
-    extreme = "max" if increment > 0 else "min"
-    query = f"SELECT {extreme}({sql.Identifier(column).as_string(connection)})::numeric FROM {relation}"
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        path = cursor.execute(read_sql("catalog/owners_search_path.sql"), (relation,)).fetchone()
-        assert path is not None
-        with as_owner(connection, relation, path[0], query, "extreme numeric") as reading:
-            row = cursor.execute(reading.encode()).fetchone()
+    row = connection.execute(
+        sql.SQL("SELECT {}({})::numeric FROM {}").format(
+            sql.SQL("max" if increment > 0 else "min"), sql.Identifier(column), sql.Identifier(schema, table)
+        )
+    ).fetchone()
     value = None if row is None or row[0] is None else int(row[0])
     return None if value is None or not sequence.minimum <= value <= sequence.maximum else value
