@@ -6,9 +6,9 @@ call psp.ddl, or under SET psp.schema_changes = local.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from psycopg.rows import scalar_row, tuple_row
@@ -24,6 +24,7 @@ Things = dict[tuple[str, str], str]
 _CHANGER = "changer"  # of roles that may call psp.ddl
 _EXTENSION = "extension"
 _VERSION = ("version of", "PostgreSQL")
+_DATABASE_RIGHTS = ("rights on", "the database")
 _LOCAL = "a schema change of that name stops somewhere: make it as a role that may call psp.ddl, or drop it"
 
 
@@ -38,6 +39,7 @@ class Server:
     objects: Things | None
     schema: schemas.Schema | None
     guarded: bool | None = None
+    joining: bool = False
 
 
 def read_server(connection: psycopg.Connection[Any], is_sp: bool) -> Server:
@@ -48,13 +50,14 @@ def read_server(connection: psycopg.Connection[Any], is_sp: bool) -> Server:
         _read(connection, "catalog/surroundings.sql"),
         _read(connection, "semi_primary/command/local_objects.sql") if is_sp else None,
         schemas.read_schema(connection) if is_sp else None,
-        _is_guarded(connection) if is_sp else None,
+        _identity(connection, "guarded") if is_sp else None,
+        _identity(connection, "joining") if is_sp else False,
     )
 
 
-def _is_guarded(connection: psycopg.Connection[Any]) -> bool:
+def _identity(connection: psycopg.Connection[Any], column: Literal["guarded", "joining"]) -> bool:
     with connection.cursor(row_factory=scalar_row) as cursor:
-        return bool(cursor.execute("SELECT guarded FROM psp.identity").fetchone())
+        return bool(cursor.execute(f"SELECT {column} FROM psp.identity".encode()).fetchone())
 
 
 def _read(connection: psycopg.Connection[Any], file: str) -> Things:
@@ -69,11 +72,20 @@ def compare(servers: Mapping[str, Server]) -> list[Problem]:
     """What is not the same at all of them, by the servers' names; errors first."""
     found = [
         *_unguarded(servers),
-        *_surroundings({name: server.surroundings for name, server in servers.items()}),
+        *_surroundings(
+            {name: _settled(server.surroundings, servers.values()) for name, server in servers.items()}
+        ),
     ]
     objects = {name: server for name, server in servers.items() if server.objects is not None}
     told = {problem.object for problem in differing_schemas(servers)}
     return sort([*found, *(problem for problem in _objects(objects) if problem.object not in told)])
+
+
+def _settled(surroundings: Things, servers: Iterable[Server]) -> Things:
+    """Without the database's rights while one joins: it keeps clients out."""
+    if not any(server.joining for server in servers):
+        return surroundings
+    return {key: definition for key, definition in surroundings.items() if key != _DATABASE_RIGHTS}
 
 
 def _unguarded(servers: Mapping[str, Server]) -> Iterator[Problem]:

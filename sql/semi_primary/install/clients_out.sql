@@ -5,8 +5,14 @@
 CREATE TABLE psp.connect_rights (
     role       oid PRIMARY KEY,  -- 0: PUBLIC
     is_granted boolean NOT NULL, -- false: it has the right during the join only
-    may_grant  boolean NOT NULL
+    may_grant  boolean NOT NULL,
+    is_owner   boolean NOT NULL DEFAULT false -- of the database; another one may have become it when the right comes back
 );
+
+CREATE VIEW psp.connect_acl AS
+SELECT a.grantee, a.is_grantable, d.datdba AS owner
+  FROM pg_database d CROSS JOIN LATERAL aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+ WHERE d.datname = current_database() AND a.privilege_type = 'CONNECT';
 
 -- False: the role that joins may not change the rights of the database, and clients can connect.
 CREATE FUNCTION psp.keep_clients_out() RETURNS boolean
@@ -18,13 +24,10 @@ BEGIN
         RETURN false;
     END IF;
     INSERT INTO psp.connect_rights
-    SELECT a.grantee, true, bool_or(a.is_grantable)
-      FROM pg_database d CROSS JOIN LATERAL aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
-     WHERE d.datname = current_database() AND a.privilege_type = 'CONNECT'
-     GROUP BY a.grantee;
+    SELECT a.grantee, true, bool_or(a.is_grantable), bool_or(a.grantee = a.owner) FROM psp.connect_acl a GROUP BY a.grantee;
     -- Where PUBLIC had the right, these got in by that. The daemon's role has a right of its own: daemon_role.sql.
     INSERT INTO psp.connect_rights
-    SELECT r.oid, false, false FROM pg_roles r WHERE r.rolname IN ('pg_monitor', current_user)
+    SELECT r.oid, false, false, false FROM pg_roles r WHERE r.rolname IN ('pg_monitor', current_user)
         ON CONFLICT DO NOTHING;
     FOR one IN
         SELECT c.is_granted, r.rolname IN ('psp_semi_primary', 'pg_monitor', current_user) IS TRUE AS stays,
@@ -45,7 +48,10 @@ CREATE FUNCTION psp.let_clients_in() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     one record;
+    owner CONSTANT oid := (SELECT d.datdba FROM pg_database d WHERE d.datname = current_database());
 BEGIN
+    DELETE FROM psp.connect_rights c WHERE c.role = owner AND NOT c.is_owner AND EXISTS (SELECT FROM psp.connect_rights o WHERE o.is_owner);
+    UPDATE psp.connect_rights c SET role = owner WHERE c.is_owner;
     FOR one IN
         SELECT c.is_granted, c.may_grant, CASE c.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role
           FROM psp.connect_rights c LEFT JOIN pg_roles r ON r.oid = c.role
@@ -61,8 +67,7 @@ BEGIN
     -- PostgreSQL only warns where the role that joined may not give rights any more. What is left then is tried again by psp schema release.
     DELETE FROM psp.connect_rights c
      WHERE NOT c.is_granted OR c.role <> 0 AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = c.role)
-        OR EXISTS (SELECT FROM pg_database d CROSS JOIN LATERAL aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
-                    WHERE d.datname = current_database() AND (a.privilege_type, a.grantee) = ('CONNECT', c.role));
+        OR c.role IN (SELECT a.grantee FROM psp.connect_acl a);
     IF EXISTS (SELECT FROM psp.connect_rights) THEN
         RAISE WARNING USING
             MESSAGE = format('psp: clients cannot connect to database %I yet', current_database()),

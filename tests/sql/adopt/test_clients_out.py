@@ -102,3 +102,27 @@ def test_release_lets_them_in(pair: Pair, joining: Pair) -> None:
         joining.dsn, pair.primary_dsn, drop_keys=False, force=True, lock_wait_s=5, say=lambda _: None
     )  # fmt: skip
     assert rights(joining) == before
+
+
+def test_who_owns_the_database_by_then_gets_the_right_of_the_owner(pair: Pair, joining: Pair) -> None:
+    prepare_join(joining.dsn, pair.primary_dsn, "two")
+    joining.run(f"CREATE ROLE next_owner; ALTER DATABASE {joining.name} OWNER TO next_owner")
+    joining.run(WHOLE)
+    with joining.connect() as connection:
+        granted = connection.execute(
+            "SELECT grantee::regrole::text FROM psp.connect_acl WHERE grantee <> 0 "
+            "AND grantee <> 'psp_semi_primary'::regrole"
+        ).fetchall()
+        assert granted == [("next_owner",)]
+        assert one(connection, "SELECT count(*) FROM psp.connect_rights") == 0
+    joining.run(f"ALTER DATABASE {joining.name} OWNER TO {APPLICATION}; DROP ROLE next_owner")
+
+
+def test_a_right_that_was_kept_is_told(pair: Pair, joining: Pair) -> None:
+    prepare_join(joining.dsn, pair.primary_dsn, "two")
+    with joining.connect() as connection:
+        assert "clients" not in str(one(connection, "SELECT psp.guard_warnings()"))
+    joining.run(f"{WHOLE}; INSERT INTO psp.connect_rights VALUES (0, true, false)")
+    with joining.connect() as connection:
+        told = one(connection, "SELECT psp.guard_warnings()")
+        assert "clients cannot connect" in told

@@ -56,6 +56,13 @@ def test_a_server_without_schema_changes_is_told_beside_others_only() -> None:
     assert compare({"north": unguarded, "south": unguarded, "plain": plain}) == []
 
 
+def test_the_databases_rights_are_not_compared_while_one_joins() -> None:
+    """It keeps clients out."""
+    here, there = ({("rights on", "the database"): f"{name}: CONNECT"} for name in ("PUBLIC", "pg_monitor"))
+    assert len(compared(here, there)) == 1
+    assert compare({"a": Server(here, None, None), "b": Server(there, None, None, joining=True)}) == []
+
+
 def test_collations_of_another_icu_are_one_note() -> None:
     names = ("af-x-icu", "ak-x-icu", "zu-x-icu")
     (problem,) = compared({("collation", f"pg_catalog.{name}"): "" for name in names}, {})
