@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import psycopg
 from psycopg.rows import scalar_row
@@ -81,10 +82,7 @@ def join(
 
 def _join(cluster: LocalCluster, sp: SpNode, progress: JoinProgress, schema_roles: Sequence[str]) -> None:
     cluster.report(f"{sp.name} joins")
-    sp_id = prepare_join(
-        sp.admin_dsn, cluster.primary_dsn, name=sp.name, zone=sp.zone, schema_roles=schema_roles,
-        schema_from=_member(cluster, sp), say=cluster.report,
-    )  # fmt: skip
+    sp_id = _prepare(cluster, sp, schema_roles)
     try:
         cluster.mark_adopted(sp.name)
         wait_joined(sp, progress)
@@ -94,6 +92,21 @@ def _join(cluster: LocalCluster, sp: SpNode, progress: JoinProgress, schema_role
         with psycopg.connect(cluster.primary_dsn) as connection:
             mark_released(connection, sp_id)
         raise
+
+
+def _prepare(cluster: LocalCluster, sp: SpNode, schema_roles: Sequence[str]) -> int:
+    """From the schema of another SP, if that can be had; else with all schema changes. Returns its number."""
+    prepare = partial(
+        prepare_join, sp.admin_dsn, cluster.primary_dsn, name=sp.name, zone=sp.zone,
+        schema_roles=schema_roles, say=cluster.report,
+    )  # fmt: skip
+    member = _member(cluster, sp)
+    if member is not None:
+        try:
+            return prepare(schema_from=member)
+        except (PspError, psycopg.Error) as error:  # the database is as it was
+            cluster.report(f"not from the schema as it is, but by all schema changes: {error}")
+    return prepare()
 
 
 def _member(cluster: LocalCluster, joiner: SpNode) -> str | None:

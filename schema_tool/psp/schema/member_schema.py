@@ -25,6 +25,7 @@ SELECT table_id, schema_name, table_name, columns, key_columns, guards FROM psp.
 _HISTORY = "COPY psp.schema_history TO STDOUT (FORMAT binary)"
 _OLDER_COPY = "COPY psp.statements_of_older_copy FROM STDIN (FORMAT binary)"
 _CHANGE_TIMEOUT_S = 10
+NAME_BYTES_MAX = 63
 _WORD = re.compile(r'"((?:[^"]|"")+)"|([\w$]+)')
 
 Say = Callable[[str], None]
@@ -62,6 +63,7 @@ def read_member(dsn: str, cluster_id: str, adopted_ddl: str, say: Say) -> Member
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             connection.execute("SET search_path = pg_catalog, pg_temp")
+            connection.execute("SET idle_in_transaction_session_timeout = 0")  # while pg_dump reads
             connection.commit()
             state = _check(connection, cluster_id)
             if state["catalog_version"] == 1:
@@ -147,9 +149,16 @@ def words_of(texts: list[str]) -> set[str]:
     """In small letters; what stands in quotes as a whole, too."""
     words: set[str] = set()
     for text in texts:
-        words.update((quoted.replace('""', '"') or word).lower() for quoted, word in _WORD.findall(text))
-        words.update(word.lower() for word in re.findall(r"[\w$]+", text))
-    return words
+        # By lines, too: an odd quotation mark in a comment would turn what is inside and outside round.
+        for part in (text, *text.splitlines()):
+            words.update(quoted.replace('""', '"') or word for quoted, word in _WORD.findall(part))
+        words.update(re.findall(r"[\w$]+", text))
+    return {_as_name(word) for word in words}
+
+
+def _as_name(word: str) -> str:
+    """As lower() has it of PostgreSQL's names: cut, and letters of ASCII only made small."""
+    return word.encode()[:NAME_BYTES_MAX].lower().decode(errors="ignore")
 
 
 def _history(connection: psycopg.Connection[Any]) -> bytes:
