@@ -1,12 +1,9 @@
 #include "semi_primary/core/connection.h"
 
-#include <algorithm>
-
 namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kHelloEveryUs = 500'000;
-constexpr std::int64_t kHelloOftenUs = 100'000;
 
 }  // namespace
 
@@ -19,7 +16,6 @@ void Connection::OnMessage(std::int64_t now_us) {
 void Connection::OnWelcome(Epoch epoch, std::int64_t heartbeat_interval_ms) {
   epoch_ = epoch;
   awaits_welcome_ = false;
-  away_until_us_ = 0;
   if (heartbeat_interval_ms > 0) heartbeat_interval_us_ = heartbeat_interval_ms * 1000;
 }
 
@@ -34,9 +30,7 @@ void Connection::OnLost() {
 
 bool Connection::HelloIsDue(std::int64_t now_us) const {
   if (is_open() && !awaits_welcome_) return false;
-  // Not before the answer to the last one can be here: each Welcome begins the stream again.
-  const std::int64_t often_us = std::clamp(2 * rtt_us_, kHelloOftenUs, kHelloEveryUs);
-  return hello_us_ == 0 || now_us - hello_us_ >= (now_us < away_until_us_ ? often_us : kHelloEveryUs);
+  return hello_us_ == 0 || now_us - hello_us_ >= kHelloEveryUs;
 }
 
 bool Connection::TakeNoAnswer(std::int64_t now_us) {

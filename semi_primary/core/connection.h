@@ -25,8 +25,6 @@ class Connection {
   void OnWelcome(Epoch epoch, std::int64_t heartbeat_interval_ms);  // 0: the interval stays
   void OnHeartbeatReply(std::int64_t sent_us, std::int64_t now_us);
   void OnLost();
-  // After OnLost: until Welcome, or until then, Hello is said more often.
-  void OnAway(std::int64_t until_us) { away_until_us_ = until_us; }
 
   void OnHelloSent(std::int64_t now_us) { hello_us_ = now_us; }
   void OnHeartbeatSent(std::int64_t now_us) { heartbeat_us_ = now_us; }
@@ -53,7 +51,6 @@ class Connection {
   std::int64_t unanswered_since_us_ = 0;  // 0: the primary has answered since
   bool no_answer_told_ = false;
   std::int64_t rtt_us_ = 0;
-  std::int64_t away_until_us_ = 0;
 };
 
 }  // namespace psp::sp

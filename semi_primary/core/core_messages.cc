@@ -256,7 +256,6 @@ bool Core::AskForName(SpId sp_id, std::int64_t now_us) {
 void Core::OnAway(const proto::Away& away, std::int64_t now_us) {
   const std::int64_t until_us = now_us + std::min(away.limit_ms() * std::int64_t{1000}, kAwayUsMax);
   Disconnect("it ends for planned work, and COMMITs wait for the next one");
-  connection_.OnAway(until_us);
   choice_.OnAway(until_us);
   submissions_.OnAway(now_us, until_us);
 }

@@ -19,6 +19,7 @@ class PausableClock {
     from_us_ = until_us_ = 0;
   }
 
+  bool has_stood() const { return until_us_ != 0; }  // since the last GoOn
   bool stands(std::int64_t now_us) const { return now_us < until_us_; }
   std::int64_t Time(std::int64_t now_us) const { return now_us - stood_us_ - StandsForUs(now_us); }
 

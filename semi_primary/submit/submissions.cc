@@ -70,12 +70,18 @@ void Submissions::BackendGone(Ticket ticket) {
 
 void Submissions::OnConnected(std::int64_t now_us) {
   connected_ = true;
+  const bool was_away = clock_.has_stood();
   clock_.GoOn(now_us);
   for (auto& [tx_id, entry] : entries_) {
+    // Of the time before, a part went by while the primary ended and took no requests.
+    if (was_away) entry.limited_since_us = clock_.Time(now_us);
     if (entry.state == State::kUnsent || entry.state == State::kWaiting) SendCertify(entry, now_us);
     if (entry.state == State::kAnswered) SendOutcomeRequest(tx_id);
   }
-  for (const auto& [ticket, question] : questions_) SendOutcomeRequest(question.tx_id);
+  for (auto& [ticket, question] : questions_) {
+    if (was_away) question.limited_since_us = clock_.Time(now_us);
+    SendOutcomeRequest(question.tx_id);
+  }
 }
 
 void Submissions::OnDisconnected() {
