@@ -10,7 +10,7 @@ namespace psp::primary {
 namespace {
 
 constexpr std::int64_t kStopUs = 10'000'000;
-constexpr std::int64_t kLingerMs = 1000;
+constexpr std::int64_t kLingerMs = 5000;  // what was said last may stand behind much of the stream
 constexpr std::int64_t kLookEveryUs = 100'000;
 
 // Room for a message's envelope and snapshot besides the write-set.
