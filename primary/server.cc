@@ -83,7 +83,7 @@ Server::Server(const PrimarySettings& settings, PrimaryState state, StopSignals*
           std::move(state.session),
           {.connect = [epoch = state.epoch, server = state.server](
                           PgSession& session) { return TakeLockAgain(session, epoch, server.get()); },
-           .observe_copies = [watch = std::make_shared<CopiesWatch>(state.copies)](
+           .observe_copies = [watch = std::make_shared<CopiesWatch>(state.copies, settings.some_standbys)](
                                  PgSession& session) { return watch->Observe(session); },
            .prove = Proving(state.copies),
            .retention = {settings.tx_log_retention_s, settings.deleted_retention_s},

@@ -84,12 +84,9 @@ PgResult<Done> CopiesWatch::Observe(PgSession& session) {
         required);
   }
   if (!is_emptied) logged_.Forget("emptied");
-  const std::string fewer = FewerThanListed(*found, required);
-  if (fewer.empty()) {
-    logged_.Forget("fewer");
-  } else if (logged_.First("fewer")) {
-    spdlog::warn("{}", fewer);
-  }
+  std::string fewer = some_standbys_ ? "" : FewerThanListed(*found, required);
+  if (!fewer.empty() && fewer != fewer_) spdlog::warn("{}", fewer);
+  fewer_ = std::move(fewer);
   return Done{};
 }
 

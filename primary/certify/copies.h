@@ -57,15 +57,19 @@ constexpr const char* kMayNotSee =
     "this role may not see how far the synchronous standbys are: GRANT pg_read_all_stats to the role that "
     "psp-primary connects as";
 
-// Reads the setting again and observes it. Logs what an operator must know of it, once.
+// Reads the setting again and observes it. Logs what an operator must know of it, once. `some_standbys`: that fewer standbys have a decision
+// than are listed is meant so.
 class CopiesWatch {
  public:
-  explicit CopiesWatch(std::shared_ptr<RequiredCopies> copies) : copies_(std::move(copies)) {}
+  CopiesWatch(std::shared_ptr<RequiredCopies> copies, bool some_standbys)
+      : copies_(std::move(copies)), some_standbys_(some_standbys) {}
   PgResult<Done> Observe(PgSession& session);
 
  private:
   const std::shared_ptr<RequiredCopies> copies_;
+  const bool some_standbys_;
   LogOnce logged_;
+  std::string fewer_;  // what was logged of FewerThanListed
 };
 
 // After all that the session has committed or read before. With 0 copies nobody is asked.

@@ -8,5 +8,5 @@ SELECT c.copies,
        pg_has_role('pg_read_all_stats', 'USAGE'),
        CASE WHEN btrim(s.names) = '' THEN 0
             ELSE cardinality(string_to_array(regexp_replace(s.names, '"([^"]|"")*"', 'name', 'g'), ',')) END,
-       s.names ~ '(^|[(,[:space:]])"?\*"?($|[),[:space:]])'
+       EXISTS (SELECT FROM regexp_matches(s.names, '"((?:[^"]|"")*)"|([^",()[:space:]]+)', 'g') n(name) WHERE coalesce(n.name[1], n.name[2]) = '*')
   FROM psp.cluster c, current_setting('synchronous_standby_names') AS s (names)
