@@ -117,7 +117,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a text means something else at each server",
-        ((HISTORY, ", psp.check_meaning(NEW.statement)", ""),),
+        ((HISTORY, ", psp.check_meaning(NEW.statement, NEW.settings ->> 'timezone')", ""),),
         SCHEMA_CHANGES,
     ),
     Mutation(

@@ -82,8 +82,8 @@ END $$;
 -- has is PostgreSQL's; types have their number of digits in parentheses.
 CREATE FUNCTION psp.is_computed_by(name text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT name <> ALL ('{to_date,to_timestamp,to_char,to_number,make_timestamptz,date_trunc,date_part,timezone,concat,concat_ws,format,
-                          date,time,timetz,timestamp,timestamptz,interval}'::text[])
+    SELECT name <> ALL ('{to_date,to_timestamp,to_char,to_number,make_timestamptz,date_trunc,date_part,extract,timezone,concat,concat_ws,format,
+                          length,numeric,date,time,timetz,timestamp,timestamptz,interval}'::text[])
            AND EXISTS (SELECT FROM pg_proc p WHERE p.proname = name AND p.provolatile <> 'i'
                           AND (p.pronamespace = 'pg_catalog'::regnamespace
                                OR NOT EXISTS (SELECT FROM pg_proc o WHERE o.proname = name AND o.pronamespace = 'pg_catalog'::regnamespace)))
@@ -110,9 +110,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conformin
                                '(?:(?:[\w$]+|"(?:[^"]|"")*")\s*,\s*)*session_user\M'))
 $$;
 
--- Refuses such a text of a statement that has run here.
-CREATE FUNCTION psp.check_meaning(statement text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+-- Refuses such a text of a statement that has run here, in this time zone.
+CREATE FUNCTION psp.check_meaning(statement text, zone text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET timezone = 'UTC' AS $$
 DECLARE
     bare    text;
     moments text[];
@@ -121,6 +121,7 @@ BEGIN
     IF statement !~* '\m(?:now|today|tomorrow|yesterday|session_user|current)\M|\mvalues\M' THEN
         RETURN;
     END IF;
+    PERFORM set_config('timezone', zone, true);
     SELECT string_agg(CASE WHEN p.kind = 'text' THEN p.part WHEN p.kind = 'comment' THEN ' ' WHEN m.bytes IS NULL THEN '''''' ELSE '''now''' END, '' ORDER BY p.n)
       INTO bare
       FROM psp.parts_of_text(statement) p,

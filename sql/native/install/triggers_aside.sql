@@ -2,15 +2,16 @@
 -- docs/decisions/49. The functions that write rows call this one (sql/semi_primary/install/apply_functions.sql).
 
 -- Tells other sessions that such triggers may run now (`number`: of this captured table), or that they have (null): by locks that nobody waits for. The
--- session's name would not do, since code of a trigger may change it. Each call of a function that writes rows has its own number, and its locks last until
+-- session's name or a setting would not do, since code of a trigger may change them. Each call of a function that writes rows has its own number, and its locks last until
 -- the transaction ends, or its changes are undone. (Their first 16 bits are 'ps', and 'pt' for the end.)
 CREATE FUNCTION psp.mark_triggers(number integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    call CONSTANT bigint := coalesce(nullif(current_setting('psp.call_with_triggers', true), '')::bigint, 0) + (number IS NOT NULL)::integer;
+    begun CONSTANT bigint := (SELECT coalesce(max(l.classid::bigint & 65535), 0) FROM pg_locks l
+                               WHERE l.locktype = 'advisory' AND l.pid = pg_backend_pid() AND l.objsubid = 1 AND l.classid::bigint >> 16 = x'7073'::integer);
+    call  CONSTANT bigint := begun + (number IS NOT NULL)::integer;
 BEGIN
-    PERFORM set_config('psp.call_with_triggers', call::text, true),
-            pg_advisory_xact_lock_shared((CASE WHEN number IS NULL THEN x'7074' ELSE x'7073' END::integer::bigint << 48)
+    PERFORM pg_advisory_xact_lock_shared((CASE WHEN number IS NULL THEN x'7074' ELSE x'7073' END::integer::bigint << 48)
                                          | ((call & 65535) << 32) | coalesce(number, 0));
 END $$;
 

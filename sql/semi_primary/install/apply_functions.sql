@@ -223,8 +223,8 @@ BEGIN
     name := coalesce(name, '');
     ended := name <> '' AND name = overdue;
     IF ended AND again THEN
+        ended := pg_terminate_backend(worker);  -- first: the worker's transaction may have taken the row away
         INSERT INTO psp.triggers_to_set_aside VALUES (number, 'they do not end, and catch their cancel') ON CONFLICT DO NOTHING;
-        ended := pg_terminate_backend(worker);
     ELSIF ended THEN
         PERFORM pg_cancel_backend(worker);
     END IF;

@@ -72,7 +72,7 @@ BEGIN
         RAISE WARNING USING
             MESSAGE = format('psp: clients cannot connect to database %I yet', current_database()),
             DETAIL = format('Role %I may not give the right back.', current_user),
-            HINT = 'Run SELECT psp.let_clients_in() as the owner of the database or a superuser, or GRANT CONNECT.';
+            HINT = 'GRANT CONNECT, as the owner from another database, or run SELECT psp.let_clients_in() as a superuser.';
     END IF;
 END $$;
 

@@ -72,8 +72,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     UNION ALL
     SELECT p.problem FROM psp.set_aside_problems p
     UNION ALL
-    SELECT format('clients cannot connect to database %I: the role that joined may not give their rights back; run SELECT psp.let_clients_in() as its owner', current_database())
-      FROM psp.connect_rights c WHERE NOT (SELECT i.joining FROM psp.identity i) HAVING count(*) > 0
+    SELECT format('clients cannot connect to database %I: the role that joined may not give their rights back; GRANT CONNECT from another database, or run SELECT psp.let_clients_in() as a superuser', current_database())
+      FROM psp.connect_rights c WHERE NOT (SELECT i.joining FROM psp.identity i) AND c.role NOT IN (SELECT a.grantee FROM psp.connect_acl a) HAVING count(*) > 0
     UNION ALL
     SELECT format('trigger %I of %s is set aside, it fires for rows that are written here only: %s', a.name, a.relation::regclass, a.problem)
       FROM psp.triggers_aside a JOIN pg_trigger t ON (t.tgrelid, t.tgname, t.tgenabled) = (a.relation, a.name, 'O')

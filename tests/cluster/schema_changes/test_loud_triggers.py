@@ -174,6 +174,11 @@ def test_a_trigger_that_is_enabled_in_the_same_transaction(code: str, problem: s
     check_it_is_set_aside(code, problem, [ENABLE, WRITE])
 
 
+def test_a_trigger_after_another_one_of_the_same_transaction() -> None:
+    """The worker sets its session back between the parts of a transaction that changes the schema."""
+    check_it_is_set_aside(SLEEPS_ONCE, CANCELLED, [ENABLE_OTHER, WRITE_OTHER, ENABLE, WRITE])
+
+
 @pytest.mark.parametrize(("code", "problem"), [(SLEEPS_ONCE, CANCELLED), (CATCHES_CANCELS, TERMINATED)])
 def test_one_trigger_of_two_is_set_aside(code: str, problem: str) -> None:
     """The other one fires in the same statement of the worker, before it or after it."""

@@ -124,5 +124,9 @@ def test_a_right_that_was_kept_is_told(pair: Pair, joining: Pair) -> None:
         assert "clients" not in str(one(connection, "SELECT psp.guard_warnings()"))
     joining.run(f"{WHOLE}; INSERT INTO psp.connect_rights VALUES (0, true, false)")
     with joining.connect() as connection:
+        assert "clients" not in str(one(connection, "SELECT psp.guard_warnings()")), "they can connect"
+        database = one(connection, "SELECT current_database()")
+    joining.run(f'REVOKE CONNECT ON DATABASE "{database}" FROM PUBLIC')
+    with joining.connect() as connection:
         told = one(connection, "SELECT psp.guard_warnings()")
         assert "clients cannot connect" in told

@@ -100,6 +100,13 @@ def test_a_text_that_means_something_else_elsewhere(
         connection.execute(statement.encode())
 
 
+@pytest.mark.parametrize("statement", MOMENTS[:5])
+def test_a_moment_in_another_time_zone(connection: psycopg.Connection[Any], statement: str) -> None:
+    connection.execute("SET timezone = 'Asia/Tokyo'")
+    with refused("server"):
+        connection.execute(statement.encode())
+
+
 @pytest.mark.parametrize("statement", [MOMENTS[0], BOUNDS[0], SESSIONS[0], CURRENT[0]])
 def test_a_text_of_psp_ddl(connection: psycopg.Connection[Any], statement: str) -> None:
     with refused("server"):
@@ -107,6 +114,7 @@ def test_a_text_of_psp_ddl(connection: psycopg.Connection[Any], statement: str) 
 
 
 SAME = [
+    "CREATE TABLE made PARTITION OF listed FOR VALUES IN ('1'::numeric(4, 0)::int, length('ab'))",
     "ALTER TABLE item ADD since timestamptz DEFAULT now()",
     "ALTER TABLE item ALTER v SET DEFAULT 'now'",
     "ALTER TABLE item ALTER v SET DEFAULT current_date || 'it''s today'",
