@@ -204,7 +204,8 @@ def join_command(
     [bold]Example[/]
 
         psp schema join "host=db2 dbname=shop" --name tokyo \\
-            --primary-dsn "host=primary dbname=psp" --schema-from "host=db dbname=shop"
+            --primary-dsn "host=primary dbname=psp" \\
+            --schema-from "host=db dbname=shop"
     """
     _tell_what_is_missing(dsn)
     columns = (
