@@ -11,6 +11,7 @@ import pytest
 from psp.cluster import growth
 from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.schema.history import read_history
+from psp.schema.join import prepare_join
 from psp.sql_files import read_sql
 
 from tests.cluster.schema_changes.statements import ddl, exists
@@ -606,6 +607,7 @@ def test_the_daemons_role_has_no_right_afterwards(pair: LocalCluster) -> None:
 
 
 def test_a_server_that_joins_runs_the_jobs_that_make_indexes(pair: LocalCluster) -> None:
+    """It runs all schema changes. (From a member's schema: tests/cluster/join/test_schema_from.py.)"""
     north, _ = pair.sps
     for statement in (
         "CREATE INDEX CONCURRENTLY item_gone ON item (v)",
@@ -613,8 +615,10 @@ def test_a_server_that_joins_runs_the_jobs_that_make_indexes(pair: LocalCluster)
         "CREATE INDEX CONCURRENTLY item_stays ON item (v)",
     ):
         autocommit(north, statement)
-    growth.join(pair, Zone("west"))
-    west = pair.sp("west")
+    west = pair.add_zone(Zone("west"), True)
+    prepare_join(west.admin_dsn, pair.primary_dsn, west.name)
+    pair.mark_adopted(west.name)
+    growth.wait_joined(west)
     wait_for_job(west, "CREATE INDEX CONCURRENTLY item_stays ON item (v)", "done")
     assert is_valid(west, "item_stays")
     assert not exists(west, "item_gone")
