@@ -117,7 +117,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a text means something else at each server",
-        ((HISTORY, ", psp.check_meaning(NEW.statement, NEW.settings ->> 'timezone')", ""),),
+        ((HISTORY, ", psp.check_meaning(NEW.statement, zone)", ""),),
         SCHEMA_CHANGES,
     ),
     Mutation(

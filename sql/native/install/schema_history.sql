@@ -306,6 +306,7 @@ DECLARE
     temporary CONSTANT text := psp.temporary_objects();
     here      CONSTANT boolean := current_setting('session_replication_role') <> 'replica';  -- it runs here first
     -- Read before the statement's own search_path holds, in which operators of others may stand before PostgreSQL's.
+    zone    CONSTANT text := NEW.settings ->> 'timezone';
     dropped CONSTANT jsonb := NEW.settings -> 'dropped';
     renamed CONSTANT jsonb := NEW.settings -> 'renamed';
     copied  CONSTANT jsonb := NEW.settings -> 'copied';
@@ -342,7 +343,7 @@ BEGIN
         PERFORM psp.note_job(NEW, has_run), psp.follow_changes(NEW.change + 1, here);
         RETURN NULL;
     ELSIF has_run THEN
-        PERFORM psp.check_written_rows((psp.running_ddl()).written), psp.check_meaning(NEW.statement, NEW.settings ->> 'timezone') WHERE NOT emptied;
+        PERFORM psp.check_written_rows((psp.running_ddl()).written), psp.check_meaning(NEW.statement, zone) WHERE NOT emptied;
         PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role), psp.rename_index_of_job(renamed), psp.check_names_of_jobs(),
                 psp.keep_local_indexes_apart(NEW.statement), psp.end_own_commands(), psp.forget_dropped_indexes(dropped), psp.follow_changes(NEW.change + 1, true);
         RETURN NULL;
@@ -372,7 +373,7 @@ BEGIN
     END IF;
     IF here THEN
         EXECUTE call USING NEW.statement;
-        PERFORM psp.check_written_rows(written), psp.check_meaning(NEW.statement, NEW.settings ->> 'timezone'), psp.check_no_copies(NEW.statement), psp.check_names_of_jobs(), psp.keep_local_indexes_apart(NEW.statement);
+        PERFORM psp.check_written_rows(written), psp.check_meaning(NEW.statement, zone), psp.check_no_copies(NEW.statement), psp.check_names_of_jobs(), psp.keep_local_indexes_apart(NEW.statement);
     ELSE
         PERFORM psp.take_custom_settings(call, NEW.settings),
                 psp.run_beside_local_indexes(call, NEW.statement, NEW.role, NEW.settings),
