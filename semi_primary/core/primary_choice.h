@@ -37,7 +37,7 @@ class PrimaryChoice {
 
   // The connection is lost: the next answer is chosen, and all are asked at once.
   void OnLost();
-  // After OnLost: until one is chosen, or until then, they are asked more often.
+  // After OnLost: until then they are asked more often, while none is chosen.
   void OnAway(std::int64_t until_us) { away_until_us_ = until_us; }
 
  private:

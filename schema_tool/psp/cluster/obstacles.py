@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import psycopg
-from psycopg.rows import scalar_row, tuple_row
+from psycopg.rows import tuple_row
 
 from psp.cluster import schemas
 from psp.problems import Problem, Severity, sort
@@ -46,18 +46,22 @@ def read_server(connection: psycopg.Connection[Any], is_sp: bool) -> Server:
     """In the connection's transaction, as a superuser."""
     connection.execute(TEXT_SETTINGS.encode())
     connection.execute("SET LOCAL quote_all_identifiers = off")
+    guarded, joining = _identity(connection) if is_sp else (None, False)
     return Server(
         _read(connection, "catalog/surroundings.sql"),
         _read(connection, "semi_primary/command/local_objects.sql") if is_sp else None,
         schemas.read_schema(connection) if is_sp else None,
-        _identity(connection, "guarded") if is_sp else None,
-        _identity(connection, "joining") if is_sp else False,
+        guarded,
+        joining,
     )
 
 
-def _identity(connection: psycopg.Connection[Any], column: Literal["guarded", "joining"]) -> bool:
-    with connection.cursor(row_factory=scalar_row) as cursor:
-        return bool(cursor.execute(f"SELECT {column} FROM psp.identity".encode()).fetchone())
+def _identity(connection: psycopg.Connection[Any]) -> tuple[bool, bool]:
+    """Whether it has the guard, and whether it joins."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        row = cursor.execute("SELECT guarded, joining FROM psp.identity").fetchone()
+    assert row is not None
+    return row[0], row[1]
 
 
 def _read(connection: psycopg.Connection[Any], file: str) -> Things:
