@@ -181,13 +181,15 @@ tsan-cluster: venv  ## cluster tests with daemons under the thread sanitizer
 lint: build venv  ## formats, includes, SQL in C++, ruff, mypy, documents, words
 	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS)
 
-tidy: build venv  ## clang-tidy on what has changed since it last passed (minutes the first time)
-	@$(PYTHON) tools/lint.py --build $(BUILD) --jobs $(JOBS) --only tidy
+# A build of its own, in which each file is compiled by itself.
+tidy: deps venv  ## clang-tidy on what has changed since it last passed (minutes the first time)
+	@UNITY=OFF tools/build.sh $(BUILD)-each off $(JOBS)
+	@$(PYTHON) tools/lint.py --build $(BUILD)-each --jobs $(JOBS) --only tidy
 
 format: build venv  ## format C++ and Python, write the documents' tables again
 	@$(PYTHON) tools/lint.py --build $(BUILD) --fix
 
 clean:  ## remove what was made here (results stay)
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(VENV)
+	rm -rf $(BUILD) $(BUILD)-each $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
 .PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test test-all for-retrying for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-failover test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean

@@ -28,7 +28,7 @@ function(psp_server_module name)
     endif()
     add_dependencies(psp_server_modules ${target})
     add_library(${target} MODULE ${arg_SOURCES})
-    set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${modules}/${version})
+    set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${modules}/${version} UNITY_BUILD OFF)
     target_include_directories(${target} SYSTEM PRIVATE ${headers})
     target_compile_options(${target} PRIVATE -include postgres.h  # which must be the first in every file
       -O2 -fno-strict-aliasing -fwrapv -Wall -Wextra -Werror -Wshadow -Wcast-qual
