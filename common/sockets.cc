@@ -29,7 +29,7 @@ void SetOptions(zmq::socket_t& socket, const SocketOptions& options) {
   // Sent bytes without an acknowledgement end a connection, too.
   socket.set(zmq::sockopt::tcp_maxrt, static_cast<int>(options.heartbeat_timeout_ms));
   socket.set(zmq::sockopt::reconnect_ivl, 50);
-  socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
+  socket.set(zmq::sockopt::reconnect_ivl_max, 250);
 }
 
 void SetServerKey(zmq::socket_t& socket, const ClusterKey& key) {

@@ -101,12 +101,27 @@ bool Server::Run() {
     if (MayStop(now_us)) break;
     Turn();
   }
-  if (usurped_) return false;
-  if (!core_.idle()) spdlog::warn("{} transactions are left undecided", core_.undecided());
-  if (settings_.away_ms > 0) core_.SayAway(static_cast<std::uint32_t>(settings_.away_ms));
+  if (!usurped_ && !core_.idle()) spdlog::warn("{} transactions are left undecided", core_.undecided());
+  if (settings_.away_ms > 0) SayAway();
   CarryOutActions();
   router_.LingerOnClose(kLingerMs);
-  return true;
+  return !usurped_;
+}
+
+// The sockets stay until everybody has heard it. Who is silent counts as gone after heartbeat_timeout_ms.
+void Server::SayAway() {
+  core_.SayAway(static_cast<std::uint32_t>(settings_.away_ms));
+  CarryOutActions();
+  const std::int64_t until_us = MonotonicUs() + kStopUs;
+  while (!core_.unaware().empty() && MonotonicUs() < until_us) {
+    router_.Wait(std::array<int, 0>{}, tick_ms_);
+    TakeMessages();
+    core_.OnTime(MonotonicUs());
+    CarryOutActions();
+  }
+  for (const std::string& name : core_.unaware()) {
+    spdlog::warn("{} has not answered that it waits for the next primary: its COMMITs may fail", name);
+  }
 }
 
 bool Server::MayStop(std::int64_t now_us) const {

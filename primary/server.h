@@ -54,6 +54,7 @@ class Server {
   void CarryOutActions();
   std::string Metrics(std::int64_t now_us) const;
   int WaitMs() const;
+  void SayAway();
   bool MayStop(std::int64_t now_us) const;
 
   const PrimarySettings settings_;

@@ -82,10 +82,12 @@ void DeclareIntegers(Settings& settings, PrimarySettings* into) {
                    &into->heartbeat_interval_ms);
   settings.Integer("heartbeat_timeout_ms", "silence after which a semi-primary counts as gone", 3000, 50,
                    600000, &into->heartbeat_timeout_ms);
-  settings.Integer("away_ms",
-                   "when this daemon is told to stop: for how long semi-primaries let COMMITs wait at most, "
-                   "without an error, for its next start or for another primary; 0: as after a crash",
-                   0, 0, 600000, &into->away_ms);
+  settings.Integer(
+      "away_ms",
+      "when this daemon is told to stop, or its server has become a standby: for how long "
+      "semi-primaries let COMMITs wait at most, without an error, for its next start or for another "
+      "primary; 0: as after a crash",
+      0, 0, 600000, &into->away_ms);
   settings.Integer("replicate_bytes_max",
                    "approximate size of one replication message; a larger transaction goes alone",
                    4 * kMegabyte, 1024, 256 * kMegabyte, &into->replicate_bytes_max);

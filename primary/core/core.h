@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,8 +125,11 @@ class Core {
 
   // From now on nothing new is certified. Transactions in flight are decided and answered.
   void Stop() { stopping_ = true; }
-  // The last words of a daemon that ends for planned work.
+  // The last words of a daemon that ends for planned work, to each SP that is connected, or connects from now on. Nothing is certified
+  // any more, and nobody who has been told is welcomed again over that connection.
   void SayAway(std::uint32_t limit_ms);
+  // After SayAway: those that have neither answered nor become silent. Until they have, their connections must stay.
+  std::vector<std::string> unaware() const;
   bool idle() const { return scheduler_.idle() && reservations_.parked() == 0; }
   std::size_t undecided() const { return scheduler_.transactions() + reservations_.parked(); }
 
@@ -176,6 +180,7 @@ class Core {
   void Refuse(SpId sp_id, proto::Refused::Reason reason, const std::string& text);
   void Forget(SpId sp_id, const char* why);
   void SendTo(SpId sp_id, proto::ToSemiPrimary* message);
+  void TellAway(SpId sp_id);
   void SendOver(const std::string& route, SpId sp_id, proto::ToSemiPrimary* message);
   proto::ToSemiPrimary Welcome(bool say_hello) const;
   // The report will have the returned number or a higher one.
@@ -209,6 +214,8 @@ class Core {
   std::size_t waiting_bytes_ = 0;                  // of these
   std::map<SpId, std::uint64_t> waiting_joins_;    // the number of the report after which each begins
   bool stopping_ = false;
+  std::uint32_t away_ms_ = 0;        // 0: Away is not said
+  std::set<std::string> told_away_;  // over which routes
   Actions actions_;
 };
 

@@ -61,6 +61,8 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
 
 void Core::OnHello(const std::string& route, const proto::Hello& hello, bool registry_is_fresh,
                    std::int64_t now_us) {
+  // Who looks for a primary goes to the next one; who was told may have asked before it heard that.
+  if (away_ms_ > 0 && (hello.look() || told_away_.contains(route))) return;
   const auto answer = connections_.Hello(route, hello, truncated_t_, registry_is_fresh, now_us);
   proto::ToSemiPrimary message;
   switch (answer.kind) {
@@ -84,7 +86,9 @@ void Core::OnHello(const std::string& route, const proto::Hello& hello, bool reg
               NumberOf(hello) + " is here at " + std::to_string(hello.watermark()));
       EndConnection(hello.sp_id());  // until it says from where, and asks again
       message = Welcome(false);
-      return SendOver(route, hello.sp_id(), &message);
+      SendOver(route, hello.sp_id(), &message);
+      if (away_ms_ > 0) TellAway(hello.sp_id());
+      return;
   }
 }
 
@@ -106,11 +110,26 @@ proto::ToSemiPrimary Core::Welcome(bool say_hello) const {
 }
 
 void Core::SayAway(std::uint32_t limit_ms) {
+  stopping_ = true;
+  away_ms_ = limit_ms;
+  for (const auto& [sp_id, sp] : connections_.registry()) TellAway(sp_id);
+}
+
+void Core::TellAway(SpId sp_id) {
+  const std::string* route = connections_.RouteOf(sp_id);
+  if (route == nullptr) return;
+  told_away_.insert(*route);
+  proto::ToSemiPrimary message;
+  message.mutable_away()->set_limit_ms(away_ms_);
+  SendOver(*route, sp_id, &message);
+}
+
+std::vector<std::string> Core::unaware() const {
+  std::vector<std::string> names;
   for (const auto& [sp_id, sp] : connections_.registry()) {
-    proto::ToSemiPrimary message;
-    message.mutable_away()->set_limit_ms(limit_ms);
-    SendTo(sp_id, &message);
+    if (connections_.RouteOf(sp_id) != nullptr) names.push_back(sp.name);
   }
+  return names;
 }
 
 void Core::OnCertify(SpId sp_id, proto::Certify* message, std::int64_t now_us) {

@@ -50,7 +50,8 @@ class PrimaryCoreTest : public testing::Test {
     message.set_epoch(epoch);
     core_.OnMessage(route, &message, now_us_);
   }
-  void Hello(const std::string& route, SpId sp_id, const std::string& name, GlobalT watermark = 0) {
+  void Hello(const std::string& route, SpId sp_id, const std::string& name, GlobalT watermark = 0,
+             bool look = false) {
     proto::ToPrimary message;
     proto::Hello* hello = message.mutable_hello();
     hello->set_cluster_id(kCluster);
@@ -59,7 +60,13 @@ class PrimaryCoreTest : public testing::Test {
     hello->set_incarnation(1);
     hello->set_watermark(watermark);
     hello->set_protocol_version(kProtocolVersion);
+    hello->set_look(look);
     Hear(route, message, 0);
+  }
+  void Goodbye(const std::string& route) {
+    proto::ToPrimary message;
+    message.mutable_goodbye();
+    Hear(route, message);
   }
   void RequestStream(const std::string& route, GlobalT from, bool with_copy = false) {
     proto::ToPrimary message;
@@ -793,6 +800,40 @@ TEST_F(PrimaryCoreTest, WhoIsConnectedIsToldThatItEndsForPlannedWork) {
   ASSERT_TRUE(message.ParseFromString(sends[0].bytes));
   EXPECT_EQ(sends[0].route, "x");
   EXPECT_EQ(message.away().limit_ms(), 30'000U);
+  EXPECT_THAT(core_.unaware(), ElementsAre("a"));
+  Hello("x", 1, "a", 10);  // asked before it has heard it
+  EXPECT_THAT(Now().sends, IsEmpty());
+  Goodbye("x");
+  EXPECT_THAT(core_.unaware(), IsEmpty());
+  Hello("x", 1, "a", 10);
+  EXPECT_THAT(Now().sends, IsEmpty()) << "it waits for the next primary";
+}
+
+TEST_F(PrimaryCoreTest, WhoConnectsAfterwardsIsToldToo) {
+  Hello("x", 1, "a", 10);
+  core_.SayAway(30'000);
+  Now();
+  Hello("y", 1, "a", 10);  // its connection was lost with what was under way
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToSemiPrimary::kWelcome, proto::ToSemiPrimary::kAway));
+  Goodbye("x");
+  EXPECT_THAT(core_.unaware(), ElementsAre("a")) << "an answer over the lost connection";
+  Goodbye("y");
+  EXPECT_THAT(core_.unaware(), IsEmpty());
+}
+
+TEST_F(PrimaryCoreTest, WhoIsSilentIsNotWaitedForWhenItEnds) {
+  Hello("x", 1, "a", 10);
+  core_.SayAway(30'000);
+  core_.OnTime(now_us_ + 3'000'000);
+  EXPECT_THAT(core_.unaware(), IsEmpty());
+}
+
+TEST_F(PrimaryCoreTest, WhoLooksForAPrimaryFindsNoneThatEnds) {
+  Hello("z", 2, "b", 10, true);
+  EXPECT_THAT(Now().sends, SizeIs(1));
+  core_.SayAway(30'000);
+  Hello("z", 2, "b", 10, true);
+  EXPECT_THAT(Now().sends, IsEmpty());
 }
 
 }  // namespace

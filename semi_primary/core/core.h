@@ -154,6 +154,8 @@ class Core {
   bool AskForName(SpId sp_id, std::int64_t now_us);
   void ServeWhenEpochsAreSaved(std::int64_t now_us);
   void Disconnect(const char* why);
+  // The same, and the connection stays.
+  void LeavePrimary(const char* why);
 
   proto::ToPrimary Hello() const;
   void SendHello(std::int64_t now_us);

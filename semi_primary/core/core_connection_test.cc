@@ -84,7 +84,10 @@ TEST_F(SemiPrimaryCoreTest, WhileThePrimaryIsAwayForPlannedWorkNobodyHasWaitedTo
   proto::ToSemiPrimary away;
   away.mutable_away()->set_limit_ms(30'000);
   Hear(away);
-  EXPECT_TRUE(Now().reconnect);
+  const auto left = Now();
+  EXPECT_FALSE(left.reconnect) << "the answer goes over the same connection";
+  ASSERT_THAT(Kinds(left), ElementsAre(proto::ToPrimary::kGoodbye));
+  EXPECT_EQ(left.messages[0].epoch(), kEpoch);
   EXPECT_FALSE(core_.connected());
   EXPECT_EQ(core_.Status(now_us_).state, "paused");
   EXPECT_TRUE(core_.Status(now_us_).can_commit);

@@ -255,12 +255,22 @@ bool Core::AskForName(SpId sp_id, std::int64_t now_us) {
 
 void Core::OnAway(const proto::Away& away, std::int64_t now_us) {
   const std::int64_t until_us = now_us + std::min(away.limit_ms() * std::int64_t{1000}, kAwayUsMax);
-  Disconnect("it ends for planned work, and COMMITs wait for the next one");
+  proto::ToPrimary goodbye;
+  goodbye.set_epoch(connection_.epoch());
+  goodbye.mutable_goodbye();
+  LeavePrimary("it ends for planned work, and COMMITs wait for the next one");
+  // Over the same connection: the primary keeps it open until it has this answer.
+  actions_.messages.push_back(std::move(goodbye));
   choice_.OnAway(until_us);
   submissions_.OnAway(now_us, until_us);
 }
 
 void Core::Disconnect(const char* why) {
+  LeavePrimary(why);
+  actions_.reconnect = true;
+}
+
+void Core::LeavePrimary(const char* why) {
   last_error_ = std::string("lost the primary: ") + why;
   AddNote(Note::Level::kWarning, "disconnected", last_error_);
   reserved_.clear();
@@ -268,7 +278,6 @@ void Core::Disconnect(const char* why) {
   connection_.OnLost();
   choice_.OnLost();
   serving_ = false;
-  actions_.reconnect = true;
   actions_.messages.clear();
   submissions_.OnDisconnected();
   hold_.OnDisconnected();

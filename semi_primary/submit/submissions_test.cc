@@ -1,5 +1,6 @@
 #include "semi_primary/submit/submissions.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace psp::sp {
@@ -109,6 +110,19 @@ TEST_F(SubmissionsTest, Commits) {
   submissions_.OnApplied(12, 0);
   EXPECT_EQ(submissions_.WriteSetOf(Tx('a')), nullptr);
   EXPECT_EQ(submissions_.waiting(), 0U);
+}
+
+TEST(SubmissionsWithoutGraceTest, WaitForAPrimaryThatIsAwayForPlannedWork) {
+  Submissions::Options options;
+  options.disconnected_grace_us = 0;
+  options.waiting_bytes_max = 1000;
+  Submissions submissions(options);
+  submissions.OnAway(0, 30 * kSecond);
+  submissions.Submit({Ticket{1}, Tx('a'), {10, {}}, Row("k"), 100, nullptr}, kSecond);
+  submissions.OnTime(2 * kSecond);
+  EXPECT_THAT(submissions.TakeReplies(), testing::IsEmpty());
+  submissions.OnTime(30 * kSecond);
+  EXPECT_THAT(submissions.TakeReplies(), testing::SizeIs(1));
 }
 
 TEST_F(SubmissionsTest, KeyUsesAreCertifiedHereAndAtThePrimary) {

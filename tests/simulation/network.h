@@ -26,6 +26,7 @@ class Network {
 
   // Whose connection it is, or was.
   SpId SpOf(const std::string& route) const { return connections_.at(std::stoull(route)).sp_id; }
+  bool IsOpen(Link link) const { return link != 0 && connections_.at(link).open; }
   // A new connection; 0 while no daemon of the primary is there.
   Link Connect(SpId sp_id, std::size_t address);
   void SendToPrimary(Link link, const std::string& bytes);

@@ -62,11 +62,11 @@ PrimaryDaemon::~PrimaryDaemon() {
 void PrimaryDaemon::SayAway() {
   is_away_ = true;
   core_.SayAway(static_cast<std::uint32_t>(kAwayUs / 1000));
+  for (std::string& name : core_.unaware()) there_at_the_end_.insert(std::move(name));
   CarryOutActions();
 }
 
 void PrimaryDaemon::OnMessage(const std::string& route, const std::string& bytes) {
-  if (is_away_) return;
   proto::ToPrimary message;
   if (!message.ParseFromString(bytes)) return sim_.Violation("a malformed message arrived at the primary");
   NoteMessage(route, message);
@@ -118,6 +118,7 @@ void PrimaryDaemon::NoteMessage(const std::string& route, const proto::ToPrimary
 }
 
 void PrimaryDaemon::Dispatch() {
+  if (is_away_) return;
   while (busy_executors_ < scenario_.executors) {
     const auto batch = core_.NextBatch(sim_.now_us());
     if (!batch) break;
@@ -251,7 +252,9 @@ void PrimaryDaemon::CarryOutActions() {
   const primary::Core::Actions actions = core_.TakeActions();
   for (const primary::Core::Send& send : actions.sends) {
     CheckSend(send);
-    if (!network_.SendToSp(send.route, send.bytes)) core_.OnUnreachable(send);
+    if (network_.SendToSp(send.route, send.bytes)) continue;
+    core_.OnUnreachable(send);
+    there_at_the_end_.erase("sp" + std::to_string(send.sp_id));
   }
   for (const primary::ReadLog& work : actions.log_reads) Read(work);
   for (const primary::ReadCopy& work : actions.copy_reads) Read(work);
@@ -262,7 +265,10 @@ void PrimaryDaemon::CarryOutActions() {
       KeepHouse(work);
     }
   }
-  for (const Note& note : actions.notes) sim_.Trace("primary: ", note.text);
+  for (const Note& note : actions.notes) {
+    sim_.Trace("primary: ", note.text);
+    if (note.event == "sp_silent") there_at_the_end_.erase(note.fields.at(0).value);
+  }
 }
 
 // What a statement reads, and when its result comes, are two moments.

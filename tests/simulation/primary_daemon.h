@@ -31,8 +31,12 @@ class PrimaryDaemon {
   // A crash: each batch under way commits or does not, and nobody is told.
   ~PrimaryDaemon();
 
-  // A crash that follows is a planned end; nothing that arrives counts any more. At any moment, while the daemon decides first what it has.
+  // A crash that follows is a planned end; nothing is decided any more. At any moment, while the daemon decides first what it has.
   void SayAway();
+  // Whether some SP has neither answered nor become silent.
+  bool IsHeardByAll() const { return core_.unaware().empty(); }
+  // After SayAway: it was connected then, and has neither become silent nor lost its connection since.
+  bool WasThereAtTheEnd(const std::string& sp_name) const { return there_at_the_end_.contains(sp_name); }
 
   bool idle() const { return core_.idle(); }
   GlobalT closed_t() const { return core_.closed_t(); }
@@ -83,6 +87,7 @@ class PrimaryDaemon {
   Network& network_;
   const std::size_t address_;
   bool is_away_ = false;
+  std::set<std::string> there_at_the_end_;
   const Epoch epoch_;
   primary::Core core_;
   primary::ProofGate gate_;

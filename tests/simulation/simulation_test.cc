@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation::kEndedIsToldLate, Mutation::kReferrersReadIsNotTold, Mutation::kTableReadIsNotTold,
         Mutation::kReadsAreNotLookedUp, Mutation::kCancelledWaitIsProof, Mutation::kRepeatedBatchIsProven,
         Mutation::kForgottenAreAborted, Mutation::kEmptyEpochsAreForgotten, Mutation::kOlderPrimaryIsFollowed,
-        Mutation::kStandbyIsNotWatched, Mutation::kStandstillNeverEnds, Mutation::kAwayRunsTimers));
+        Mutation::kStandbyIsNotWatched, Mutation::kStandstillNeverEnds, Mutation::kAwayIsNotAwaited,
+        Mutation::kAwayRunsTimers));
 
 }  // namespace
 }  // namespace psp::simulation

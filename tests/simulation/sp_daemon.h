@@ -47,6 +47,10 @@ class SpDaemon {
   // Nothing waits, and everything up to `closed_t` is applied.
   bool Drained(GlobalT closed_t) const;
   std::string StateText() const;
+  // It takes itself for connected to the primary there, and is.
+  bool Follows(std::size_t address) const {
+    return core_.connected() && used_ == address && network_.IsOpen(links_.at(address));
+  }
 
  private:
   void TakeAway(proto::ToSemiPrimary message);

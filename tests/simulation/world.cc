@@ -257,13 +257,23 @@ class World {
     sim_.After(fault.duration_us, [this, fault] { Finish(fault); });
   }
 
-  // Who is near has heard of it when it ends.
   void EndPrimaryAsPlanned(const Fault& fault) {
     leader_->daemon->SayAway();
-    sim_.After(scenario_.latency_us, [this, fault] {
-      CrashPrimary();
-      sim_.After(fault.duration_us, [this, fault] { Finish(fault); });
-    });
+    EndWhenAllHaveHeard(fault);
+  }
+
+  void EndWhenAllHaveHeard(const Fault& fault) {
+    if (!leader_->daemon) return Finish(fault);  // it has crashed meanwhile, and starts again as that says
+    const bool waits = scenario_.mutation != Mutation::kAwayIsNotAwaited && !leader_->daemon->IsHeardByAll();
+    if (waits) return sim_.After(1'000, [this, fault] { EndWhenAllHaveHeard(fault); });
+    for (const auto& [sp_id, node] : nodes_) {
+      const bool was_there = leader_->daemon->WasThereAtTheEnd("sp" + std::to_string(sp_id));
+      if (was_there && node->daemon() && node->daemon()->Follows(leader_->address)) {
+        sim_.Violation("SP ", sp_id, " has not heard that its primary ends for planned work");
+      }
+    }
+    CrashPrimary();
+    sim_.After(fault.duration_us, [this, fault] { Finish(fault); });
   }
 
   void CrashPrimary() {

@@ -10,11 +10,12 @@ from psp.cluster.local import Options, SpNode
 from psp.waiting import wait_until
 
 from tests.cluster.faults.test_newer_primary import with_second
-from tests.cluster.support import WAIT_S, connect, execute
+from tests.cluster.support import WAIT_S, adopted_pair, connect, execute
 from tests.threads import running_until_left
 
 TABLE = "CREATE TABLE kept (client text, n int, note text, PRIMARY KEY (client, n))"
 AWAY = {"away_ms": 60000}
+RESTARTS = 4
 LARGE_ROWS = 1000
 """Of a transaction that takes a while to be sent and decided."""
 
@@ -64,6 +65,18 @@ def under_load(sps: Sequence[SpNode], *works: Callable[[], None]) -> None:
     for writer in writers:
         for sp in sps:
             wait_until(f"what {writer.label} wrote at {sp.name}", partial(writer.is_whole_at, sp), WAIT_S)
+
+
+def test_restarts_are_no_error() -> None:
+    """Without any grace: who has not heard that its primary ends would refuse COMMITs at once."""
+    options = Options(primary_options=AWAY, sp_options={"disconnected_grace_ms": 0})
+    with adopted_pair([TABLE], options) as cluster:
+
+        def restart() -> None:
+            cluster.stop(PRIMARY, "daemon")
+            cluster.start(PRIMARY, "daemon")
+
+        under_load(cluster.sps, *[restart] * RESTARTS)
 
 
 def test_a_switch_to_the_standby_is_no_error() -> None:

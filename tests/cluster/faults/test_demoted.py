@@ -11,7 +11,8 @@ from psp.waiting import wait_until
 
 from tests.cluster.faults.standby import Standby
 from tests.cluster.faults.test_restore import copy_folder, restore
-from tests.cluster.support import WAIT_S, adopted_pair, execute, settle, wait_for_commits
+from tests.cluster.support import WAIT_S, adopted_pair, execute, settle, wait_for_commits, wait_for_row
+from tests.threads import running
 
 SCHEMA = "CREATE TABLE item (id int PRIMARY KEY)"
 
@@ -46,6 +47,32 @@ def test_a_daemon_ends_where_its_server_has_become_a_standby() -> None:
             connection.execute("SELECT pg_promote()")
         settle(cluster)
         execute(north, "INSERT INTO item VALUES (1)")
+        settle(cluster)
+
+
+def test_a_demoted_server_lets_semi_primaries_wait() -> None:
+    """As where Patroni switches: COMMITs wait for the next primary, and none fails."""
+    options = Options(
+        pg_settings={"shared_buffers": "32MB"},
+        primary_options={"away_ms": 60000},
+        sp_options={"disconnected_grace_ms": 0},
+    )
+    with adopted_pair([SCHEMA], options) as cluster:
+        north, south = cluster.sps
+        server = cluster.server(PRIMARY)
+        with daemon_ends(cluster, "the server is a standby now"):
+            server.stop("fast")
+            (server.data_dir / "standby.signal").touch()
+            server.start()
+        for sp in cluster.sps:
+            wait_for_row(sp, "SELECT 1 FROM psp.status WHERE state = 'paused'")
+        with running(
+            lambda: execute(north, "INSERT INTO item VALUES (1)"),
+            lambda: execute(south, "INSERT INTO item VALUES (2)"),
+        ):
+            with psycopg.connect(cluster.primary_dsn, autocommit=True) as connection:
+                connection.execute("SELECT pg_promote()")
+            cluster.start(PRIMARY, "daemon")
         settle(cluster)
 
 
