@@ -18,8 +18,8 @@ from psycopg import sql
 from psycopg.rows import dict_row, tuple_row
 
 from psp.cluster.older_images import Field, as_of_today
-from psp.schema.adopted_rows import owners_path
 from psp.schema.generate import TEXT_SETTINGS
+from psp.schema.reading import ROWS, Connection, copied_parts, gate_of_snapshot
 from psp.sql_files import constant, read_sql
 
 _FORMS: Mapping[str, LiteralString] = {
@@ -68,10 +68,13 @@ class Definition:
 Definitions = dict[int, Definition]
 
 
-def read_sp(connection: psycopg.Connection[Any]) -> tuple[Definitions, Sums]:
-    """From the tables themselves. One snapshot, if the transaction has only one."""
+def read_sp(connection: Connection, primary_dsn: str) -> tuple[Definitions, Sums]:
+    """From the tables themselves. One snapshot, if the transaction has only one.
+
+    The primary's database lends a temporary table for tables that no SELECT may read.
+    """
     connection.execute(TEXT_SETTINGS.encode())
-    with connection.cursor(row_factory=dict_row) as cursor:
+    with connection.cursor(row_factory=dict_row) as cursor, gate_of_snapshot(connection) as gate:
         catalog = cursor.execute(read_sql("catalog/captured_columns.sql")).fetchall()
         definitions: Definitions = {}
         sums: Sums = {}
@@ -79,23 +82,38 @@ def read_sp(connection: psycopg.Connection[Any]) -> tuple[Definitions, Sums]:
             older = [(image["until_version"], image["fields"]) for image in entry["older"]]
             label = f"{entry['schema_name']}.{entry['table_name']}"
             definitions[entry["table_id"]] = Definition(label, entry["types"], older)
-            with owners_path(connection, entry["search_path"]):
-                row = cursor.execute(_table_query(entry)).fetchone()
-            assert row is not None
-            sums[entry["table_id"]] = TableSum(row["rows"], int(row["checksum"]))
+            table = sql.Identifier(entry["schema_name"], entry["table_name"]).as_string(None)
+            with gate(table) as may_select:
+                if may_select:
+                    found = _sum_of(connection, entry, table)
+                else:
+                    found = _sum_in_parts(connection, primary_dsn, entry, table)
+            sums[entry["table_id"]] = found
     return definitions, _without_empty_history(sums)
 
 
-def _table_query(entry: dict[str, Any]) -> sql.Composed:
+def _sum_in_parts(connection: Connection, primary_dsn: str, entry: dict[str, Any], table: str) -> TableSum:
+    total = TableSum(0, 0)
+    with psycopg.connect(primary_dsn) as scratch:
+        for _ in copied_parts(connection, scratch, table):
+            total += _sum_of(scratch, entry, ROWS)
+        scratch.rollback()
+    return total
+
+
+def _sum_of(connection: Connection, entry: dict[str, Any], relation: str) -> TableSum:
     """Count and checksum of a table at an SP; the image is the one that the capture triggers make."""
     values = [
         sql.SQL(_FORMS[form]).format(sql.Identifier(name))
         for name, form in zip(entry["names"], entry["forms"], strict=True)
     ]
-    return sql.SQL(
-        "SELECT count(*) AS rows,"
-        " coalesce(sum(hash_record_extended(ROW(record_send(ROW({}))), 0)), 0) AS checksum FROM {} r"
-    ).format(sql.SQL(", ").join(values), sql.Identifier(entry["schema_name"], entry["table_name"]))
+    query = sql.SQL(
+        "SELECT count(*), coalesce(sum(hash_record_extended(ROW(record_send(ROW({}))), 0)), 0) FROM {} r"
+    ).format(sql.SQL(", ").join(values), sql.SQL(relation))
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        row = cursor.execute(query).fetchone()
+    assert row is not None
+    return TableSum(row[0], int(row[1]))
 
 
 def primary_sums(dsn: str, definitions: Definitions) -> Sums:

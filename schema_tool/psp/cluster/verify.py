@@ -88,7 +88,7 @@ def verify_servers(primary_dsn: str, sp_dsns: Mapping[str, str], timeout_s: floa
     sps: dict[str, _Sp] = {}
     for name, dsn in sp_dsns.items():
         with _reaching(name):
-            sps[name] = _read_sp(dsn)
+            sps[name] = _read_sp(dsn, primary_dsn)
     definitions = _definitions_of_today(sps.values())
     with _reaching(PRIMARY):
         sums = {PRIMARY: primary_sums(primary_dsn, definitions)}
@@ -112,12 +112,12 @@ class _Sp:
     server: obstacles.Server
 
 
-def _read_sp(dsn: str) -> _Sp:
+def _read_sp(dsn: str, primary_dsn: str) -> _Sp:
     """In one snapshot."""
     with psycopg.connect(dsn, row_factory=scalar_row) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         version: Any = connection.execute("SELECT catalog_version FROM psp.identity").fetchone()
-        return _Sp(version, *read_sp(connection), obstacles.read_server(connection, True))
+        return _Sp(version, *read_sp(connection, primary_dsn), obstacles.read_server(connection, True))
 
 
 def _definitions_of_today(sps: Iterable[_Sp]) -> Definitions:

@@ -19,6 +19,7 @@ from psp.mrv.drop import begin_change, find_mrv
 from psp.mrv.facts import Mrv, find_table, read_facts, read_mrvs
 from psp.mrv.generate import functions_sql, record_column, record_max, view_sql
 from psp.mrv.locking import locked
+from psp.mrv.users_code import refuse_users_code
 from psp.output import PspError
 from psp.schema.install import run_script
 from psp.schema.locks import Say
@@ -51,6 +52,9 @@ def _alter(
         most = record_max(column, new.lower_bound, new.nr_max)
         new = replace(new, record_limit=new.nr_max, record_max=most)
         if most is not None:
+            base = find_table(connection, new.schema_name, new.base_table)
+            written = [new.column_name, new.split_column]
+            refuse_users_code(connection, base, written, new.label, "drop it, and create it again afterwards")
             _merge_larger(connection, new, most)
     connection.execute(
         """UPDATE psp_mrv.columns

@@ -24,6 +24,7 @@ from psp.mrv.generate import (
 )
 from psp.mrv.locking import locked
 from psp.mrv.rules import Bound, bounds_in_checks, check_column, check_table
+from psp.mrv.users_code import refuse_users_code
 from psp.output import PspError
 from psp.problems import Problem, RefusedError
 from psp.schema.install import run_script
@@ -87,6 +88,10 @@ def _create(connection: psycopg.Connection[Any], oid: int, column_name: str, opt
     siblings = [m for m in mrvs if (m.schema_name, m.table_name) == (view.schema, view.name)]
     facts = base_facts(connection, siblings[0]) if siblings else view
     column = _checked(facts, view, column_name, siblings)
+    if options.records > 1:
+        table = find_table(connection, facts.schema, facts.name)
+        hint = "--records 1: values are split later, by functions of the table's owner; or become the owner"
+        refuse_users_code(connection, table, [], facts.label, hint)
     bound = _bound(facts, column, options, view.name)
     if not is_installed(connection):
         for file in ("schema.sql", "functions.sql"):

@@ -13,6 +13,7 @@ from psp.mrv.create import parse_name, refuse_adopted
 from psp.mrv.facts import Mrv, TableFacts, find_table, read_facts, read_mrvs
 from psp.mrv.generate import FUNCTIONS, TRIGGERS, prefix, view_sql
 from psp.mrv.locking import locked
+from psp.mrv.users_code import refuse_users_code
 from psp.output import PspError
 from psp.problems import Problem, RefusedError
 from psp.schema.install import run_script
@@ -59,6 +60,8 @@ def _drop(connection: psycopg.Connection[Any], oid: int, column_id: int) -> None
         if (m.schema_name, m.table_name) == (mrv.schema_name, mrv.table_name) and m.column_id != column_id
     ]  # fmt: skip
     base_oid = find_table(connection, mrv.schema_name, mrv.base_table)
+    written = [mrv.column_name, mrv.split_column]
+    refuse_users_code(connection, base_oid, written, mrv.label, "drop it, and create it again afterwards")
     view = read_facts(connection, oid)
     _gather(connection, mrv)
     if siblings:

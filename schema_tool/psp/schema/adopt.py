@@ -61,6 +61,8 @@ def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> i
     RefusedError: the database cannot be adopted as it is.
     """
     with psycopg.connect(dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
+        # Not the database's default: what is read under the locks is what is there under the locks.
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         lacking = modes.check_rights(connection, options.mode)
         if has_errors(lacking):
             raise RefusedError(_CANNOT, lacking)
@@ -155,7 +157,7 @@ def _copy_snapshot(
     tables = define_tables(connection, database, only_with_key=True)
     snapshot = copy_snapshot(connection, primary_connection, tables, schema, progress)
     connection.rollback()
-    connection.isolation_level = None
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     return snapshot
 
 

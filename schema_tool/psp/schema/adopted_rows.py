@@ -3,22 +3,23 @@
 The first part copies a snapshot. Which rows have been written since is told by their xmin: all transactions
 before the oldest one of the snapshot had ended, and no subtransaction has a lower number than its own
 transaction. So one scan of a table finds them, and nothing has to be installed before. Rows that are missing
-are looked for where the table has fewer than the primary.
+are looked for where the table has fewer than the primary. Tables that no SELECT may read (reading.py) are
+copied in the second part only, whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, LiteralString, Protocol
+from typing import Protocol
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import TupleRow, tuple_row
+from psycopg.rows import TupleRow
 
 from psp.primary import database as primary
 from psp.schema.generate import CapturedTable
+from psp.schema.reading import ROWS, copied_parts, gate_of_snapshot, gate_under_locks
 from psp.sql_files import read_sql
 
 COPY_CHUNK_BYTES = 1 << 18
@@ -57,11 +58,13 @@ def copy_snapshot(
     total = sum(captured.table.rows_about for captured in tables)
     done = 0
     # No guards: there is no snapshot that lacks a value.
-    with primary.without_key(target):
+    with primary.without_key(target), gate_of_snapshot(source) as gate:
         for captured in tables:
-            count = 0
-            # FREEZE: nobody has to write to the pages again to say that the rows are committed.
-            with owners_path(source, captured.facts["search_path"]):
+            with gate(captured.facts["relation"]) as may_select:
+                if not may_select:
+                    continue
+                count = 0
+                # FREEZE: nobody has to write to the pages again to say that the rows are committed.
                 for count in _copy(source, target, captured.row_query, _DATA, "FREEZE"):
                     progress.rows(captured.table.label, done + count, max(total, done + count))
             counts[captured.row_query] = count
@@ -78,9 +81,13 @@ def copy_rest(
     A table that was not in the snapshot is copied whole.
     """
     target.execute(read_sql("primary/command/temporary_rows.sql"))
+    gate = gate_under_locks(source, [captured.facts["relation"] for captured in tables])
     for captured in tables:
-        with owners_path(source, captured.facts["search_path"]):
-            _copy_rest_of(source, target, captured, snapshot)
+        with gate(captured.facts["relation"]) as may_select:
+            if may_select:
+                _copy_rest_of(source, target, captured, snapshot)
+            else:
+                _copy_in_parts(source, target, captured)
 
 
 def _copy_rest_of(
@@ -119,19 +126,12 @@ def _remove_deleted(source: Connection, target: Connection, captured: CapturedTa
     target.execute(read_sql("primary/command/remove_deleted_rows.sql"), [captured.table_id])
 
 
-@contextmanager
-def owners_path(connection: psycopg.Connection[Any], owners: str) -> Iterator[None]:
-    """Under the search_path of a table's owner, PostgreSQL's own names first.
-
-    To plan a reading of the table, PostgreSQL parses the functions in SQL that stand in its indexes.
-    """
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        before = cursor.execute("SELECT pg_catalog.current_setting('search_path')").fetchone()
-        assert before is not None
-        setting: LiteralString = "SELECT pg_catalog.set_config('search_path', %s, true)"
-        cursor.execute(setting, (f"pg_catalog, {owners}",))
-        yield
-        cursor.execute(setting, before)
+def _copy_in_parts(source: Connection, target: Connection, captured: CapturedTable) -> None:
+    """All rows, in place of what a snapshot may have brought."""
+    target.execute("DELETE FROM psp.data WHERE table_id = %s", [captured.table_id])
+    query = captured.row_query.removesuffix(f"{captured.facts['relation']} r") + f"{ROWS} r"
+    for _ in copied_parts(source, target, captured.facts["relation"]):
+        target.execute(f"INSERT INTO {_DATA} {query}".encode())
 
 
 def _drain(copying: Iterator[int]) -> int:

@@ -19,6 +19,7 @@ from psp.output import PspError
 from psp.paths import client_program
 from psp.schema.catalog import read_database
 from psp.schema.dump import DBLINK_SCHEMA, LOCK_WAIT_MS, portable, without_password
+from psp.schema.reading import gate_of_snapshot
 from psp.schema.server import read_facts
 from psp.schema.strides import Unstrided, unstrided
 from psp.sql_files import read_sql
@@ -81,7 +82,8 @@ def _read_own(connection: psycopg.Connection[Any]) -> _Own:
         "SELECT FROM pg_extension WHERE extname = 'dblink' AND extnamespace::regnamespace::text = ANY (%s)",
         (list(_OWN_SCHEMAS),),
     ).fetchone()
-    sequences = {(s.schema, s.name): unstrided(connection, database, s) for s in database.sequences}
+    with gate_of_snapshot(connection) as gate:
+        sequences = {(s.schema, s.name): unstrided(connection, gate, s) for s in database.sequences}
     return _Own(
         frozenset((schema, _in_comment(name)) for schema, name in triggers),
         dblink is not None,

@@ -16,7 +16,8 @@ from psp.schema import clients_out, locks
 from psp.schema.catalog import read_database
 from psp.schema.farewell import Farewell, Self, ask_primary, read_self, without_primary
 from psp.schema.keys import KEY_COLUMN
-from psp.schema.model import Database, Sequence, Table
+from psp.schema.model import Sequence, Table
+from psp.schema.reading import Gate, gate_under_locks
 from psp.schema.server import read_facts
 from psp.schema.strides import unstrided
 from psp.schema.views.release import plain_tables
@@ -39,6 +40,7 @@ def release(
     missing. `confirm` gets warnings, and raises what it likes if people do not agree.
     """
     with psycopg.connect(dsn) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # what the locks are for
         facts = read_facts(connection)
         if not (facts.adopted or facts.converted):
             raise PspError("the database is not under psp")
@@ -107,8 +109,10 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
         connection.execute(
             "SELECT psp.enable_unique_checks(ARRAY(SELECT relation FROM psp.captured_relations), '')"
         )
+    owners = {sequence.owner[:2] for sequence in database.sequences if sequence.owner is not None}
+    gate = gate_under_locks(connection, [sql.Identifier(*owner).as_string(None) for owner in owners])
     for sequence in database.sequences:
-        _unstride(connection, database, sequence)
+        _unstride(connection, gate, sequence)
     forget_part(connection)
     clients_out.let_in(connection)  # it may not have got all rows yet
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
@@ -120,8 +124,8 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
     connection.commit()
 
 
-def _unstride(connection: psycopg.Connection[Any], database: Database, sequence: Sequence) -> None:
-    plain = unstrided(connection, database, sequence)
+def _unstride(connection: psycopg.Connection[Any], gate: Gate, sequence: Sequence) -> None:
+    plain = unstrided(connection, gate, sequence)
     if plain is None:
         return
     target = sql.Identifier(sequence.schema, sequence.name)

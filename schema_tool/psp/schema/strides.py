@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from psp.schema.model import Database, Sequence
+from psp.schema.model import Sequence
+from psp.schema.reading import Gate, column_values
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,7 @@ class Unstrided:
     is_called: bool
 
 
-def unstrided(
-    connection: psycopg.Connection[Any], database: Database, sequence: Sequence
-) -> Unstrided | None:
+def unstrided(connection: psycopg.Connection[Any], gate: Gate, sequence: Sequence) -> Unstrided | None:
     """The next value lies beyond all that any SP has drawn, as far as rows tell. None: it has no stride."""
     row = connection.execute(
         "SELECT base, increment FROM psp.sequences WHERE schema_name = %s AND sequence_name = %s",
@@ -32,7 +32,7 @@ def unstrided(
         return None
     base, increment = row
     last = sequence.last_value if sequence.is_called else base
-    stored = _stored_extreme(connection, database, sequence, increment)
+    stored = _stored_extreme(connection, gate, sequence, increment)
     if stored is not None:
         last = max(last, stored) if increment > 0 else min(last, stored)
     steps = max(0, -((base - last) // increment))  # rounded up
@@ -43,16 +43,30 @@ def unstrided(
 
 
 def _stored_extreme(
-    connection: psycopg.Connection[Any], database: Database, sequence: Sequence, increment: int
+    connection: psycopg.Connection[Any], gate: Gate, sequence: Sequence, increment: int
 ) -> int | None:
     """The largest (of a descending sequence the smallest) value in the sequence's own column."""
     if sequence.owner is None:
         return None
-    schema, table, column = sequence.owner
-    row = connection.execute(
-        sql.SQL("SELECT {}({})::numeric FROM {}").format(
-            sql.SQL("max" if increment > 0 else "min"), sql.Identifier(column), sql.Identifier(schema, table)
-        )
-    ).fetchone()
-    value = None if row is None or row[0] is None else int(row[0])
+    schema, name, column = sequence.owner
+    table = sql.Identifier(schema, name)
+    with gate(table.as_string(None)) as may_select:
+        if may_select:
+            row = connection.execute(
+                sql.SQL("SELECT {}({})::numeric FROM {}").format(
+                    sql.SQL("max" if increment > 0 else "min"), sql.Identifier(column), table
+                )
+            ).fetchone()
+            value = None if row is None or row[0] is None else int(row[0])
+        else:
+            texts = column_values(connection, table.as_string(None), column)
+            numbers = (number for number in map(_number, texts) if number is not None)
+            value = (max if increment > 0 else min)(numbers, default=None)
     return None if value is None or not sequence.minimum <= value <= sequence.maximum else value
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(Decimal(text))
+    except (InvalidOperation, ValueError, OverflowError):  # no number, NaN, infinity
+        return None

@@ -141,7 +141,7 @@ def test_a_schema_is_changed_by_release_and_another_adoption(adopted: Pair) -> N
         assert connection.execute("SELECT added FROM t").fetchall() == []
         assert connection.execute("SELECT count(*) FROM u").fetchone() == (0,)
     with adopted.connect() as connection:
-        definitions, sums = read_sp(connection)
+        definitions, sums = read_sp(connection, adopted.primary_dsn)
     assert primary_sums(adopted.primary_dsn, definitions) == sums
 
 

@@ -125,7 +125,7 @@ class Cluster:
     def sums(self) -> tuple[Sums, Sums]:
         """The SP's and the primary's, without the history of schema changes, which is not written there."""
         with self.sp.transaction(force_rollback=True):  # it has settings of its own
-            definitions, here = read_sp(self.sp)
+            definitions, here = read_sp(self.sp, self.pair.primary_dsn)
         here.pop(0, None)
         return here, primary_sums(self.pair.primary_dsn, definitions)
 

@@ -35,8 +35,8 @@ def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-def test_it_is_adopted_and_read(connection: psycopg.Connection[Any]) -> None:
-    definitions, found = sums.read_sp(connection)
+def test_it_is_adopted_and_read(app: Pair, connection: psycopg.Connection[Any]) -> None:
+    definitions, found = sums.read_sp(connection, app.primary_dsn)
     (table_id,) = (number for number, table in definitions.items() if table.label == "public.page")
     assert found[table_id].rows == 1
 
