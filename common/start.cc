@@ -14,6 +14,7 @@ namespace psp {
 namespace {
 
 constexpr std::int64_t kPauseMaxMs = 5'000;
+constexpr std::int64_t kTurnPauseMaxMs = 500;
 constexpr int kConnectTimeoutMs = 10'000;
 
 using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
@@ -73,6 +74,7 @@ bool StartAttempts::MayTryAgain(const StartProblem& problem) {
   if (problem.what != logged_)
     spdlog::warn("database: {}; trying again until it can be served", problem.what);
   logged_ = problem.what;
+  if (problem.kind == StartProblem::Kind::kNotItsTurn) pause_ms_ = std::min(pause_ms_, kTurnPauseMaxMs);
   pollfd signal{.fd = stop_.fd(), .events = POLLIN, .revents = 0};
   poll(&signal, 1, static_cast<int>(pause_ms_));
   pause_ms_ = std::min(pause_ms_ * 2, kPauseMaxMs);

@@ -16,6 +16,7 @@ struct StartProblem {
     kConfiguration,  // an operator must change it: the daemon ends with code 2, and its unit leaves it down
     kTaken,          // another daemon serves: this one ends with code 1, and its unit restarts it
     kPasses,         // the daemon waits and tries again
+    kNotItsTurn,     // the same, and looks twice a second, since it is to serve soon after its turn has come
   };
   Kind kind = Kind::kConfiguration;
   std::string what;

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 
 #include "common/daemon.h"
 #include "primary/server.h"
@@ -10,7 +11,8 @@
 
 namespace {
 
-int Serve(const psp::primary::PrimarySettings& settings, psp::StopSignals& signals) {
+// The exit code; nothing: its server hands over to its standby, and the next start waits for what becomes of that.
+std::optional<int> ServeOnce(const psp::primary::PrimarySettings& settings, psp::StopSignals& signals) {
   psp::StartAttempts attempts(signals);
   auto state =
       attempts.Run([&] { return psp::primary::TakeOver(settings.database, settings.some_standbys); });
@@ -35,7 +37,13 @@ int Serve(const psp::primary::PrimarySettings& settings, psp::StopSignals& signa
   }
   spdlog::info("epoch {} begins at {}, listening on {}", epoch, closed_t, server->endpoint());
   std::cout << "ready" << std::endl;
-  if (server->Run()) {
+  using End = psp::primary::Server::End;
+  const End end = server->Run();
+  if (end == End::kHandsOver) {
+    spdlog::info("nothing is decided any more on this server, which hands over to its standby");
+    return std::nullopt;
+  }
+  if (end == End::kStopped) {
     spdlog::info("stopped");
     return EXIT_SUCCESS;
   }
@@ -44,6 +52,12 @@ int Serve(const psp::primary::PrimarySettings& settings, psp::StopSignals& signa
       "another server has taken its "
       "place. That one may lack transactions; a new start goes on from what it has");
   return EXIT_FAILURE;
+}
+
+int Serve(const psp::primary::PrimarySettings& settings, psp::StopSignals& signals) {
+  std::optional<int> exit_code;
+  while (!exit_code) exit_code = ServeOnce(settings, signals);
+  return *exit_code;
 }
 
 }  // namespace

@@ -95,22 +95,23 @@ void Server::OnUsurped() {
   usurped_wake_up_.Notify();
 }
 
-bool Server::Run() {
+Server::End Server::Run() {
   while (!usurped_) {
     const std::int64_t now_us = MonotonicUs();
     if (MayStop(now_us)) break;
     Turn();
   }
   if (!usurped_ && !core_.idle()) spdlog::warn("{} transactions are left undecided", core_.undecided());
-  if (settings_.away_ms > 0) SayAway();
+  if (away_ms_ > 0) SayAway();
   CarryOutActions();
   router_.LingerOnClose(kLingerMs);
-  return !usurped_;
+  if (usurped_) return End::kUsurped;
+  return is_told_to_stop_ ? End::kStopped : End::kHandsOver;
 }
 
 // The sockets stay until everybody has heard it. Who is silent counts as gone after heartbeat_timeout_ms.
 void Server::SayAway() {
-  core_.SayAway(static_cast<std::uint32_t>(settings_.away_ms));
+  core_.SayAway(static_cast<std::uint32_t>(away_ms_));
   CarryOutActions();
   const std::int64_t until_us = MonotonicUs() + kStopUs;
   while (!core_.unaware().empty() && MonotonicUs() < until_us) {
@@ -122,6 +123,13 @@ void Server::SayAway() {
   for (const std::string& name : core_.unaware()) {
     spdlog::warn("{} has not answered that it waits for the next primary: its COMMITs may fail", name);
   }
+}
+
+void Server::Stop(const char* why, std::int64_t now_us) {
+  if (stop_by_us_ != 0) return;
+  spdlog::info("{}: {} transactions are being decided", why, core_.undecided());
+  core_.Stop();
+  stop_by_us_ = now_us + kStopUs;
 }
 
 bool Server::MayStop(std::int64_t now_us) const {
@@ -139,10 +147,9 @@ void Server::Turn() {
                           signals_->fd(),  usurped_wake_up_.fd(), metrics_.fd()};
   const auto [decided, read, reported, signalled, usurped, asked] = router_.Wait(fds, WaitMs());
   const std::int64_t now_us = MonotonicUs();
-  if (signalled && signals_->TakeSignal() && stop_by_us_ == 0) {
-    spdlog::info("stopping: {} transactions are being decided", core_.undecided());
-    core_.Stop();
-    stop_by_us_ = now_us + kStopUs;
+  if (signalled && signals_->TakeSignal() && !is_told_to_stop_) {
+    is_told_to_stop_ = true;
+    Stop("stopping", now_us);
   }
   TakeMessages();
   if (decided) TakeBatchResults();
@@ -179,6 +186,10 @@ std::string Server::Metrics(std::int64_t now_us) const {
 void Server::LookAtServer(std::int64_t now_us) {
   look_us_ = now_us + kLookEveryUs;
   Sight sight = watch_.sight();
+  if (sight.hand_over_ms) {
+    away_ms_ = std::max(away_ms_, *sight.hand_over_ms);
+    Stop("this PostgreSQL hands over to its standby", now_us);
+  }
   sight.has_session = executors_.has_session();
   sight.trouble = executors_.trouble();
   core_.OnSight(std::move(sight), now_us);

@@ -30,9 +30,14 @@ class Server {
   // Binds the socket (throws zmq::error_t) and starts the threads.
   Server(const PrimarySettings& settings, PrimaryState state, StopSignals* signals, int tick_ms = kTickMs);
 
-  // Serves until a signal, or until another daemon has taken the database or another server its place. True
-  // for a signal. After a signal nothing new is certified; transactions in flight are decided and answered.
-  bool Run();
+  enum class End {
+    kStopped,   // by a signal
+    kUsurped,   // another daemon has taken the database, or another server its place
+    kHandsOver  // the server hands over to its standby
+  };
+  // Serves until then. After a signal, and where the server hands over, nothing new is certified; transactions in flight are decided
+  // and answered.
+  End Run();
 
   std::string endpoint() const { return router_.last_endpoint(); }
 
@@ -55,6 +60,7 @@ class Server {
   std::string Metrics(std::int64_t now_us) const;
   int WaitMs() const;
   void SayAway();
+  void Stop(const char* why, std::int64_t now_us);
   bool MayStop(std::int64_t now_us) const;
 
   const PrimarySettings settings_;
@@ -65,6 +71,8 @@ class Server {
 
   // The main thread's.
   Core core_;
+  std::int64_t away_ms_ = settings_.away_ms;  // 0: semi-primaries are not told that this one ends
+  bool is_told_to_stop_ = false;
   std::int64_t stop_by_us_ = 0;  // 0: not stopping
   std::int64_t look_us_ = 0;
   // When those that wait for others need not wait any more. Nothing: nobody does, or no executor is free.

@@ -62,6 +62,7 @@ std::string ServerWatch::Look(Sight* found) {
     const pqxx::row row = tx.exec_prepared1("look_at_server", written_, name);
     found->connected = row[1].as<int>();
     found->copied = row[2].as<int>();
+    if (!row[4].is_null()) found->hand_over_ms = row[4].as<std::int64_t>();
     return row[0].as<WalPosition>();
   });
   if (!seen.ok()) return seen.error().message;

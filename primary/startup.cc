@@ -17,6 +17,8 @@ namespace {
 constexpr const char* kLockNotAvailable = "55P03";
 constexpr const char* kTaken = "another psp-primary is serving this database";
 constexpr const char* kStandby = "this PostgreSQL is a standby";
+constexpr const char* kHandsOver =
+    "this PostgreSQL hands over to its standby (psp primary switchover; --withdraw if that was not promoted)";
 
 // The lock of the one daemon that serves the database; certify/fence.cc has the class's other one.
 bool TryLock(pqxx::transaction_base& tx) {
@@ -89,6 +91,29 @@ void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
   }
 }
 
+// Whether the server hands over to its standby. If so, nobody has decided here after this, or can: an executor of an older daemon finds
+// another epoch. It does not wait for standbys: one of them is waited for by who switches.
+PgResult<bool> HandsOver(PgSession& session) {
+  const auto found =
+      session.Autocommit([](pqxx::nontransaction& tx) { return tx.exec(std::string(sql::kHandOver)); });
+  if (!found.ok()) return found.error();
+  if (found->empty()) return false;
+  if ((*found)[0][0].as<bool>()) return true;
+  const auto local = [](pqxx::work& tx) { tx.exec0("SET LOCAL synchronous_commit = local"); };
+  const auto begun = session.Transaction([&](pqxx::work& tx) {
+    local(tx);
+    tx.exec0("UPDATE psp.cluster SET epoch = epoch + 1");
+  });
+  if (!begun.ok()) return begun.error();
+  if (const auto fenced = RaiseFence(session); !fenced.ok()) return fenced.error();
+  const auto ended = session.Transaction([&](pqxx::work& tx) {
+    local(tx);
+    tx.exec0(std::string(sql::kEndHandOver));
+  });
+  if (!ended.ok()) return ended.error();
+  return true;
+}
+
 // Why the copies that are required cannot be there; nothing when they may be. Before anything is written, since its COMMIT would wait.
 std::optional<StartProblem> MissingCopies(pqxx::transaction_base& tx, bool some_standbys,
                                           RequiredCopies* copies) {
@@ -135,12 +160,15 @@ Result<PrimaryState, StartProblem> TakeOver(const std::string& database, bool so
     return Out(CannotConnect(database, connected.error()));
   const auto objection = session.Autocommit([](pqxx::nontransaction& tx) { return Objection(tx); });
   if (!objection.ok()) return Out(CannotStart("", objection.error()));
-  if (*objection == kStandby) return Out(StartProblem{Kind::kPasses, *objection});
+  if (*objection == kStandby) return Out(StartProblem{Kind::kNotItsTurn, *objection});
   if (!objection->empty()) return Out(StartProblem{Kind::kConfiguration, *objection});
   if (const auto locked = WaitForLock(session); !locked.ok()) {
     if (locked.error().message == kTaken) return Out(StartProblem{Kind::kTaken, kTaken});
     return Out(CannotStart("", locked.error()));
   }
+  const auto hands_over = HandsOver(session);
+  if (!hands_over.ok()) return Out(CannotStart("", hands_over.error()));
+  if (*hands_over) return Out(StartProblem{Kind::kNotItsTurn, kHandsOver});
   const auto missing = session.Autocommit(
       [&](pqxx::nontransaction& tx) { return MissingCopies(tx, some_standbys, state.copies.get()); });
   if (!missing.ok()) return Out(CannotStart("", missing.error()));

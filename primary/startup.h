@@ -30,7 +30,7 @@ struct PrimaryState {
   std::shared_ptr<RequiredCopies> copies = std::make_shared<RequiredCopies>();
 };
 
-// Nothing is changed when the database is refused. Afterwards no session of an older daemon can decide
+// Nothing is changed when the database is refused, but where the server hands over to its standby: that is noted there. Afterwards no session of an older daemon can decide
 // anything (primary/certify/fence.h), and all that the state says is on the required copies.
 // `some_standbys`: also where fewer standbys must have a decision than synchronous_standby_names lists.
 Result<PrimaryState, StartProblem> TakeOver(const std::string& database, bool some_standbys = false);

@@ -21,6 +21,8 @@ struct Sight {
   int copies = 0;              // synchronous standbys that must have what is decided
   int connected = 0;           // standbys
   int copied = 0;              // of these have what was written at an earlier look
+  std::optional<std::int64_t>
+      hand_over_ms{};  // the server hands over to a standby, for which COMMITs may wait so long
   // Of the executors:
   bool has_session = true;           // one of them, at least
   std::optional<PgError> trouble{};  // of a batch that is tried again

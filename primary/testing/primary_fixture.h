@@ -101,7 +101,7 @@ class PrimaryTest : public testing::Test {
     epoch_ = state->epoch;
     cluster_id_ = state->cluster_id;
     server_ = std::make_unique<Server>(settings_, std::move(*state), signals_, tick_ms);
-    thread_ = std::thread([this] { stopped_by_signal_ = server_->Run(); });
+    thread_ = std::thread([this] { stopped_by_signal_ = server_->Run() == Server::End::kStopped; });
   }
   void Stop() {
     kill(getpid(), SIGTERM);

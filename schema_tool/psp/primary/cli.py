@@ -1,5 +1,8 @@
 """`psp primary`: prepares the PostgreSQL database of the primary, and compares the others with it."""
 
+import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +12,7 @@ from psp.cluster import verify
 from psp.output import Json, PspError, console, error_console, print_json
 from psp.primary import losses, members
 from psp.primary import promote as promotion
+from psp.primary import switchover as switching
 from psp.primary.cluster_key import write_cluster_key
 from psp.primary.database import init_primary, schema_version, set_copies, upgrade_primary
 from psp.problems import errors_shown
@@ -172,6 +176,89 @@ def promote(
         server = promotion.promote(dsn, timeout_s)
     console.print(f"The server is writable, with transactions up to {server.newest_t}. Next:")
     for step in promotion.next_steps(dsn, server):
+        console.print(f"- {step}")
+
+
+@app.command()
+def switchover(
+    old_dsn: Annotated[str, typer.Argument(help="The primary's database at the server that it has now.")],
+    standby_dsn: Annotated[str, typer.Argument(help="The same at its standby, which takes its place.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Also if something was found, which is printed.")
+    ] = False,
+    stop: Annotated[
+        str | None,
+        typer.Option(help="A command that stops the old server in fast mode, before the promotion."),
+    ] = None,
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="Take an unfinished one back: the old server goes on.")
+    ] = False,
+    timeout_s: Annotated[int, typer.Option(min=1, max=200, help="How long each step may take.")] = 20,
+) -> None:
+    """For planned work: a streaming standby takes the primary's place, and no COMMIT fails.
+
+    The old server lives at first, with a psp-primary beside it and one beside the standby. COMMITs wait for
+    about a second. If a step before the promotion fails, all is taken back, and the old server goes on. With
+    --stop the old server can follow the new one as it is; otherwise it goes on without psp, and then needs
+    pg_rewind. Where Patroni is, patronictl switches.
+
+    [bold]Examples[/]
+
+        psp primary switchover "host=p1 dbname=psp" "host=p2 dbname=psp"
+        psp primary switchover "host=p1 dbname=psp" "host=p2 dbname=psp" \\
+            --stop "ssh p1 systemctl stop postgresql"
+        psp primary switchover "host=p1 dbname=psp" "host=p2 dbname=psp" \\
+            --withdraw   # the command was killed before it was done
+    """
+    with errors_shown(), switching.at_old(old_dsn) as old:
+        if withdraw:
+            _withdraw(old, standby_dsn, force)
+        else:
+            _switch(old, standby_dsn, force, timeout_s, None if stop is None else partial(_run, stop))
+
+
+def _run(command: str) -> None:
+    done = subprocess.run(command, shell=True, check=False)
+    if done.returncode != 0:
+        raise PspError(f"the command to stop the old server has ended with {done.returncode}: {command}")
+
+
+def _withdraw(old: switching.Connection, standby_dsn: str, force: bool) -> None:
+    if not force:
+        switching.refuse_promoted(standby_dsn)
+    if switching.withdraw(old):
+        console.print("Withdrawn: the old server's psp-primary begins again, within a second if it runs.")
+    else:
+        console.print("There was nothing to withdraw.")
+
+
+def _switch(
+    old: switching.Connection,
+    standby_dsn: str,
+    force: bool,
+    timeout_s: int,
+    stop: Callable[[], None] | None,
+) -> None:
+    with switching.at_standby(standby_dsn) as standby:
+        source, target = switching.look_at_source(old), switching.look_at_target(standby)
+        switching.refuse_unfit(source, target)
+        found = list(switching.objections(source, target))
+        if found and not force:
+            raise PspError(
+                "nothing was switched:\n" + "\n".join(f"- {one}" for one in found),
+                "--force switches all the same",
+            )
+        for one in found:
+            error_console.print(f"Not heeded: {one}", style="bold red")
+        done = switching.switch(old, standby, standby_dsn, timeout_s, console.print, stop)
+    if done.seconds is None:
+        console.print(
+            "The standby is writable, and no psp-primary has begun there yet: its log tells why. Next:",
+            style="bold red",
+        )
+    else:
+        console.print(f"The new server decides. Nothing was decided for {done.seconds:.1f} s. Next:")
+    for step in switching.next_steps(standby_dsn, done):
         console.print(f"- {step}")
 
 

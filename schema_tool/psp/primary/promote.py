@@ -101,7 +101,7 @@ def look(dsn: str) -> Standby:
     """PspError if the database is no primary's, or no standby's."""
     with psycopg.connect(dsn, connect_timeout=CONNECT_S, autocommit=True) as connection:
         check_version(connection)
-        found = _read(connection)
+        found = read_server(connection)
     if not found.is_standby:
         raise PspError(
             "this server is no standby: it is writable already",
@@ -110,7 +110,7 @@ def look(dsn: str) -> Standby:
     return found
 
 
-def _read(connection: psycopg.Connection[tuple[object, ...]]) -> Standby:
+def read_server(connection: psycopg.Connection[tuple[object, ...]]) -> Standby:
     with connection.cursor(row_factory=class_row(Standby)) as cursor:
         found = cursor.execute(read_sql("primary/command/standby.sql")).fetchone()
     assert found is not None
@@ -166,7 +166,7 @@ def promote(dsn: str, timeout_s: int) -> Standby:
             raise PspError(
                 f"the standby is not writable after {timeout_s} s", "It may still become so: see its log."
             )
-        return _read(connection)
+        return read_server(connection)
 
 
 def next_steps(dsn: str, server: Standby) -> list[str]:
@@ -180,10 +180,10 @@ def next_steps(dsn: str, server: Standby) -> list[str]:
             "It decides nothing before a synchronous standby is there: set one up, or go on without "
             f"one: empty synchronous_standby_names and run psp primary copies {_quoted(dsn)} 0"
         )
-    return [*steps, _make_a_standby(dsn, server)]
+    return [*steps, make_a_standby(dsn, server)]
 
 
-def _make_a_standby(dsn: str, server: Standby) -> str:
+def make_a_standby(dsn: str, server: Standby) -> str:
     source = {name: value for name, value in conninfo_to_dict(dsn).items() if name != "password"}
     if server.can_be_rewound_to:
         source["dbname"] = "postgres"

@@ -16,6 +16,15 @@ CREATE TABLE psp.cluster (
 );
 INSERT INTO psp.cluster DEFAULT VALUES;
 
+-- psp primary switchover: on this timeline this server's psp-primary decides nothing more, so that a standby can be promoted in its place. On
+-- another timeline it means nothing: the promoted standby has the row, too. ended_at: all that was ever decided here is before it in the WAL.
+CREATE TABLE psp.hand_over (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    timeline text NOT NULL,
+    limit_ms integer NOT NULL,  -- how long semi-primaries let COMMITs wait for the next primary
+    ended_at timestamptz
+);
+
 -- Which start of the daemon decided which numbers: those from start_t to before the next one's. A database that was
 -- restored from a backup goes on with another history, and an SP that has what was lost is told by it.
 -- kept_t: the newest number when it began. start_t is smaller where numbers below kept_t were missing: common/epochs.h.

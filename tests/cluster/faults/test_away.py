@@ -1,6 +1,7 @@
 """The primary ends for planned work: clients wait, and none sees an error."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -28,11 +29,14 @@ class Writer:
         self.rows = rows
         self.label = f"{sp.name} {label}"
         self.acknowledged = 0
+        self.longest_s = 0.0
 
     def __call__(self, stop: threading.Event) -> None:
         with connect(self.sp, autocommit=True) as connection:
             while not stop.is_set():
+                begins = time.monotonic()
                 self._commit(connection)
+                self.longest_s = max(self.longest_s, time.monotonic() - begins)
                 self.acknowledged += 1
 
     def _commit(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
@@ -52,8 +56,8 @@ class Writer:
         return bool(count == self.acknowledged * self.rows)
 
 
-def under_load(sps: Sequence[SpNode], *works: Callable[[], None]) -> None:
-    """Every client commits before, between and after."""
+def under_load(sps: Sequence[SpNode], *works: Callable[[], None]) -> float:
+    """Every client commits before, between and after. Returns how long the longest COMMIT took."""
     writers = [Writer(sp, rows, str(rows)) for sp in sps for rows in (1, LARGE_ROWS)]
     with running_until_left(*writers):
         for work in works:
@@ -65,6 +69,7 @@ def under_load(sps: Sequence[SpNode], *works: Callable[[], None]) -> None:
     for writer in writers:
         for sp in sps:
             wait_until(f"what {writer.label} wrote at {sp.name}", partial(writer.is_whole_at, sp), WAIT_S)
+    return max(writer.longest_s for writer in writers)
 
 
 def test_restarts_are_no_error() -> None:

@@ -43,7 +43,7 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
     make_version_1(pair)
     primary.upgrade_primary(pair.dsn)
     pair.run(
-        "DROP VIEW psp.conflicts; DROP TABLE psp.loss_reports;"
+        "DROP VIEW psp.conflicts; DROP TABLE psp.loss_reports, psp.hand_over;"
         "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions, psp.losses;"
         "ALTER TABLE psp.tables DROP COLUMN form;"
         "DROP FUNCTION psp.sp_of, psp.xid_of, psp.synchronous_standbys;"

@@ -1,0 +1,9 @@
+-- psp primary switchover: the standby that takes over. awaits_restart: settings that were changed and count after a restart only.
+SELECT pg_is_in_recovery() AS is_standby,
+       s.system_identifier::text, c.cluster_id::text,
+       EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming') AS streams,
+       CASE WHEN pg_is_in_recovery() THEN pg_get_wal_replay_pause_state() <> 'not paused' ELSE false END AS is_paused,
+       current_setting('synchronous_standby_names') AS synchronous_standby_names,
+       (SELECT count(*) FROM pg_stat_replication)::integer AS standbys,
+       ARRAY(SELECT name FROM pg_settings WHERE pending_restart ORDER BY name) AS awaits_restart
+  FROM psp.cluster c CROSS JOIN pg_control_system() s
