@@ -89,7 +89,7 @@ def read_sp(connection: Connection, primary_dsn: str) -> tuple[Definitions, Sums
                 else:
                     found = _sum_in_parts(connection, primary_dsn, entry, table)
             sums[entry["table_id"]] = found
-    return definitions, _without_empty_history(sums)
+    return definitions, _without_empty_own(sums)
 
 
 def _sum_in_parts(connection: Connection, primary_dsn: str, entry: dict[str, Any], table: str) -> TableSum:
@@ -130,13 +130,13 @@ def primary_sums(dsn: str, definitions: Definitions) -> Sums:
         }
         for table_id, found in _older_sums(connection, {t: form for t, form in older.items() if t in sums}):
             sums[table_id] += found
-    return _without_empty_history(sums)
+    return _without_empty_own(sums)
 
 
-def _without_empty_history(sums: Sums) -> Sums:
-    """psp.schema_history is told only where there are schema changes."""
-    history = constant("SCHEMA_HISTORY_ID")
-    return {table_id: found for table_id, found in sums.items() if table_id != history or found.rows > 0}
+def _without_empty_own(sums: Sums) -> Sums:
+    """psp's own tables are told only where they have rows."""
+    own = (constant("SCHEMA_HISTORY_ID"), constant("REQUESTS_ID"))
+    return {table_id: found for table_id, found in sums.items() if table_id not in own or found.rows > 0}
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,12 @@ BEGIN
     END IF;
 END $$;
 
+-- Whether a table's rows are captured when this happens to them. psp.requests: they are when they get their result, and not when they have become old.
+CREATE FUNCTION psp.captures(facts jsonb, event text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT event = 'update' OR (facts ->> 'table_id')::bigint <> @REQUESTS_ID@
+$$;
+
 -- What a capture function of a table does; an empty text: there is none. With the server module SQL captures only what that cannot
 -- (psp.left_to_sql). An update that changes the key: the old key is gone. A row trigger does that, called only when the statement sets
 -- a key column, unless the key may change otherwise. A WHEN clause would be parsed again in every statement and cost more than the call.
@@ -249,7 +255,7 @@ ALTER TABLE ONLY {relation} ENABLE REPLICA TRIGGER psp_refuse_replica,
 BEGIN
     FOR needed IN SELECT s.suffix, s.statements, format('psp.capture_%s_%s', facts ->> 'table_id', s.suffix) AS function
                     FROM psp.capture_statements(facts) s LOOP
-        IF needed.statements <> '' THEN
+        IF needed.statements <> '' AND psp.captures(facts, needed.suffix) THEN
             functions := functions || psp.create_capture_function(facts, needed.suffix, needed.statements);
             EXECUTE psp.capture_trigger(facts, needed.suffix);
         ELSE

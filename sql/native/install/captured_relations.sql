@@ -3,4 +3,4 @@
 CREATE VIEW psp.captured_relations AS
 SELECT DISTINCT t.tgrelid AS relation, substring(f.proname, '^capture_([0-9]+)_')::integer AS table_id
   FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
- WHERE f.pronamespace = 'psp'::regnamespace AND f.proname ~ '^capture_[0-9]+_(insert|row)$';
+ WHERE f.pronamespace = 'psp'::regnamespace AND f.proname ~ '^capture_[0-9]+_(update|row)$';

@@ -71,8 +71,8 @@ BEGIN
         EXECUTE format('CREATE FUNCTION %s() RETURNS trigger LANGUAGE c AS %L, %L', function, 'psp_capture', 'psp_capture_row');
         PERFORM psp.take_from_all(ARRAY[function::regproc], 'psp_functions'::regrole);
     END IF;
-    EXECUTE format('CREATE OR REPLACE TRIGGER psp_capture AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION %s(%s)',
-                   facts ->> 'relation', function,
+    EXECUTE format('CREATE OR REPLACE TRIGGER psp_capture AFTER UPDATE%s ON %s FOR EACH ROW EXECUTE FUNCTION %s(%s)',
+                   CASE WHEN psp.captures(facts, 'insert') THEN ' OR INSERT OR DELETE' ELSE '' END, facts ->> 'relation', function,
                    (SELECT string_agg(quote_literal(w.word), ', ' ORDER BY w.n) FROM unnest(psp.module_words(facts)) WITH ORDINALITY w(word, n)));
 END $$;
 

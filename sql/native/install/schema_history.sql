@@ -225,7 +225,7 @@ BEGIN
     IF current_user <> 'psp_functions' THEN
         RAISE EXCEPTION USING
             ERRCODE = 'insufficient_privilege',
-            MESSAGE = 'psp: only psp.ddl writes psp.schema_history';
+            MESSAGE = format('psp: only psp''s own functions write psp.%s', TG_TABLE_NAME);
     END IF;
     RETURN NULL;
 END $$;

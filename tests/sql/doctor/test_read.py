@@ -81,7 +81,7 @@ def test_a_superuser_asks_nothing_of_a_schema_of_somebody_else(pair: Pair) -> No
         CREATE SCHEMA psp; CREATE TABLE psp.ran (n int);
         CREATE FUNCTION psp.bad() RETURNS text LANGUAGE plpgsql AS $$
         BEGIN RAISE EXCEPTION 'run as %', current_user; END $$;
-        CREATE VIEW psp.identity AS SELECT psp.bad() AS name, 23 AS schema_version;
+        CREATE VIEW psp.identity AS SELECT psp.bad() AS name, 24 AS schema_version;
         ALTER SCHEMA psp OWNER TO {APPLICATION};
         """
     )

@@ -33,9 +33,9 @@ INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 
 ASKABLE = [
     "advisory_xact_lock", "can_commit", "certify_read", "certify_read", "certify_read_referrers",
-    "certify_read_referrers", "certify_read_table", "job", "key_to_add", "makes_temporary",
+    "certify_read_referrers", "certify_read_table", "complete_request", "job", "key_to_add", "makes_temporary",
     "mark_triggers", "may_be_of_trigger", "names_of_settings", "outcome", "refuse_read_only",
-    "role_of_statement",
+    "request", "request_done", "request_failed", "role_of_statement",
     "runs_as_it_is", "schemas_in_path", "set_triggers_aside", "snapshot", "statement_has_ended",
     "statement_settings", "statements_of_transaction", "texts_of", "token", "transaction_id",
     "truncation_waits", "wait_for",
@@ -67,7 +67,7 @@ def test_readable_tables(app: Pair) -> None:
             "'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') ORDER BY relname",
             (APPLICATION,),
         ).fetchall()
-        assert rows == [("conflicts",), ("status",)]
+        assert rows == [("conflicts",), ("new_request",), ("status",)]
         can_create = "SELECT has_schema_privilege(%s, 'psp', 'CREATE')"
         assert connection.execute(can_create, (APPLICATION,)).fetchone() == (False,)
 

@@ -38,6 +38,7 @@ FIRST_FILES = (
     "reassigned.sql",
     "statement_settings.sql",
     "schema_history.sql",
+    "requests.sql",
     "jobs.sql",
     "leftovers.sql",
     "local_indexes.sql",

@@ -1,0 +1,259 @@
+"""psp.request: what is asked for several times, at several semi-primaries, happens once, and all get its answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psp.cluster.configs import PRIMARY
+from psp.cluster.local import LocalCluster, SpNode
+
+from tests.cluster.support import adopted_pair, applying_paused, as_admin, connect, execute, raises, settle
+
+TABLES = """
+CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL);
+INSERT INTO account VALUES (1, 0);
+"""
+ASK: LiteralString = "SELECT state, failed, result FROM psp.request(%s, %s)"
+DONE: LiteralString = "SELECT psp.request_done(%s)"
+NEW = ("new", None, None)
+RETRYABLE = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected, psycopg.OperationalError)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[LocalCluster]:
+    with adopted_pair([TABLES]) as cluster:
+        yield cluster
+
+
+def ask(connection: psycopg.Connection[Any], key: str, fingerprint: str = "") -> tuple[Any, ...]:
+    row = connection.execute(ASK, [key, fingerprint]).fetchone()
+    assert row is not None
+    return row
+
+
+def pay(sp: SpNode, key: str, amount: int) -> tuple[Any, ...]:
+    """The program of a client: asks, and does the work if nobody has done it."""
+    with connect(sp) as connection:
+        answer = ask(connection, key, f"pay {amount}")
+        if answer[0] == "new":
+            connection.execute("UPDATE account SET balance = balance + %s WHERE id = 1", [amount])
+            connection.execute(DONE, [f'{{"paid": {amount}}}'])
+        return answer
+
+
+def balance(sp: SpNode) -> int:
+    return int(execute(sp, "SELECT balance FROM account WHERE id = 1")[0][0])
+
+
+def wait_until_seen(sp: SpNode, by: SpNode) -> None:
+    """What `sp` has committed is applied at `by`."""
+    token = execute(sp, "SELECT psp.token()")[0][0]
+    execute(by, "SELECT psp.wait_for(%s)", [token])
+
+
+def test_a_request_is_served_once_and_its_answer_is_known_everywhere(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    before = balance(north)
+    assert pay(north, "first", 5) == NEW
+    assert pay(north, "first", 5) == ("known", False, {"paid": 5})
+    wait_until_seen(north, south)
+    assert pay(south, "first", 5) == ("known", False, {"paid": 5})
+    assert balance(north) == balance(south) == before + 5
+
+
+def test_the_key_with_another_fingerprint_is_an_error_of_its_own(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    pay(north, "other", 1)
+    with raises("PS422") as caught:
+        pay(north, "other", 2)
+    assert "was used for another one" in str(caught[0])
+
+
+def test_who_comes_second_here_waits_and_gets_the_answer(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    with connect(north) as first, ThreadPoolExecutor(1) as pool:
+        assert ask(first, "queued", "pay 3") == NEW
+        second = pool.submit(pay, north, "queued", 3)
+        with raises("55P03"), connect(north) as hurried:
+            hurried.execute("SELECT * FROM psp.request('queued', 'pay 3', wait => '50 ms')")
+        assert not second.done()
+        first.execute(DONE, ['"by the first"'])
+        first.commit()
+        assert second.result(60) == ("known", False, "by the first")
+
+
+def test_who_comes_second_here_serves_it_if_the_first_gives_up(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    with connect(north) as first, ThreadPoolExecutor(1) as pool:
+        assert ask(first, "given up", "pay 2") == NEW
+        second = pool.submit(pay, north, "given up", 2)
+        first.rollback()
+        assert second.result(60) == NEW
+
+
+def test_of_two_servers_that_serve_it_at_once_one_loses(pair: LocalCluster) -> None:
+    """Neither has seen the other's row: the primary decides."""
+    north, south = pair.sps
+    before = balance(north)
+    with applying_paused(south):
+        assert pay(north, "raced", 7) == NEW
+        with raises("40001"):
+            pay(south, "raced", 7)
+    wait_until_seen(north, south)
+    assert pay(south, "raced", 7) == ("known", False, {"paid": 7})
+    assert balance(north) == balance(south) == before + 7
+
+
+def test_a_transaction_that_stores_no_result_does_not_commit(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    before = balance(north)
+    with raises("2D000") as caught, connect(north) as connection:
+        assert ask(connection, "unfinished") == NEW
+        connection.execute("UPDATE account SET balance = balance + 1 WHERE id = 1")
+    assert "stores no result" in str(caught[0])
+    assert balance(north) == before
+    with connect(north) as connection:
+        assert ask(connection, "unfinished") == NEW
+        connection.rollback()
+
+
+def test_a_savepoint_cannot_forget_a_request(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    with connect(north) as connection:
+        connection.execute("SAVEPOINT s")
+        with raises("25000") as caught:
+            ask(connection, "behind a savepoint")
+        assert "SAVEPOINT" in str(caught[0])
+        connection.rollback()
+        # Behind it the work may be rolled back, and with it the result: COMMIT knows.
+        assert ask(connection, "before a savepoint") == NEW
+        connection.execute("SAVEPOINT s")
+        connection.execute(DONE, ["1"])
+        connection.execute("ROLLBACK TO s")
+        with raises("2D000"):
+            connection.commit()
+        assert ask(connection, "before a savepoint") == NEW
+        connection.execute("SAVEPOINT s")
+        connection.execute("UPDATE account SET balance = balance - 1000 WHERE id = 1")
+        connection.execute("ROLLBACK TO s")
+        connection.execute(DONE, ['"after all"'])
+        connection.commit()
+        assert ask(connection, "before a savepoint") == ("known", False, "after all")
+
+
+def test_a_failure_is_an_answer_unless_it_passes_by(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    fail: LiteralString = "SELECT failed, stored FROM psp.request_failed(%s, %s, %s, %s)"
+    assert execute(north, fail, ["failed", "pay 9", '"no money"', "P0001"]) == [(True, "no money")]
+    wait_until_seen(north, south)
+    assert pay(south, "failed", 9) == ("known", True, "no money")
+    for sqlstate in ("40001", "08006", "57P01", "53200", "55P03", "58030", "XX000"):
+        with raises("22023"):
+            execute(north, fail, ["passes by", "", None, sqlstate])
+    # Somebody else was faster: his answer counts.
+    assert pay(north, "faster", 4) == NEW
+    assert execute(north, fail, ["faster", "pay 4", '"too late"', None]) == [(False, {"paid": 4})]
+
+
+def test_roles_share_no_keys_unless_they_share_a_role(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    for sp in pair.sps:
+        execute(as_admin(sp), "CREATE ROLE payments; CREATE ROLE ann IN ROLE payments; CREATE ROLE bob IN ROLE payments; CREATE ROLE eve")
+
+    def as_role(sp: SpNode, role: LiteralString, of_role: str | None) -> str:
+        with connect(as_admin(sp)) as connection:
+            connection.execute(b"SET ROLE " + role.encode())
+            query: LiteralString = "SELECT state FROM psp.request('shared', of_role => %s)"
+            state = connection.execute(query, [of_role]).fetchone()
+            assert state is not None
+            if state[0] == "new":
+                connection.execute("SELECT psp.request_done()")
+            return str(state[0])
+
+    assert as_role(north, "ann", "payments") == "new"
+    wait_until_seen(north, south)
+    assert as_role(south, "bob", "payments") == "known"
+    assert as_role(south, "eve", None) == "new"
+    assert as_role(south, "bob", None) == "new"
+    with raises("42501") as caught:
+        as_role(south, "eve", "payments")
+    assert "requests of role payments" in str(caught[0])
+    with connect(as_admin(south)) as connection:
+        connection.execute("SET ROLE bob")
+        connection.execute("SET psp.request_role = 'payments'")
+        assert ask(connection, "shared")[0] == "known"
+
+
+def test_nobody_writes_requests_by_hand(pair: LocalCluster) -> None:
+    for statement in (
+        "INSERT INTO psp.requests (id, role, fingerprint) VALUES (gen_random_uuid(), 'x', gen_random_uuid())",
+        "UPDATE psp.requests SET result = '1'",
+        "DELETE FROM psp.requests",
+    ):
+        with raises("42501") as caught, connect(as_admin(pair.sps[0])) as connection:
+            connection.execute(statement.encode())
+        assert "psp's own functions" in str(caught[0])
+
+
+def test_several_requests_in_one_transaction_one_after_the_other(pair: LocalCluster) -> None:
+    north = pair.sps[0]
+    with connect(north) as connection:
+        assert ask(connection, "a") == NEW
+        with raises("55006"):
+            ask(connection, "a")
+        connection.rollback()
+        assert ask(connection, "a") == NEW
+        with raises("55000"):
+            ask(connection, "b")
+        connection.rollback()
+        for key in "ab":
+            assert ask(connection, key) == NEW
+            connection.execute(DONE, [f'"{key}"'])
+        connection.commit()
+        assert [ask(connection, key)[2] for key in "ab"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("key", ["", None, "x" * 1001])
+def test_a_key_is_needed(pair: LocalCluster, key: str | None) -> None:
+    with raises("22023"):
+        execute(pair.sps[0], "SELECT psp.request(%s)", [key])
+
+
+def test_under_kills_each_request_is_served_once(pair: LocalCluster) -> None:
+    """Clients repeat each request at both servers until they have an answer, while daemons are restarted."""
+    requests, before = 40, balance(pair.sps[0])
+    wrong: list[str] = []
+    stopped = threading.Event()
+
+    def client(number: int) -> None:
+        sps = pair.sps if number % 2 else tuple(reversed(pair.sps))
+        for request in range(requests):
+            for attempt in range(1000):
+                try:
+                    pay(sps[attempt % 2], f"kill {request}", 1)
+                    state, failed, result = pay(sps[attempt % 2], f"kill {request}", 1)
+                    if (state, failed, result) != ("known", False, {"paid": 1}):
+                        wrong.append(f"{request}: {state} {failed} {result}")
+                    break
+                except RETRYABLE:
+                    stopped.wait(0.02)
+            else:
+                wrong.append(f"{request}: no answer")
+
+    with ThreadPoolExecutor(4) as pool:
+        clients = [pool.submit(client, number) for number in range(4)]
+        for name in (PRIMARY, pair.sps[0].name, pair.sps[1].name):
+            pair.kill(name)
+            pair.start(name)
+        for one in clients:
+            one.result(300)
+    assert wrong == []
+    wait_until_seen(pair.sps[0], pair.sps[1])
+    wait_until_seen(pair.sps[1], pair.sps[0])
+    assert [balance(sp) for sp in pair.sps] == [before + requests] * 2
+    settle(pair)
