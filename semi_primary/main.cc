@@ -34,7 +34,8 @@ int Serve(const psp::sp::SemiPrimarySettings& settings, psp::StopSignals& stop) 
   std::string served_at;
   if (const std::string problem = FindPlace(settings, &served_at); !problem.empty())
     return psp::BadConfiguration(problem);
-  psp::sp::Housekeeper housekeeper(settings.database, settings.views_mode);
+  psp::sp::Housekeeper housekeeper(settings.database, settings.views_mode,
+                                   settings.request_retention_h * 3600);
   psp::StartAttempts attempts(stop);
   const auto identity = attempts.Run([&] { return housekeeper.Claim(settings.name, served_at); });
   if (!identity) return attempts.exit_code();

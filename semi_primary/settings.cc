@@ -206,6 +206,9 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
                    1 << 30, 1024, std::int64_t{1} << 40, &settings->waiting_bytes_max);
   declared.Integer("hook_connections_max", "most backends connected to the commit hook's server", 1000, 1,
                    100000, &settings->hook_connections_max);
+  declared.Integer("request_retention_h",
+                   "hours for which the answers of requests are known at least (psp.request; mode native)",
+                   168, 1, 87600, &settings->request_retention_h);
   declared.Integer(
       "lworkers",
       "local workers: sessions that take commit requests and apply local transactions (mode views)", 4, 1, 64,

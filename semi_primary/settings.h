@@ -40,6 +40,7 @@ struct SemiPrimarySettings {
   std::int64_t waiting_bytes_max = 0;
   std::int64_t hook_connections_max = 0;
   std::int64_t heartbeat_timeout_ms = 0;
+  std::int64_t request_retention_h = 0;
   CommitChoice logged{};
   // Views mode:
   bool local_certification = true;

@@ -26,10 +26,11 @@ void Sweeper::AdvanceClock(pqxx::transaction_base& tx) {
 
 bool Sweeper::Sweep(pqxx::transaction_base& tx) {
   const bool more_decisions = PurgeDecisions(tx);
+  const bool more_requests = ExpireRequests(tx);
   const bool more_keys = CollectDeleted(tx);
   const auto dropped = tx.exec_params1(std::string(sql::kCollectDropped), kPieceKeys)[0].as<std::int64_t>();
   const bool more_of_emptied = tx.exec_params1(std::string(sql::kCollectEmptied), kPieceKeys)[0].as<bool>();
-  return more_decisions || more_keys || dropped == kPieceKeys || more_of_emptied;
+  return more_decisions || more_requests || more_keys || dropped == kPieceKeys || more_of_emptied;
 }
 
 bool Sweeper::PurgeDecisions(pqxx::transaction_base& tx) {
@@ -63,6 +64,17 @@ bool Sweeper::CollectDeleted(pqxx::transaction_base& tx) {
     position_ = {piece[1].as<std::uint32_t>(), DecodeByteaText(piece[2].c_str()).value_or("")};
   }
   return collecting_;
+}
+
+bool Sweeper::ExpireRequests(pqxx::transaction_base& tx) {
+  const auto newest = tx.exec1(std::string(sql::kNewestGeneration))[0].as<std::int32_t>();
+  if (newest == looked_at_generation_) return false;
+  const pqxx::row piece =
+      tx.exec_params1(std::string(sql::kExpireRequests), newest, Binary(request_position_), kPieceKeys);
+  const bool more = piece[0].as<std::int64_t>() == kPieceKeys;
+  request_position_ = more ? DecodeByteaText(piece[1].c_str()).value_or("") : "";
+  if (!more) looked_at_generation_ = newest;
+  return more;
 }
 
 }  // namespace psp::primary

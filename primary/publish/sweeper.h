@@ -1,5 +1,5 @@
 // Removes what has become old, a piece at a time: old decisions (psp.tx_log), deleted rows and guards that no
-// snapshot lacks, and rows of dropped tables (psp.data). A value: it knows how far it has come, and is copied before a transaction that
+// snapshot lacks, requests that are forgotten, and rows of dropped tables (psp.data). A value: it knows how far it has come, and is copied before a transaction that
 // may fail.
 #pragma once
 
@@ -29,6 +29,7 @@ class Sweeper {
  private:
   bool PurgeDecisions(pqxx::transaction_base& tx);
   bool CollectDeleted(pqxx::transaction_base& tx);
+  bool ExpireRequests(pqxx::transaction_base& tx);
 
   Retention retention_;
   std::optional<std::int64_t> clock_read_us_;  // of the monotonic clock, at the last call
@@ -40,6 +41,9 @@ class Sweeper {
   GlobalT collected_t_ = -1;
   bool collecting_ = false;
   RowKey position_;
+  // All requests have been looked at when this generation was the newest.
+  std::int32_t looked_at_generation_ = 0;
+  std::string request_position_;  // the key up to which they have been looked at since
 };
 
 }  // namespace psp::primary

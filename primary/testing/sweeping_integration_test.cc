@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "embedded/constants.h"
 #include "primary/certify/batch_statement.h"
 #include "primary/publish/sweeper.h"
 #include "primary/testing/primary_fixture.h"
@@ -85,6 +86,46 @@ TEST_F(SweepingTest, RowsFromBeforeATableWasEmptiedGoInPieces) {
   EXPECT_EQ(Count("psp.data WHERE table_id = 6"), 6000);
   EXPECT_EQ(Count("psp.data"), 9000);
   EXPECT_EQ(Count("psp.emptied_tables"), 0);
+}
+
+// As sql/native/install/requests.sql has it: rows (id, generation), whose smallest ids begin the generations.
+TEST_F(SweepingTest, RequestsThatAreForgottenCountAsDeleted) {
+  Stop();  // it sweeps by itself
+  const std::string requests = std::to_string(kRequestsId);
+  const auto add = [&](const std::string& id, const std::string& generation, const std::string& of) {
+    Sql("INSERT INTO psp.data SELECT " + requests + ", record_send(ROW(" + id +
+        "::uuid)), 1, 1, false, record_send(ROW(" + id + "::uuid, " + generation +
+        "::int4, 'role'::text))  FROM " + of);
+  };
+  const auto begin = [&](int generation) {
+    const std::string number = std::to_string(generation);
+    add("lpad('" + number + "', 32, '0')", number, "(SELECT) one");
+  };
+  add("('f' || lpad(g::text, 31, '0'))", "g % 2", "generate_series(1, 12000) g");
+  begin(1);
+  begin(4);
+  PgSession session({.conninfo = settings_.database, .application_name = "sweeper", .settings = {}});
+  ASSERT_TRUE(session.Connect().ok());
+  Sweeper sweeper({86'400, 3600});
+  const auto sweep = [&] {
+    int pieces = 0;
+    for (bool more = true; more; ++pieces) {
+      const auto swept = session.Transaction([&](pqxx::work& tx) { return sweeper.Sweep(tx); });
+      EXPECT_TRUE(swept.ok()) << swept.error().message;
+      more = swept.ok() && *swept;
+    }
+    return pieces;
+  };
+  sweep();
+  EXPECT_EQ(Count("psp.data WHERE deleted"), 0) << "four have not begun since the eldest";
+  EXPECT_EQ(sweep(), 1) << "it does not look at them all again";
+  begin(5);
+  EXPECT_EQ(sweep(), 3);
+  EXPECT_EQ(Count("psp.data WHERE deleted AND image IS NULL"), 6000);
+  begin(6);
+  sweep();
+  EXPECT_EQ(Count("psp.data WHERE deleted"), 12001) << "and the row with which generation 1 began";
+  EXPECT_EQ(Count("psp.data WHERE NOT deleted"), 3);
 }
 
 TEST_F(SweepingTest, ATableThatIsEmptiedAgainIsSweptAgain) {

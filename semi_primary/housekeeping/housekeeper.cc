@@ -1,5 +1,6 @@
 #include "semi_primary/housekeeping/housekeeper.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/clock.h"
@@ -15,19 +16,23 @@ constexpr std::int64_t kTroubleWaitMs = 500;
 constexpr std::int64_t kAlignEveryUs = 5'000'000;
 constexpr std::int64_t kFollowEveryUs = 20'000'000;  // a query for each sequence
 constexpr std::int64_t kWatchEveryUs = 600'000'000;
+constexpr std::int64_t kKeepEveryUs = 60'000'000;
 
 }  // namespace
 
-Housekeeper::Housekeeper(const std::string& conninfo, bool views_mode)
+Housekeeper::Housekeeper(const std::string& conninfo, bool views_mode, std::int64_t request_retention_s)
     : conninfo_(conninfo),
       views_mode_(views_mode),
+      request_retention_s_(request_retention_s),
       session_(ClaimingSession(conninfo)),
       sequences_(&session_),
       schema_(&session_) {
   session_.Prepare("write_status", std::string(sql::kWriteDaemonStatus));
   session_.Prepare("write_losses", std::string(sql::kWriteLossReport));
   session_.Prepare("forget_watermarks", "SELECT psp.forget_watermarks()");
-  if (!views_mode) session_.Prepare("clean", "SELECT psp.clean()");
+  if (views_mode) return;
+  session_.Prepare("clean", "SELECT psp.clean()");
+  session_.Prepare("keep_requests", "SELECT psp.keep_requests($1, $2)");
 }
 
 Result<Identity, StartProblem> Housekeeper::Claim(const std::string& name, const std::string& served_at) {
@@ -119,6 +124,7 @@ void Housekeeper::WriteStatus(double seconds) {
     return;
   }
   last_written_ = now;
+  KeepRequests();
   const bool is_well = now.state == "streaming" || now.state == "catchup";
   if (!is_well || !now.has_caught_up) return sequences_.MakeDue();
   sequences_.AdvanceIfDue(now.closed_t);
@@ -127,6 +133,23 @@ void Housekeeper::WriteStatus(double seconds) {
     sequences_.Follow();
   }
   LookAfterSchema();
+}
+
+void Housekeeper::KeepRequests() {
+  const std::int64_t now_us = MonotonicUs();
+  if (views_mode_ || now_us < keep_at_us_) return;
+  // A machine that has slept does not make requests older.
+  const std::int64_t passed_us = std::min(now_us - kept_us_.value_or(now_us), 2 * kKeepEveryUs);
+  const auto more = session_.Autocommit([&](pqxx::nontransaction& tx) {
+    return tx.exec_prepared1("keep_requests", static_cast<double>(passed_us) / 1e6, request_retention_s_)[0]
+        .as<bool>();
+  });
+  if (!more) {
+    if (logged_.First(more.error().message)) spdlog::warn("requests: {}", more.error().message);
+    return;
+  }
+  kept_us_ = now_us;
+  keep_at_us_ = *more ? now_us : now_us + kKeepEveryUs;
 }
 
 void Housekeeper::LookAfterSchema() {

@@ -1,6 +1,6 @@
 // The daemon's own thread and session, apart from applying: claims the database (claim.h), saves the
 // primary's epochs, and once a second writes psp.daemon_status, looks after sequences and schema, and, in
-// native mode, removes what finished transactions have left (psp.clean). After a lost connection it continues
+// native mode, removes what finished transactions have left (psp.clean) and requests that are old (psp.keep_requests). After a lost connection it continues
 // in the same database only.
 #pragma once
 
@@ -24,7 +24,8 @@ namespace psp::sp {
 // Claim on the caller's thread, before Start; the other functions from any thread.
 class Housekeeper {
  public:
-  Housekeeper(const std::string& conninfo, bool views_mode);
+  // request_retention_s: how long requests are known at least. Native mode.
+  Housekeeper(const std::string& conninfo, bool views_mode, std::int64_t request_retention_s);
   ~Housekeeper() { Stop(); }
 
   // See ClaimDatabase.
@@ -47,10 +48,12 @@ class Housekeeper {
   void Run(std::stop_token stop);
   bool TrySaveEpochs(const EpochStarts& epochs);
   void WriteStatus(double seconds);
+  void KeepRequests();
   void LookAfterSchema();
 
   const std::string conninfo_;
   const bool views_mode_;
+  const std::int64_t request_retention_s_;
   PgSession session_;
   std::string database_;  // the one that Claim has found
   std::mutex mutex_;
@@ -66,6 +69,8 @@ class Housekeeper {
   std::int64_t align_at_us_ = 0;
   std::int64_t follow_at_us_ = 0;
   std::int64_t watch_at_us_ = 0;
+  std::int64_t keep_at_us_ = 0;
+  std::optional<std::int64_t> kept_us_;  // when requests were last looked after
   // After a lost session PostgreSQL may have crashed. Until the apply worker has begun again, too, it is not
   // known whether own commits are missing.
   std::uint64_t sure_from_generation_ = 0;

@@ -338,7 +338,7 @@ TEST_F(SemiPrimaryTest, CopyThatNobodyAskedForIsDropped) {
 
 TEST_F(SemiPrimaryTest, DatabaseThatIsNotItsOwnIsRefusedWithWhatToDo) {
   const auto open = [this](const std::string& database, const std::string& name) {
-    const auto opened = Housekeeper(database, false).Claim(name, "");
+    const auto opened = Housekeeper(database, false, 3600).Claim(name, "");
     return opened.ok() ? std::string() : opened.error().what;
   };
   EXPECT_THAT(open(database_, "one"), HasSubstr("another psp-semi-primary serves this database"));

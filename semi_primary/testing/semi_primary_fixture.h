@@ -79,7 +79,7 @@ class SemiPrimaryTest : public testing::Test {
               Settings::Outcome::kRun);
     const auto address = ParseListenAddress(hook_listen_);
     ASSERT_TRUE(address.ok()) << address.error();
-    housekeeper_ = std::make_unique<Housekeeper>(database_, false);
+    housekeeper_ = std::make_unique<Housekeeper>(database_, false, 3600);
     const auto identity = housekeeper_->Claim("one", address->Conninfo());
     ASSERT_TRUE(identity.ok()) << identity.error().what;
     server_ = std::make_unique<Server>(settings, *identity, housekeeper_.get());

@@ -28,6 +28,7 @@ _FORMS: Mapping[str, LiteralString] = {
     "output": "CASE WHEN num_nulls(r.{0}) = 0 THEN concat(r.{0}) END",
 }
 
+_KNOWN_REQUESTS = f" WHERE r.generation >= psp.newest_generation() - {constant('REQUEST_GENERATIONS')}"
 _IMAGES_AT_ONCE = 500
 _FOR_EVER = 2**63 - 1
 
@@ -108,8 +109,11 @@ def _sum_of(connection: Connection, entry: dict[str, Any], relation: str) -> Tab
         for name, form in zip(entry["names"], entry["forms"], strict=True)
     ]
     query = sql.SQL(
-        "SELECT count(*), coalesce(sum(hash_record_extended(ROW(record_send(ROW({}))), 0)), 0) FROM {} r"
-    ).format(sql.SQL(", ").join(values), sql.SQL(relation))
+        "SELECT count(*), coalesce(sum(hash_record_extended(ROW(record_send(ROW({}))), 0)), 0) FROM {} r{}"
+    ).format(
+        sql.SQL(", ").join(values), sql.SQL(relation),
+        sql.SQL(_KNOWN_REQUESTS if entry["table_id"] == constant("REQUESTS_ID") else ""),
+    )  # fmt: skip
     with connection.cursor(row_factory=tuple_row) as cursor:
         row = cursor.execute(query).fetchone()
     assert row is not None
@@ -121,10 +125,12 @@ def primary_sums(dsn: str, definitions: Definitions) -> Sums:
     with psycopg.connect(dsn, row_factory=tuple_row) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         older = _older_forms(connection, definitions)
+        newest = connection.execute(read_sql("primary/daemon/newest_generation.sql")).fetchone()
+        assert newest is not None
         sums = {
             table_id: TableSum(rows, int(checksum))
             for table_id, rows, checksum in connection.execute(
-                read_sql("primary/command/table_sums.sql"), _bounds(older)
+                read_sql("primary/command/table_sums.sql"), {**_bounds(older), "generation": newest[0]}
             )
             if table_id in definitions or rows > 0
         }

@@ -3,13 +3,81 @@
 -- A request is a row, in the write-set of the transaction that serves it. Two semi-primaries that serve it at once write the same key, and
 -- one of them loses; here the second waits for the first, as for any unique value. The key itself is stored nowhere.
 CREATE TABLE psp.requests (
-    id           uuid PRIMARY KEY,      -- psp.request_id
+    id           uuid PRIMARY KEY,      -- psp.request_id, or psp.generation_id
+    generation   integer NOT NULL,      -- the newest when it was asked for. (The second column: sql/primary/daemon/expire_requests.sql finds it there.)
     role         text NOT NULL,         -- whose request it is
     fingerprint  uuid NOT NULL,         -- psp.request_hash
     failed       boolean NOT NULL DEFAULT false,
     completed_at timestamptz,           -- null: the transaction that serves it has stored no result yet
     result       jsonb
 );
+
+-- Requests become old by generations, so that no clock decides what is still known. A row of its own begins each, and goes with the stream.
+-- A request is known for as long as @REQUEST_GENERATIONS@ generations have not begun after its own; then all semi-primaries and the primary forget
+-- it, each by itself. How long the newest one has lasted here is added up while the daemon runs.
+CREATE TABLE psp.request_age (
+    only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    generation integer NOT NULL DEFAULT 0,
+    age_s      float8 NOT NULL DEFAULT 0,
+    is_due     boolean NOT NULL DEFAULT false,  -- the next one may begin
+    cleaned    integer NOT NULL DEFAULT 0       -- older ones than this have been removed here
+);
+INSERT INTO psp.request_age DEFAULT VALUES;
+
+CREATE FUNCTION psp.generation_id(generation integer) RETURNS uuid
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('00000000-0000-0000-0000-%s', lpad(to_hex(generation), 12, '0'))::uuid
+$$;
+
+CREATE FUNCTION psp.newest_generation() RETURNS integer
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT r.generation FROM psp.requests r WHERE r.id <= '00000000-0000-0000-0000-ffffffffffff' ORDER BY r.id DESC LIMIT 1), 0)
+$$;
+
+-- Begins the next generation if it is due, in the transaction of a request that is done: nobody waits for it. If it has been begun elsewhere at the
+-- same time, one of the two transactions loses.
+CREATE FUNCTION psp.begin_generation() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    next integer;
+BEGIN
+    SELECT a.generation + 1 INTO next FROM psp.request_age a WHERE a.is_due FOR UPDATE SKIP LOCKED;
+    IF next IS NULL OR next <> psp.newest_generation() + 1 THEN  -- it has begun elsewhere since then
+        RETURN;
+    END IF;
+    UPDATE psp.request_age SET generation = next, age_s = 0, is_due = false;
+    INSERT INTO psp.requests AS r (id, generation, role, fingerprint) VALUES (psp.generation_id(next), next, '', psp.generation_id(next));
+    UPDATE psp.requests r SET completed_at = clock_timestamp() WHERE r.id = psp.generation_id(next);  -- which is captured
+END $$;
+
+-- The daemon calls this now and then. passed_s: since the last time; retention_s: for how long requests are known at least. Removes what has
+-- expired, a piece at a time; true: there may be more.
+CREATE FUNCTION psp.keep_requests(passed_s float8, retention_s float8) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    piece  CONSTANT integer := 5000;
+    newest CONSTANT integer := psp.newest_generation();
+    oldest CONSTANT integer := newest - @REQUEST_GENERATIONS@;
+    ages   psp.request_age;
+    n_removed bigint := 0;
+BEGIN
+    SELECT * INTO ages FROM psp.request_age FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    ages.age_s := CASE WHEN ages.generation = newest THEN ages.age_s + passed_s ELSE 0 END;
+    IF ages.cleaned < oldest THEN
+        WITH old AS MATERIALIZED (
+            SELECT r.id FROM psp.requests r WHERE r.generation < oldest LIMIT piece FOR UPDATE SKIP LOCKED
+        ), removed AS (
+            DELETE FROM psp.requests r WHERE r.id = ANY (ARRAY(SELECT o.id FROM old o)) RETURNING true
+        )
+        SELECT count(*) INTO n_removed FROM removed;
+    END IF;
+    UPDATE psp.request_age SET generation = newest, age_s = ages.age_s, is_due = ages.age_s >= retention_s / @REQUEST_GENERATIONS@,
+                               cleaned = CASE WHEN n_removed < piece THEN greatest(oldest, cleaned) ELSE cleaned END;
+    RETURN n_removed = piece;
+END $$;
 
 CREATE FUNCTION psp.request_hash(text text) RETURNS uuid
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -53,7 +121,7 @@ $$;
 
 -- Makes the request the transaction's own; false: another transaction has it. A savepoint could be rolled back with the request and without
 -- the memory of who asked, so a request is none of a savepoint's: the row's xmin tells.
-CREATE FUNCTION psp.take_request(id uuid, role name, fingerprint uuid, wait interval) RETURNS boolean
+CREATE FUNCTION psp.take_request(id uuid, role name, fingerprint uuid, generation integer, wait interval) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lock_timeout CONSTANT text := current_setting('lock_timeout');
@@ -62,8 +130,12 @@ BEGIN
     IF wait IS NOT NULL THEN
         PERFORM set_config('lock_timeout', greatest(1, least(extract(epoch FROM wait) * 1000, 86400000))::integer::text, true);
     END IF;
-    INSERT INTO psp.requests AS r (id, role, fingerprint) VALUES (take_request.id, take_request.role, take_request.fingerprint)
-        ON CONFLICT ON CONSTRAINT requests_pkey DO NOTHING RETURNING r.xmin INTO taken_by;
+    INSERT INTO psp.requests AS r (id, generation, role, fingerprint)
+    VALUES (take_request.id, take_request.generation, take_request.role, take_request.fingerprint)
+        ON CONFLICT ON CONSTRAINT requests_pkey DO UPDATE
+       SET generation = excluded.generation, fingerprint = excluded.fingerprint, failed = false, completed_at = NULL, result = NULL
+     WHERE r.generation < excluded.generation - @REQUEST_GENERATIONS@  -- it has expired
+    RETURNING r.xmin INTO taken_by;
     IF wait IS NOT NULL THEN
         PERFORM set_config('lock_timeout', lock_timeout, true);
     END IF;
@@ -83,16 +155,17 @@ DECLARE
     role        CONSTANT name := coalesce(NEW.of_role, nullif(current_setting('psp.request_role', true), '')::name, NEW.caller);
     fingerprint CONSTANT uuid := psp.request_hash(NEW.fingerprint);
     asked_id    CONSTANT uuid := psp.request_id(role, NEW.key);
+    newest      CONSTANT integer := psp.newest_generation();
     stored      psp.requests;
 BEGIN
     PERFORM psp.check_request(NEW, role);
     LOOP
-        SELECT * INTO stored FROM psp.requests r WHERE r.id = asked_id;
+        SELECT * INTO stored FROM psp.requests r WHERE r.id = asked_id AND r.generation >= newest - @REQUEST_GENERATIONS@;
         EXIT WHEN FOUND;
         IF psp.open_request() IS NOT NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'psp: the transaction serves another request',
                 HINT = 'Call psp.request_done first.';
-        ELSIF psp.take_request(asked_id, role, fingerprint, NEW.wait) THEN
+        ELSIF psp.take_request(asked_id, role, fingerprint, newest, NEW.wait) THEN
             NEW.state := 'new';
             RETURN NEW;
         END IF;
@@ -137,6 +210,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'psp: the transaction serves no request',
             HINT = 'Call psp.request before, in the same transaction. If it answers "known", there is nothing to do.';
     END IF;
+    PERFORM psp.begin_generation();
 END $$;
 
 -- Stores the result of the request that the transaction serves. Both become durable with its COMMIT, or neither.
@@ -178,8 +252,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE CONSTRAINT TRIGGER psp_check_request_is_done AFTER INSERT ON psp.requests DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION psp.check_request_is_done();
+CREATE CONSTRAINT TRIGGER psp_check_request_is_done AFTER INSERT OR UPDATE ON psp.requests DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.completed_at IS NULL) EXECUTE FUNCTION psp.check_request_is_done();
 
 CREATE TRIGGER psp_check_statement_writer BEFORE INSERT OR UPDATE OR DELETE ON psp.requests
     FOR EACH STATEMENT EXECUTE FUNCTION psp.check_statement_writer();

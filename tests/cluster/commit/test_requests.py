@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from random import random
 from typing import Any, LiteralString
 
 import psycopg
@@ -31,7 +32,7 @@ def pair() -> Iterator[LocalCluster]:
 
 
 def ask(connection: psycopg.Connection[Any], key: str, fingerprint: str = "") -> tuple[Any, ...]:
-    row = connection.execute(ASK, [key, fingerprint]).fetchone()
+    row: tuple[Any, ...] | None = connection.execute(ASK, [key, fingerprint]).fetchone()
     assert row is not None
     return row
 
@@ -163,7 +164,11 @@ def test_a_failure_is_an_answer_unless_it_passes_by(pair: LocalCluster) -> None:
 def test_roles_share_no_keys_unless_they_share_a_role(pair: LocalCluster) -> None:
     north, south = pair.sps
     for sp in pair.sps:
-        execute(as_admin(sp), "CREATE ROLE payments; CREATE ROLE ann IN ROLE payments; CREATE ROLE bob IN ROLE payments; CREATE ROLE eve")
+        execute(
+            as_admin(sp),
+            "CREATE ROLE payments; CREATE ROLE ann IN ROLE payments; CREATE ROLE bob IN ROLE payments;"
+            "CREATE ROLE eve",
+        )
 
     def as_role(sp: SpNode, role: LiteralString, of_role: str | None) -> str:
         with connect(as_admin(sp)) as connection:
@@ -222,6 +227,58 @@ def test_several_requests_in_one_transaction_one_after_the_other(pair: LocalClus
 def test_a_key_is_needed(pair: LocalCluster, key: str | None) -> None:
     with raises("22023"):
         execute(pair.sps[0], "SELECT psp.request(%s)", [key])
+
+
+def generation_begins(sp: SpNode) -> None:
+    """The newest generation has lasted for long, and the next request begins another one."""
+    for _ in range(2):  # if another server has begun it, it begins to last here with the first
+        execute(as_admin(sp), "SELECT psp.keep_requests(1e9, 1)")
+    with connect(sp) as connection:
+        assert ask(connection, f"begins {random()}") == NEW
+        connection.execute(DONE, [None])
+
+
+def stored(sp: SpNode) -> list[tuple[Any, ...]]:
+    return execute(as_admin(sp), "SELECT * FROM psp.requests ORDER BY id")
+
+
+def test_answers_are_forgotten_everywhere_when_they_are_old(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    settle(pair)
+    assert pay(north, "old", 1) == NEW
+    for _ in range(4):
+        generation_begins(north)
+    wait_until_seen(north, south)
+    assert pay(south, "old", 1) == ("known", False, {"paid": 1}), "it lasts for four generations"
+    generation_begins(south)
+    wait_until_seen(south, north)
+    # It is served again though its row is still there, and nobody is disturbed by that.
+    assert pay(north, "old", 2) == NEW
+    wait_until_seen(north, south)
+    for sp in pair.sps:
+        assert pay(sp, "old", 2) == ("known", False, {"paid": 2})
+        execute(as_admin(sp), "SELECT psp.keep_requests(0, 1)")
+    assert stored(north) == stored(south)
+    oldest = execute(as_admin(north), "SELECT min(generation) FROM psp.requests")
+    assert oldest == execute(as_admin(north), "SELECT psp.newest_generation() - 4")
+    settle(pair)  # the primary has not removed them yet
+
+
+def test_a_generation_that_begins_twice_begins_once(pair: LocalCluster) -> None:
+    """Two servers find at the same time that the next one is due."""
+    north, south = pair.sps
+    settle(pair)
+    newest = execute(as_admin(north), "SELECT psp.newest_generation()")[0][0]
+    with applying_paused(south):
+        generation_begins(north)
+        with raises("40001"):
+            generation_begins(south)
+    wait_until_seen(north, south)
+    with connect(south) as connection:
+        assert ask(connection, f"after {newest}") == NEW
+        connection.execute(DONE, [None])
+    for sp in pair.sps:
+        assert execute(as_admin(sp), "SELECT psp.newest_generation()") == [(newest + 1,)]
 
 
 def test_under_kills_each_request_is_served_once(pair: LocalCluster) -> None:
