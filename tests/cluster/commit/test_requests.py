@@ -1,4 +1,4 @@
-"""psp.request: what is asked for several times, at several semi-primaries, happens once, and all get its answer."""
+"""psp.request: what is asked for several times, at several semi-primaries, happens once."""
 
 from __future__ import annotations
 

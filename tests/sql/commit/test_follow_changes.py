@@ -60,7 +60,7 @@ def ddl(connection: psycopg.Connection[Any], *statements: str) -> None:
 
 def table_ids(connection: psycopg.Connection[Any]) -> dict[str, int]:
     """By the name that is in the catalog of captured tables."""
-    rows = connection.execute("SELECT table_name, table_id FROM psp.tables WHERE table_id > 0")
+    rows = connection.execute("SELECT table_name, table_id FROM psp.tables WHERE schema_name <> 'psp'")
     return dict(rows.fetchall())
 
 

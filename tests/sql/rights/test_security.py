@@ -123,7 +123,7 @@ def test_functions_that_meet_code_of_owners_belong_to_them(app: Pair) -> None:
         rows = connection.execute(
             "SELECT p.proname, p.prosecdef, p.proowner::regrole::text, p.proacl IS NOT NULL FROM pg_proc p "
             "WHERE p.pronamespace = 'psp'::regnamespace AND p.proname ~ '^(apply|guard|look)_.*[0-9]$' "
-            "AND p.proname !~ '_0$'"  # psp.schema_history is psp's own
+            "AND p.proname !~ '_(0|2147483646)$'"  # psp.schema_history and psp.requests are its own
         ).fetchall()
     assert len(rows) == 4 * 6 + 2  # one has a guard, and so makes way
     assert {row[1:] for row in rows} == {(True, APPLICATION, True)}
@@ -265,8 +265,8 @@ def test_the_role_of_the_functions(app: Pair) -> None:
             {"role": OWNER_ROLE},
         ).fetchall()
     used = "applied apply_session captured captured_relations commit_intent committing conflicts epochs "
-    used += "identity index_facts jobs_of_indexes key_facts own_commands "
-    used += "plain_types restarted_sequences schema_history statements_of_older_copy status tables "
+    used += "identity index_facts jobs_of_indexes key_facts new_request own_commands "
+    used += "plain_types request_age requests restarted_sequences schema_history statements_of_older_copy status tables "
     used += "tables_without_key truncations "
     used += "watermark write_set"
     assert [name for (name,) in tables] == [f"psp.{name}" for name in used.split()]
