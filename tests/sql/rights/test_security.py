@@ -266,7 +266,8 @@ def test_the_role_of_the_functions(app: Pair) -> None:
         ).fetchall()
     used = "applied apply_session captured captured_relations commit_intent committing conflicts epochs "
     used += "identity index_facts jobs_of_indexes key_facts new_request own_commands "
-    used += "plain_types request_age requests restarted_sequences schema_history statements_of_older_copy status tables "
+    used += "plain_types request_age requests restarted_sequences schema_history "
+    used += "statements_of_older_copy status tables "
     used += "tables_without_key truncations "
     used += "watermark write_set"
     assert [name for (name,) in tables] == [f"psp.{name}" for name in used.split()]
