@@ -353,6 +353,9 @@ BEGIN
     EXECUTE format('REVOKE ALL ON FUNCTION %s(text) FROM PUBLIC', runner);  -- the statement may call code of others
     EXECUTE format('ALTER FUNCTION %s(text) OWNER TO %I', runner, NEW.role);
     PERFORM psp.end_own_commands();
+    IF NOT here THEN
+        PERFORM set_config('lc_messages', 'C', true), psp.give_path(NEW.settings, NEW.role);  -- psp.remove_obstacle reads errors
+    END IF;
     FOR setting IN SELECT s.name, s.value FROM psp.settings_to_take(NEW.settings, NEW.role, NEW.statement) s LOOP
         PERFORM pg_catalog.set_config(setting.name, setting.value, true);
     END LOOP;
@@ -376,7 +379,7 @@ BEGIN
         PERFORM psp.check_written_rows(written), psp.check_meaning(NEW.statement, zone), psp.check_no_copies(NEW.statement), psp.check_names_of_jobs(), psp.keep_local_indexes_apart(NEW.statement);
     ELSE
         PERFORM psp.take_custom_settings(call, NEW.settings),
-                psp.run_beside_local_indexes(call, NEW.statement, NEW.role, NEW.settings),
+                psp.run_past_obstacles(call, NEW.statement, NEW.role, NEW.settings),
                 psp.take_copied_indexes(call, copied), psp.forget_statement_in_worker();
     END IF;
     PERFORM psp.end_own_commands();

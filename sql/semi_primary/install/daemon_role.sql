@@ -17,7 +17,7 @@ BEGIN
     END LOOP;
     GRANT USAGE ON SCHEMA psp TO psp_semi_primary;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA psp TO psp_semi_primary;
-    REVOKE ALL ON psp.own_commands FROM psp_semi_primary;  -- the guard lets pass the transactions in it
+    REVOKE ALL ON psp.own_commands, psp.local_objects FROM psp_semi_primary;  -- the guard lets pass the transactions in it
     -- Not dblink's, with which it could reach other servers. In one statement: after each, the guard looks at the whole catalog.
     SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO psp_semi_primary', pg_catalog.string_agg(f.oid::pg_catalog.regprocedure::text, ', '))
       INTO statement

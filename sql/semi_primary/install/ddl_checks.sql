@@ -74,6 +74,19 @@ BEGIN
     DELETE FROM psp.lost_indexes l USING pg_class c WHERE c.oid = made AND (l.relation, l.name) = (note_local_index.relation, c.relname);
 END $$;
 
+-- Another object has been made here only. A function that is replaced was there before: its OID is older than the command (psp.on_ddl_start).
+CREATE FUNCTION psp.note_local_object(class oid, object oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF class = 'pg_proc'::regclass AND object::bigint <= nullif(current_setting('psp.newest_oid', true), '')::bigint
+       OR class = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = object AND c.relkind NOT IN ('i', 'I')
+                                                          AND psp.is_own_write((SELECT t.xmin FROM pg_type t WHERE t.oid = c.reltype)) IS NOT FALSE) THEN
+        RETURN;
+    END IF;
+    DELETE FROM psp.local_objects l WHERE pg_describe_object(l.class, l.object, 0) IS NULL;
+    INSERT INTO psp.local_objects VALUES (class, object) ON CONFLICT DO NOTHING;
+END $$;
+
 -- PostgreSQL makes an index again, as another object, when its column gets another type, and by REINDEX CONCURRENTLY. What this one has made
 -- is not valid until it gets the index's name: then it is a local one if the older index was.
 CREATE FUNCTION psp.follow_local_indexes() RETURNS void

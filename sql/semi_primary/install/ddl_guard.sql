@@ -199,6 +199,9 @@ BEGIN
             is_local := false;
             PERFORM psp.check_command(c.classid, c.objid, c.object_identity, c.command_tag, c.schema_name,
                                       c.in_extension);
+            IF c.command_tag LIKE 'CREATE %' AND NOT c.in_extension AND NOT psp.is_schema_change() THEN
+                PERFORM psp.note_local_object(c.classid, c.objid);
+            END IF;
         END IF;
     END LOOP;
     IF (NOT is_local OR tg_tag = 'DROP OWNED') AND NOT psp.is_schema_change() THEN

@@ -158,6 +158,9 @@ BEGIN
             'Subscribe in another database, and write the rows from there through an application.');
     ELSIF psp.is_schema_change() THEN
         RETURN;
+    ELSIF tg_tag IN ('CREATE FUNCTION', 'CREATE PROCEDURE', 'CREATE AGGREGATE') THEN
+        PERFORM set_config('psp.newest_oid', pg_nextoid('pg_proc', 'oid', 'pg_proc_oid_index')::text, true);  -- psp.note_local_object
+        RETURN;
     ELSIF tg_tag IN ('CREATE TABLE', 'ALTER TABLE') AND statement ~* 'partition' AND psp.adds_partition(statement) THEN
         IF NOT psp.is_own_command() THEN  -- psp itself alters the partition, and the tables to which it refers
             PERFORM psp.refuse_partition('a partition', tg_tag);

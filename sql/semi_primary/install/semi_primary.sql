@@ -120,6 +120,14 @@ CREATE TABLE psp.local_indexes (
     old_name    name  -- that it gets back after the statement of a schema change (sql/native/install/local_indexes.sql)
 );
 
+-- What else was made at this semi-primary only: a schema change that arrives may need its name, or change what it depends on
+-- (sql/native/install/obstacles.sql).
+CREATE TABLE psp.local_objects (
+    class  oid,
+    object oid,
+    PRIMARY KEY (class, object)
+);
+
 -- Indexes of this semi-primary alone that a schema change could not run beside (sql/native/install/local_indexes.sql), and indexes that refused rows of
 -- others (set_aside.sql there), until they are made again.
 CREATE TABLE psp.lost_indexes (

@@ -44,6 +44,7 @@ FIRST_FILES = (
     "local_indexes.sql",
     "copied_indexes.sql",
     "set_aside.sql",
+    "obstacles.sql",
     "own_names.sql",
     "meanings.sql",
     "plain_ddl.sql",

@@ -1,0 +1,248 @@
+"""What one semi-primary has alone or does not allow stops no schema change that arrives. No test commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psp.servers.pgserver import PgServer
+
+from tests.sql.arriving import arrive, become_worker
+from tests.sql.databases import APPLICATION, Pair, changing_pair, one
+
+SCHEMA = f"""
+CREATE ROLE visitor;
+GRANT CREATE, USAGE ON SCHEMA public TO {APPLICATION} WITH GRANT OPTION;
+GRANT CREATE, USAGE ON SCHEMA public TO visitor;
+CREATE SCHEMA s AUTHORIZATION visitor;
+GRANT USAGE, CREATE ON SCHEMA s TO {APPLICATION};
+SET ROLE visitor;
+CREATE FUNCTION f(int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT $1 > 0';
+CREATE FUNCTION secret() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';
+CREATE TYPE colour AS ENUM ('red');
+CREATE DOMAIN s.small AS int;
+CREATE TABLE theirs (id int PRIMARY KEY);
+GRANT REFERENCES ON theirs TO {APPLICATION};
+SET ROLE {APPLICATION};
+CREATE TABLE item (id int PRIMARY KEY, v int, w int);
+INSERT INTO item VALUES (1, 1, 1);
+GRANT SELECT ON item TO visitor;
+CREATE FUNCTION g(bigint) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 64';
+RESET ROLE;
+"""
+
+
+@pytest.fixture(scope="module")
+def app(server: PgServer) -> Pair:
+    pair = changing_pair(server, SCHEMA)
+    pair.run(f"GRANT CREATE ON DATABASE {pair.name} TO {APPLICATION}, visitor")
+    return pair
+
+
+@pytest.fixture
+def connection(app: Pair) -> Iterator[psycopg.Connection[Any]]:
+    with app.rolled_back() as connection:
+        yield connection
+
+
+def locally(connection: psycopg.Connection[Any], *statements: str, role: str = "visitor") -> None:
+    """As a role that may not change the schema of the cluster. Then the session is the apply worker's."""
+    connection.execute(f"SET LOCAL ROLE {role}".encode())
+    connection.execute("SET LOCAL search_path = public")
+    connection.execute("SET LOCAL psp.schema_changes = local")
+    for statement in statements:
+        connection.execute(statement.encode())
+    connection.execute("SET LOCAL psp.schema_changes = ''")
+    connection.execute("RESET ROLE")
+    become_worker(connection)
+
+
+def warnings(connection: psycopg.Connection[Any]) -> str:
+    return str(one(connection, "SELECT string_agg(problem, '; ') FROM psp.set_aside_problems"))
+
+
+# ---- rights ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("revoke", "statement", "told"),
+    [
+        (
+            "REVOKE EXECUTE ON FUNCTION f FROM PUBLIC",
+            "ALTER TABLE item ADD CHECK (f(v))",
+            "GRANT EXECUTE ON ROUTINE public.f(integer) TO",
+        ),
+        (
+            "REVOKE USAGE ON TYPE colour FROM PUBLIC",
+            "ALTER TABLE item ADD c colour",
+            "GRANT USAGE ON TYPE public.colour TO",
+        ),
+        (
+            f"REVOKE CREATE ON SCHEMA s FROM {APPLICATION}",
+            "CREATE TABLE s.made (id int PRIMARY KEY)",
+            "GRANT USAGE, CREATE ON SCHEMA s TO",
+        ),
+        (
+            f"REVOKE USAGE ON SCHEMA s FROM {APPLICATION}",
+            "CREATE VIEW made AS SELECT 1::s.small AS a",
+            "GRANT USAGE, CREATE ON SCHEMA s TO",
+        ),
+        (
+            f"REVOKE REFERENCES ON theirs FROM {APPLICATION}",
+            "ALTER TABLE item ADD FOREIGN KEY (id) REFERENCES theirs NOT VALID",
+            "GRANT REFERENCES ON TABLE public.theirs TO",
+        ),
+    ],
+)
+def test_a_right_that_is_missing_here_is_given(
+    connection: psycopg.Connection[Any], revoke: str, statement: str, told: str
+) -> None:
+    locally(connection, revoke)
+    arrive(connection, statement)
+    assert told in warnings(connection)
+
+
+def test_a_schema_of_the_path_may_be_used(connection: psycopg.Connection[Any]) -> None:
+    locally(connection, f"REVOKE USAGE ON SCHEMA s FROM {APPLICATION}")
+    arrive(connection, "CREATE VIEW made AS SELECT 1 AS a", search_path="s, public", schemas=["s", "public"])
+    assert f"GRANT USAGE ON SCHEMA s TO {APPLICATION}" in warnings(connection)
+
+
+def test_nobody_gets_what_acts_as_another_role(connection: psycopg.Connection[Any]) -> None:
+    locally(connection, "REVOKE EXECUTE ON FUNCTION secret() FROM PUBLIC")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        arrive(connection, "ALTER TABLE item ADD x int DEFAULT secret()")
+
+
+def test_an_error_of_a_function_gives_no_right(connection: psycopg.Connection[Any]) -> None:
+    locally(
+        connection,
+        "REVOKE EXECUTE ON FUNCTION f FROM PUBLIC",
+        "CREATE FUNCTION raises() RETURNS int LANGUAGE plpgsql AS "
+        "$$BEGIN RAISE 'permission denied for function f' USING ERRCODE = '42501'; END$$",
+    )
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        arrive(connection, "ALTER TABLE item ADD x int DEFAULT raises()")
+
+
+# ---- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["visitor", APPLICATION, "psp"])
+@pytest.mark.parametrize(
+    ("made", "statement", "kind"),
+    [
+        ("CREATE VIEW x AS SELECT 1 AS a", "CREATE TABLE x (id int PRIMARY KEY)", "view"),
+        ("CREATE UNLOGGED TABLE x (a int)", "CREATE TABLE x (id int PRIMARY KEY)", "table"),
+        ("CREATE UNLOGGED TABLE x (a int)", "CREATE TYPE x AS ENUM ('a')", "table"),
+        ("CREATE TYPE x AS ENUM ('a')", "CREATE TABLE x (id int PRIMARY KEY)", "type"),
+        ("CREATE DOMAIN x AS int", "CREATE TYPE x AS (a int)", "type"),
+        ("CREATE TYPE x AS (a int)", "ALTER TABLE item RENAME TO x", "type"),
+        (
+            "CREATE MATERIALIZED VIEW x AS SELECT 1 AS a",
+            "CREATE VIEW x AS SELECT 2 AS b",
+            "materialized view",
+        ),
+        ("CREATE VIEW x AS SELECT 1 AS a", "CREATE INDEX x ON item (v)", "view"),
+        ("CREATE VIEW x AS SELECT 1 AS a", "CREATE SEQUENCE x", "view"),
+        ("CREATE VIEW x AS SELECT 1 AS a", "ALTER TABLE item ADD CONSTRAINT x UNIQUE (v)", "view"),
+        ("CREATE SCHEMA x", "CREATE SCHEMA x", "schema"),
+        ("CREATE PUBLICATION x", "CREATE PUBLICATION x", "publication"),
+        ("CREATE COLLATION x (locale = 'C')", "CREATE COLLATION x (locale = 'POSIX')", "collation"),
+        (
+            "CREATE FUNCTION x(int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "CREATE FUNCTION x(int) RETURNS text LANGUAGE sql AS 'SELECT 1::text'",
+            "routine",
+        ),
+        (
+            "CREATE OR REPLACE FUNCTION x(int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "CREATE OR REPLACE FUNCTION x(int) RETURNS text LANGUAGE sql AS 'SELECT 1::text'",
+            "routine",
+        ),
+    ],
+)
+def test_a_local_object_makes_way(
+    connection: psycopg.Connection[Any], role: str, made: str, statement: str, kind: str
+) -> None:
+    locally(connection, made, role=role)
+    arrive(connection, statement)
+    told = warnings(connection)
+    assert told.startswith(f"{kind} ")
+    assert "which is at this semi-primary only, is local_" in told
+
+
+def test_objects_of_others_keep_their_names(connection: psycopg.Connection[Any]) -> None:
+    """Also where the text of the error has their names."""
+    locally(connection, "CREATE VIEW x AS SELECT 1 AS a")
+    arrive(connection, "CREATE TABLE s.x (id int PRIMARY KEY)")
+    arrive(connection, "CREATE TABLE x (id int PRIMARY KEY)")
+    assert one(connection, "SELECT count(*) FROM pg_class WHERE relname = 'x' AND relkind = 'r'") == 2
+
+
+def test_a_local_overload_does_not_change_what_a_statement_means(connection: psycopg.Connection[Any]) -> None:
+    locally(connection, "CREATE FUNCTION g(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 32'")
+    arrive(connection, "CREATE VIEW made AS SELECT g(1) AS a")
+    assert one(connection, "SELECT a FROM made") == 64
+    assert one(connection, "SELECT g(1)") == 32
+
+
+def test_a_function_that_a_superuser_has_made_everywhere_is_used(connection: psycopg.Connection[Any]) -> None:
+    locally(connection, "CREATE FUNCTION h(int) RETURNS int LANGUAGE sql AS 'SELECT 32'", role="psp")
+    arrive(connection, "CREATE VIEW made AS SELECT h(1) AS a")
+    assert one(connection, "SELECT a FROM made") == 32
+
+
+def test_a_function_that_is_replaced_here_is_not_a_local_one(connection: psycopg.Connection[Any]) -> None:
+    locally(
+        connection,
+        "CREATE OR REPLACE FUNCTION g(bigint) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1'",
+        role=APPLICATION,
+    )
+    assert one(connection, "SELECT count(*) FROM psp.local_objects") == 0
+
+
+def test_an_extension_is_there_already(connection: psycopg.Connection[Any]) -> None:
+    locally(connection, "CREATE EXTENSION hstore")
+    arrive(connection, "CREATE EXTENSION hstore")
+
+
+# ---- what depends ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["ALTER TABLE item DROP COLUMN v", "ALTER TABLE item ALTER v TYPE bigint", "DROP TABLE item"],
+)
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW x AS SELECT v FROM item",
+        "CREATE MATERIALIZED VIEW x AS SELECT v FROM item",
+        "CREATE FUNCTION x() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT v FROM item; END",
+    ],
+)
+def test_what_is_local_and_depends_is_dropped(
+    connection: psycopg.Connection[Any], made: str, statement: str
+) -> None:
+    locally(connection, made, "CREATE VIEW over AS SELECT 1 AS a")
+    arrive(connection, statement)
+    assert "x" in warnings(connection)
+    assert "is dropped" in warnings(connection)
+    assert ".item" in one(connection, "SELECT definition FROM psp.set_aside_objects LIMIT 1")
+    assert one(connection, "SELECT to_regclass('over')::text") == "over"
+
+
+@pytest.mark.parametrize(
+    "statement", ["ALTER TABLE item DROP COLUMN v", "ALTER TABLE item ALTER v TYPE bigint"]
+)
+@pytest.mark.parametrize(
+    "made", ["CREATE POLICY x ON item USING (v > 0)", "CREATE PUBLICATION x FOR TABLE item WHERE (v > 0)"]
+)
+def test_local_parts_of_a_table_make_way(
+    connection: psycopg.Connection[Any], made: str, statement: str
+) -> None:
+    locally(connection, made, role=APPLICATION)
+    arrive(connection, statement)
+    assert "x" in warnings(connection)
