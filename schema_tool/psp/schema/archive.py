@@ -49,10 +49,12 @@ class _Entry:
 
 
 def sql_without(
-    pg_dump: list[str], pg_restore: str, environment: dict[str, str], objects: Collection[Number],
+    pg_dump: list[str], pg_restore: list[str], environment: dict[str, str], objects: Collection[Number],
     schemas: Collection[str],
 ) -> str:  # fmt: skip
     """What pg_dump says, without these objects, and without rights and comments in these schemas.
+
+    `pg_restore`: the program and options for the text.
 
     Indexes, triggers and the like of a relation are objects of their own. What has no OID (rights, comments)
     goes with its object. PspError: pg_dump or pg_restore has failed.
@@ -60,12 +62,10 @@ def sql_without(
     with tempfile.TemporaryDirectory() as folder:
         archive, chosen = Path(folder) / "archive", Path(folder) / "list"
         run_program([*pg_dump, "--format=custom", f"--file={archive}"], environment)
-        listed = run_program([pg_restore, "--list", "--verbose", str(archive)], environment).splitlines()
+        listed = run_program([pg_restore[0], "--list", "--verbose", str(archive)], environment).splitlines()
         kept = entries_without(listed, set(objects), set(schemas))
         chosen.write_text("\n".join(kept) + "\n", encoding="utf-8")
-        return run_program(
-            [pg_restore, "--no-tablespaces", f"--use-list={chosen}", "--file=-", str(archive)], environment
-        )
+        return run_program([*pg_restore, f"--use-list={chosen}", "--file=-", str(archive)], environment)
 
 
 def run_program(command: list[str], environment: dict[str, str]) -> str:

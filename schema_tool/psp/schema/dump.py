@@ -65,7 +65,11 @@ def dump_schema_without(connection: psycopg.Connection[Any], dsn: str, objects: 
     command, environment = _pg_dump(connection, dsn)
     pg_restore = str(client_program("pg_restore", connection.info.server_version // 10000))
     dumped = sql_without(
-        [*command, f"--snapshot={row[0]}"], pg_restore, environment, objects, ("psp", DBLINK_SCHEMA)
+        [*command, f"--snapshot={row[0]}"],
+        [pg_restore, "--no-tablespaces"],
+        environment,
+        objects,
+        ("psp", DBLINK_SCHEMA),
     )
     return _self_contained(connection, dumped)
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import IO
 
 from psp.output import PspError
+from psp.schema.quoting import Quoting
 
 _HEADER = re.compile(rb"^-- (?:Data for )?Name: (.*); Type: (.*); Schema: .*; Owner: .*\n")
 _COPY = re.compile(rb"^COPY .* FROM stdin(?: .*)?;\n$", re.IGNORECASE)
 _ENDS = (b"\\.\n", b"\\.\r\n", b"\\.")
-# psql's own words around a dump, and its comment lines.
-_OF_PSQL = re.compile(rb"^\\(?:un)?restrict \w+\r?\n|^\\connect .*\n", re.MULTILINE)
+# psql's own words around a dump.
+_OF_PSQL = re.compile(rb"\\(?:un)?restrict \w+\r?\n|\\connect .*\n")
 _POST_DATA = (
     "CONSTRAINT", "CHECK CONSTRAINT", "EVENT TRIGGER", "FK CONSTRAINT", "INDEX", "INDEX ATTACH",
     "MATERIALIZED VIEW DATA", "POLICY", "PUBLICATION", "PUBLICATION TABLE", "ROW SECURITY", "RULE",
@@ -60,13 +61,18 @@ class Dump:
         lines: list[bytes] = []
         name, kind = "", ""
         begun = ended = False
+        before = b""
+        quoting = Quoting()
         for line in iter(self._file.readline, b""):
             self.bytes_read += len(line)
+            if quoting.is_open:
+                lines.append(line)
+                quoting.read(line)
+                continue
             begun, ended = begun or line == _BEGIN, ended or line == _END
-            found = _HEADER.match(line) if lines[-1:] == [b"--\n"] else None
+            found = _HEADER.match(line) if before == b"--\n" else None
+            before = line
             if found or _COPY.match(line):
-                if found:
-                    lines.pop()
                 yield from _piece(lines, name, kind)
                 lines = []
             if found:
@@ -74,8 +80,9 @@ class Dump:
             elif _COPY.match(line):
                 yield Piece(line, name, "TABLE DATA", is_copy=True)
                 name, kind = "", ""
-            else:
+            elif not line.startswith(b"--") and not _OF_PSQL.match(line):
                 lines.append(line)
+                quoting.read(line)
         if begun and not ended:
             raise PspError("the file is cut off: pg_dump's last line is missing", "dump again")
         yield from _piece(lines, name, kind)
@@ -91,7 +98,6 @@ class Dump:
 
 
 def _piece(lines: list[bytes], name: str, kind: str) -> Iterator[Piece]:
-    text = _OF_PSQL.sub(b"", b"".join(lines))
-    bare = re.sub(rb"^--.*\n", b"", text, flags=re.MULTILINE).strip()
+    bare = b"".join(lines).strip()
     if bare:
         yield Piece(bare, name, kind)

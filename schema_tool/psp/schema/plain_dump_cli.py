@@ -32,12 +32,15 @@ def dump_command(
     no_owner: Annotated[
         bool, typer.Option("--no-owner", help="Say no owners: they become the role that loads it.")
     ] = False,
+    drop_keys: Annotated[
+        bool, typer.Option("--drop-keys", help="Drop the columns psp_key, which psp has added, at the end.")
+    ] = False,
 ) -> None:
     """Writes a semi-primary's database as plain SQL, with all rows and without psp, for psql.
 
     It is what pg_dump says of a database that has never been under psp: no schema psp, no triggers of psp's,
     sequences with the increments that the application has given them, and behind all rows. The role is a
-    superuser. Native mode only.
+    superuser, or the owner of all that may read two tables of psp's (docs/moving-data.md). Native mode only.
 
     [bold]Example[/]
 
@@ -46,15 +49,19 @@ def dump_command(
     """
     with errors_shown():
         if file is None:
-            dump_plain(dsn, sys.stdout.buffer, no_owner=no_owner)
+            dump_plain(dsn, sys.stdout.buffer, no_owner=no_owner, drop_keys=drop_keys, warn=_warn)
             return
         part = file.with_name(f"{file.name}.part")
         try:
             with part.open("wb") as out:
-                dump_plain(dsn, out, no_owner=no_owner)
+                dump_plain(dsn, out, no_owner=no_owner, drop_keys=drop_keys, warn=_warn)
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _warn(text: str) -> None:
+    error_console.print(Text(f"warning: {text}", style="yellow"))
 
 
 def load_command(

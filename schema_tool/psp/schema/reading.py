@@ -40,7 +40,10 @@ def tables_with_code(connection: Connection, tables: Collection[str]) -> set[str
 
 
 def gate_under_locks(connection: Connection, tables: Collection[str]) -> Gate:
-    """For tables that this transaction has locked against others' ALTER TABLE and CREATE INDEX."""
+    """For a READ COMMITTED transaction: locks the tables against CREATE INDEX and ALTER TABLE, to its end."""
+    if tables:
+        statement = f"LOCK TABLE {', '.join(sorted(tables))} IN SHARE UPDATE EXCLUSIVE MODE"
+        connection.execute(statement.encode())
     found = tables_with_code(connection, tables)
     connection.execute("SET LOCAL constraint_exclusion = off")
     return lambda table: nullcontext(table not in found)

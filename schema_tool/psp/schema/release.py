@@ -15,11 +15,11 @@ from psp.primary import database as primary
 from psp.schema import clients_out, locks
 from psp.schema.catalog import read_database
 from psp.schema.farewell import Farewell, Self, ask_primary, read_self, without_primary
-from psp.schema.keys import KEY_COLUMN
+from psp.schema.keys import KEY_COLUMN, has_key_of_psp
 from psp.schema.model import Sequence, Table
 from psp.schema.reading import Gate, gate_under_locks
 from psp.schema.server import read_facts
-from psp.schema.strides import unstrided
+from psp.schema.strides import Columns, columns_of_sequences, tables_of, unstrided
 from psp.schema.views.release import plain_tables
 from psp.sql_files import read_sql
 
@@ -109,10 +109,10 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
         connection.execute(
             "SELECT psp.enable_unique_checks(ARRAY(SELECT relation FROM psp.captured_relations), '')"
         )
-    owners = {sequence.owner[:2] for sequence in database.sequences if sequence.owner is not None}
-    gate = gate_under_locks(connection, [sql.Identifier(*owner).as_string(None) for owner in owners])
+    columns = columns_of_sequences(connection)
+    gate = gate_under_locks(connection, tables_of(columns))
     for sequence in database.sequences:
-        _unstride(connection, gate, sequence)
+        _unstride(connection, gate, sequence, columns)
     forget_part(connection)
     clients_out.let_in(connection)  # it may not have got all rows yet
     connection.execute("DROP SCHEMA psp CASCADE")  # functions, and with them all triggers
@@ -124,8 +124,8 @@ def _release(connection: psycopg.Connection[Any], *, converted: bool, drop_keys:
     connection.commit()
 
 
-def _unstride(connection: psycopg.Connection[Any], gate: Gate, sequence: Sequence) -> None:
-    plain = unstrided(connection, gate, sequence)
+def _unstride(connection: psycopg.Connection[Any], gate: Gate, sequence: Sequence, columns: Columns) -> None:
+    plain = unstrided(connection, gate, sequence, columns)
     if plain is None:
         return
     target = sql.Identifier(sequence.schema, sequence.name)
@@ -138,9 +138,7 @@ def _unstride(connection: psycopg.Connection[Any], gate: Gate, sequence: Sequenc
 
 
 def _drop_key(connection: psycopg.Connection[Any], table: Table) -> None:
-    key = table.primary_key
-    names = {table.column(member.number).name for member in key.columns} if key else set()
-    if KEY_COLUMN in names:
+    if has_key_of_psp(table):
         connection.execute(
             sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(
                 sql.Identifier(table.schema, table.name), sql.Identifier(KEY_COLUMN)
