@@ -7,7 +7,7 @@ SELECT c.oid AS relation,
                         'ADD PRIMARY KEY (%s)', n.nspname, c.relname, concat_ws(', ', 'psp_key', k.columns)) END AS add_key
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  CROSS JOIN LATERAL (
-    SELECT string_agg(format('%I', a.attname), ', ' ORDER BY p.place) AS columns,
+    SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY p.place) AS columns,
            coalesce(bool_and(a.attnotnull IS TRUE), true) AS is_possible  -- an expression is no column
       FROM pg_catalog.pg_partitioned_table t
      CROSS JOIN LATERAL unnest(t.partattrs::int2[]) WITH ORDINALITY p(number, place)

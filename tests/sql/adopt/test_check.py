@@ -30,6 +30,7 @@ def problems(pair: Pair, add_keys: bool = False) -> list[Problem]:
 
 CASES = [
     ("error", "no primary key", "CREATE TABLE t (a int)"),
+    ("error", "psp can add none", "CREATE TABLE t (a int) PARTITION BY RANGE ((a + 1))"),
     ("error", "different bytes", "CREATE TABLE t (a interval PRIMARY KEY)"),
     ("error", "different bytes", "CREATE TABLE t (a int[] PRIMARY KEY)"),
     ("error", "no binary send", "CREATE TABLE t (a int PRIMARY KEY, b aclitem)"),
