@@ -102,8 +102,25 @@ def test_no_command_runs_code_of_owners(
         assert one(connection, "SELECT nextval('t_id_seq')") == 10
 
 
-def test_views_mode(pair: Pair) -> None:
-    pair.run(TRAP + TRAPS["predicate"])
+WRITTEN = {
+    "generated": "ALTER TABLE t ADD g int GENERATED ALWAYS AS (v + trap(1)) STORED",
+    "unique": "CREATE UNIQUE INDEX ON t ((v + trap(1))) WHERE v > trap(0)",
+    "CHECK": "ALTER TABLE t ADD CHECK (v > trap(0))",
+    "domain": "CREATE DOMAIN d AS int DEFAULT trap(1) CHECK (VALUE > trap(0)); ALTER TABLE t ADD d d",
+}
+
+
+@pytest.mark.parametrize("statement", WRITTEN.values(), ids=WRITTEN)
+def test_keys_that_are_added_and_dropped(pair: Pair, statement: str) -> None:
+    """PostgreSQL writes the table again; it makes indexes as the owner."""
+    pair.run(f"{TRAP} CREATE TABLE t (v int); INSERT INTO t SELECT generate_series(1, 9); {statement}")
+    pair.adopt(add_keys=True)
+    release(pair.dsn, pair.primary_dsn, drop_keys=True, force=False, lock_wait_s=5, say=print)
+
+
+@pytest.mark.parametrize("statement", [TRAPS["predicate"], *(f"{TABLE} {sql}" for sql in WRITTEN.values())])
+def test_views_mode(pair: Pair, statement: str) -> None:
+    pair.run(TRAP + statement)
     assert pair.adopt(mode="views") == 1
     assert pair.primary_rows("SELECT count(*) FROM psp.data WHERE NOT deleted") == [(9,)]
 
