@@ -53,6 +53,20 @@ inline std::string FollowedObjection(const EpochStarts& epochs, std::string_view
          "psp schema accept-loss";
 }
 
+// Whether what a semi-primary has, and the primary of `epochs` lacks, is given up: since the two parted this primary has committed more.
+// `lineage`: the epochs that the semi-primary has followed, in their order; both were one in those that the primary has, too.
+// `newest_ts`: of each of `epochs`, the newest number when it began. (An epoch over a gap begins below it.)
+inline bool IsGivenUp(const EpochStarts& epochs, const std::vector<GlobalT>& newest_ts,
+                      const std::vector<std::string>& lineage) {
+  for (auto followed = lineage.rbegin(); followed != lineage.rend(); ++followed) {
+    const auto common = std::ranges::find(epochs, *followed, &EpochStart::history);
+    if (common == epochs.end()) continue;
+    const auto next = static_cast<std::size_t>(common - epochs.begin()) + 1;
+    return next < newest_ts.size() && newest_ts[next] < newest_ts.back();
+  }
+  return false;
+}
+
 // The history of the epoch that decided a number; empty when `epochs` begin after it.
 inline std::string HistoryOf(const EpochStarts& epochs, GlobalT global_t) {
   std::string history;

@@ -58,6 +58,18 @@ TEST(EpochsTest, OwnCommitsAboveAGapAreKnownByTheirTransactions) {
   EXPECT_EQ(OwnCommitObjection(epochs, commits, 54, other, "second"), "");
 }
 
+// `blocked` began over a gap, below the newest number, and decided nothing.
+TEST(EpochsTest, ALossIsGivenUpWhenMoreWasCommittedSince) {
+  const EpochStarts epochs = {{"first", 1}, {"blocked", 98}, {"second", 100}, {"now", 104}};
+  const std::vector<GlobalT> newest_ts = {0, 99, 99, 103};
+  EXPECT_TRUE(IsGivenUp(epochs, newest_ts, {"first", "fork", "newer"}));
+  EXPECT_TRUE(IsGivenUp(epochs, newest_ts, {"first", "blocked"})) << "103 is of the epoch after it";
+  EXPECT_FALSE(IsGivenUp(epochs, newest_ts, {"first", "second"})) << "nothing since";
+  EXPECT_FALSE(IsGivenUp({epochs.begin(), epochs.end() - 1}, {0, 99, 99}, {"first", "fork"}));
+  EXPECT_FALSE(IsGivenUp(epochs, newest_ts, {"unknown"}));
+  EXPECT_FALSE(IsGivenUp(epochs, newest_ts, {}));
+}
+
 TEST(EpochsTest, WhoHasNothingBelongsAnywhere) {
   EXPECT_EQ(HistoryObjection(kEpochs, 0, ""), "");
   EXPECT_EQ(HistoryObjection(kEpochs, -1, "other"), "");

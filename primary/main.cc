@@ -36,9 +36,8 @@ std::optional<int> ServeOnce(const psp::primary::PrimarySettings& settings, psp:
         settings.listen);
   }
   spdlog::info("epoch {} begins at {}, listening on {}", epoch, closed_t, server->endpoint());
-  std::cout << "ready" << std::endl;
   using End = psp::primary::Server::End;
-  const End end = server->Run();
+  const End end = server->Run([] { std::cout << "ready" << std::endl; });
   if (end == End::kHandsOver) {
     spdlog::info("nothing is decided any more on this server, which hands over to its standby");
     return std::nullopt;

@@ -137,7 +137,7 @@ std::string PrimaryMetrics(const PrimaryNumbers& numbers) {
 
 std::string PrimaryIllness(const std::optional<Standstill::Reason>& standstill, bool is_stopping) {
   if (is_stopping) return "psp-primary is stopping";
-  return standstill ? std::string("the primary can decide nothing: ") + NameOf(standstill->cause) : "";
+  return standstill ? "the primary can decide nothing: " + ShortText(*standstill) : "";
 }
 
 }  // namespace psp::primary

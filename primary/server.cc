@@ -40,12 +40,13 @@ Core::Options ToCoreOptions(const PrimarySettings& settings) {
                      Size(settings.recent_bytes_max)};
   options.logged = settings.logged;
   options.standstill.executors = Size(settings.executors);
+  options.hearing.hear_us = settings.hear_ms * 1000;
   return options;
 }
 
 Core::Start ToCoreStart(const PrimaryState& state) {
-  return {state.cluster_id, state.epoch,  state.closed_t, state.truncated_t,
-          state.registry,   state.tables, state.epochs,   state.kept};
+  return {state.cluster_id, state.epoch,  state.closed_t, state.truncated_t, state.registry,
+          state.tables,     state.epochs, state.kept,     state.newest_ts};
 }
 
 auto OtherThan(const std::shared_ptr<ServedServer>& server) {
@@ -95,10 +96,15 @@ void Server::OnUsurped() {
   usurped_wake_up_.Notify();
 }
 
-Server::End Server::Run() {
+Server::End Server::Run(const std::function<void()>& on_ready) {
+  bool is_ready = false;
   while (!usurped_) {
     const std::int64_t now_us = MonotonicUs();
     if (MayStop(now_us)) break;
+    if (!is_ready && core_.hearing().is_over()) {
+      is_ready = true;
+      on_ready();
+    }
     Turn();
   }
   if (!usurped_ && !core_.idle()) spdlog::warn("{} transactions are left undecided", core_.undecided());
@@ -151,12 +157,13 @@ void Server::Turn() {
     is_told_to_stop_ = true;
     Stop("stopping", now_us);
   }
-  TakeMessages();
+  const bool all_read = TakeMessages();
   if (decided) TakeBatchResults();
   if (read) TakeCatchUpChunks();
   if (reported) TakeHouseReports();
   if (now_us >= look_us_) LookAtServer(now_us);
   core_.OnTime(now_us);  // before the batches: what has waited until now goes at once
+  if (all_read) core_.OnAllRead(now_us);
   CarryOutActions();
   DispatchBatches();
   metrics_.Serve(asked, now_us,
@@ -196,15 +203,17 @@ void Server::LookAtServer(std::int64_t now_us) {
   watch_.Tell(core_.standstill(), now_us);
 }
 
-void Server::TakeMessages() {
+bool Server::TakeMessages() {
   // So many at a time: an SP that sends without end must not keep decisions from being told.
   constexpr int kMessagesMax = 1000;
   std::string route;
   proto::ToPrimary message;
-  for (int i = 0; i < kMessagesMax && router_.Receive(&route, &message); ++i) {
+  for (int i = 0; i < kMessagesMax; ++i) {
+    if (!router_.Receive(&route, &message)) return true;
     core_.OnMessage(route, &message, MonotonicUs());
     CarryOutActions();
   }
+  return false;
 }
 
 void Server::DispatchBatches() {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <zmq.hpp>
@@ -37,7 +38,8 @@ class Server {
   };
   // Serves until then. After a signal, and where the server hands over, nothing new is certified; transactions in flight are decided
   // and answered.
-  End Run();
+  // `on_ready` is called when it can decide: docs/decisions/71.
+  End Run(const std::function<void()>& on_ready = [] {});
 
   std::string endpoint() const { return router_.last_endpoint(); }
 
@@ -49,7 +51,8 @@ class Server {
   void OnUsurped();
   // One turn of the poll loop.
   void Turn();
-  void TakeMessages();
+  // True: all that has arrived.
+  bool TakeMessages();
   void TakeBatchResults();
   void TakeCatchUpChunks();
   void TakeHouseReports();

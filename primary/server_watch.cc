@@ -25,12 +25,12 @@ Sight ServerWatch::sight() const {
   return sight_;
 }
 
-// A name has 63 bytes at most.
+// A name has 63 bytes at most, and PostgreSQL takes ASCII only.
 void ServerWatch::Tell(const std::optional<Standstill::Reason>& standstill, std::int64_t now_us) {
   std::string name = kName;
   if (standstill) {
-    name += std::string(": ") + NameOf(standstill->cause) + ", " +
-            std::to_string(standstill->age_us(now_us) / 1'000'000) + " s";
+    name +=
+        ": " + ShortText(*standstill) + ", " + std::to_string(standstill->age_us(now_us) / 1'000'000) + " s";
   }
   const std::lock_guard lock(mutex_);
   name_ = std::move(name);

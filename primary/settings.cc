@@ -88,6 +88,12 @@ void DeclareIntegers(Settings& settings, PrimarySettings* into) {
       "semi-primaries let COMMITs wait at most, without an error, for its next start or for another "
       "primary; 0: as after a crash",
       0, 0, 600000, &into->away_ms);
+  settings.Integer(
+      "hear_ms",
+      "after its start: for how long this daemon waits at most for semi-primaries that are away, to hear "
+      "what they have, before "
+      "it decides anything; keep it below the semi-primaries' commit_timeout_ms; 0: it hears nobody",
+      2000, 0, 600000, &into->hear_ms);
   settings.Integer("replicate_bytes_max",
                    "approximate size of one replication message; a larger transaction goes alone",
                    4 * kMegabyte, 1024, 256 * kMegabyte, &into->replicate_bytes_max);

@@ -29,6 +29,7 @@ struct PrimarySettings {
   std::int64_t heartbeat_interval_ms = 0;
   std::int64_t heartbeat_timeout_ms = 0;
   std::int64_t away_ms = 0;
+  std::int64_t hear_ms = 0;
   std::int64_t replicate_bytes_max = 0;
   std::int64_t stream_bytes_max = 0;
   std::int64_t recent_bytes_max = 0;

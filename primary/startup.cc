@@ -85,6 +85,7 @@ void BeginHistory(pqxx::transaction_base& tx, PrimaryState* state) {
   for (const pqxx::row& row : tx.exec(std::string(sql::kEpochs))) {
     state->epochs.push_back(
         {DecodeByteaText("\\x" + row[0].as<std::string>()).value_or(""), row[1].as<GlobalT>()});
+    state->newest_ts.push_back(row[2].as<GlobalT>());
   }
   for (const pqxx::row& row : tx.exec(std::string(sql::kKeptCommits))) {
     state->kept.emplace(row[0].as<GlobalT>(), TxId::FromText(row[1].as<std::string>()).value_or(TxId()));

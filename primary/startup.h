@@ -24,8 +24,9 @@ struct PrimaryState {
   GlobalT truncated_t = 0;
   std::vector<RegistryRow> registry;
   KnownTables tables;
-  EpochStarts epochs;  // this one is the last
-  Commits kept;        // commits that these epochs found above their beginnings
+  EpochStarts epochs;              // this one is the last
+  std::vector<GlobalT> newest_ts;  // of each: the newest number when it began
+  Commits kept;                    // commits that these epochs found above their beginnings
   std::shared_ptr<ServedServer> server;
   std::shared_ptr<RequiredCopies> copies = std::make_shared<RequiredCopies>();
 };

@@ -59,6 +59,10 @@ class Connections {
   HelloAnswer Hello(std::string_view route, const proto::Hello& hello, GlobalT truncated_t,
                     bool registry_is_fresh, std::int64_t now_us);
 
+  // Why Hello would refuse it; nothing: it would not. Of a number that is not in the registry it is not sure.
+  std::optional<proto::Refused> Objection(const proto::Hello& hello, GlobalT truncated_t,
+                                          std::int64_t now_us) const;
+
   // For every other message: the SP that sent it. Nothing: an unknown route or another epoch. Then the
   // message must change nothing, and the answer is Welcome{say_hello}.
   std::optional<SpId> OnMessageFrom(std::string_view route, Epoch epoch, std::int64_t now_us);
@@ -84,9 +88,6 @@ class Connections {
     std::uint64_t incarnation = 0;
     std::int64_t heard_us = 0;
   };
-
-  std::optional<proto::Refused> Objection(const proto::Hello& hello, GlobalT truncated_t,
-                                          std::int64_t now_us) const;
 
   const Settings settings_;
   std::map<SpId, RegisteredSp> registry_;

@@ -18,6 +18,8 @@ Core::Core(const Options& options, Start start)
     : options_(options),
       epoch_(start.epoch),
       truncated_t_(start.truncated_t),
+      hearing_(options.hearing,
+               {start.epochs, std::move(start.newest_ts), start.kept, start.truncated_t, start.closed_t}),
       connections_({std::move(start.cluster_id), start.epoch, options.heartbeat_timeout_us,
                     std::move(start.epochs), std::move(start.kept)}),
       intake_(options.write_set_bytes_max, std::move(start.tables)),
@@ -30,6 +32,7 @@ Core::Core(const Options& options, Start start)
       schedule_(
           {options.housekeeping_interval_us, options.log_truncation_interval_us, options.sweep_interval_us}) {
   connections_.SetRegistry(ToConnections(start.registry));
+  hearing_.OnRegistry(connections_.registry(), 0);
   for (const RegistryRow& row : start.registry) {
     if (row.join_t && !row.released) acknowledgements_.Restore(row.sp_id, *row.join_t);
   }
@@ -37,6 +40,7 @@ Core::Core(const Options& options, Start start)
 
 Core::Actions Core::TakeActions() {
   for (Note& note : log_.TakeNotes()) actions_.notes.push_back(std::move(note));
+  for (Note& note : hearing_.TakeNotes()) actions_.notes.push_back(std::move(note));
   return std::exchange(actions_, {});
 }
 
@@ -246,6 +250,8 @@ void Core::OnHouseReport(HouseReport report, std::int64_t now_us) {
   for (const RegistryRow& row : report.registry) {
     if (row.released) acknowledgements_.OnReleased(row.sp_id);
   }
+  hearing_.OnRegistry(connections_.registry(), now_us);
+  TakeHearing(now_us);
   intake_.SetTables(std::move(report.tables));
   for (const WaitingHello& waiting : waiting_hellos_.TakeAnswered(report.number)) {
     OnHello(waiting.route, waiting.hello, true, now_us);
@@ -319,6 +325,16 @@ void Core::OnTime(std::int64_t now_us) {
     actions_.house_works.back().losses = losses_report_.TakeStatus(reservations_, now_us);
     actions_.house_works.back().loss_reports = lost_key_reports_.TakeNews();
   }
+}
+
+void Core::OnAllRead(std::int64_t now_us) {
+  hearing_.OnAllRead(now_us);
+  TakeHearing(now_us);
+}
+
+std::optional<Standstill::Reason> Core::standstill() const {
+  auto reason = hearing_.reason();
+  return reason ? reason : standstill_.reason();
 }
 
 void Core::AddNote(Note::Level level, std::string_view event, SpId sp_id, std::string text, bool once) {

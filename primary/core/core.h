@@ -6,6 +6,7 @@
 // Invariants
 // - A message of an SP that is not welcomed, over another route or of another epoch changes nothing; it is
 //   answered by Welcome{say_hello}.
+// - Nobody is welcomed before the hearing is over, so that nothing is decided (docs/decisions/71).
 // - A Decision is sent before the Replicate that contains the transaction.
 // - A Hello ends the SP's stream; the next one begins with its StreamRequest.
 // - A copy of the table begins after it is recorded from where on the joining SP needs the log. So the copy
@@ -31,6 +32,7 @@
 #include "primary/core/awaits_report.h"
 #include "primary/core/core_numbers.h"
 #include "primary/core/decision_counts.h"
+#include "primary/core/hearing.h"
 #include "primary/core/housework_schedule.h"
 #include "primary/core/intake.h"
 #include "primary/core/losses_report.h"
@@ -61,6 +63,7 @@ class Core {
     Reservations::Options reservations;
     Streams::Limits streams;
     CommitChoice logged{};  // of which transactions the log tells
+    Hearing::Options hearing{};
   };
   // Where the database stands when the daemon begins.
   struct Start {
@@ -70,8 +73,9 @@ class Core {
     GlobalT truncated_t = 0;
     std::vector<RegistryRow> registry;
     KnownTables tables;
-    EpochStarts epochs{};  // this daemon's is the last
-    Commits kept{};        // commits that these epochs found above their beginnings
+    EpochStarts epochs{};              // this daemon's is the last
+    Commits kept{};                    // commits that these epochs found above their beginnings
+    std::vector<GlobalT> newest_ts{};  // of each epoch: the newest number when it began
   };
 
   struct Send {
@@ -120,8 +124,12 @@ class Core {
   // To be called several times a second.
   void OnTime(std::int64_t now_us);
 
+  // The same, when all that has arrived by then was given to OnMessage.
+  void OnAllRead(std::int64_t now_us);
+
   // Why nothing can be decided; nothing: it can.
-  const std::optional<Standstill::Reason>& standstill() const { return standstill_.reason(); }
+  std::optional<Standstill::Reason> standstill() const;
+  const Hearing& hearing() const { return hearing_; }
 
   // From now on nothing new is certified. Transactions in flight are decided and answered.
   void Stop() { stopping_ = true; }
@@ -141,6 +149,10 @@ class Core {
     std::string route;
     proto::Hello hello;
   };
+
+  // Before the first decision.
+  void Hear(const std::string& route, const proto::Hello& hello, std::int64_t now_us);
+  void TakeHearing(std::int64_t now_us, std::string_view welcomed = {});
 
   // One message each (core_messages.cc).
   void OnHello(const std::string& route, const proto::Hello& hello, bool registry_is_fresh,
@@ -182,6 +194,7 @@ class Core {
   void SendTo(SpId sp_id, proto::ToSemiPrimary* message);
   void TellAway(SpId sp_id);
   void SendOver(const std::string& route, SpId sp_id, proto::ToSemiPrimary* message);
+  void SendRefusal(const std::string& route, const proto::Refused& refused);
   proto::ToSemiPrimary Welcome(bool say_hello) const;
   // The report will have the returned number or a higher one.
   std::uint64_t AskHousekeeper(bool truncate_log, bool sweep);
@@ -190,6 +203,7 @@ class Core {
   const Options options_;
   const Epoch epoch_;
   GlobalT truncated_t_;
+  Hearing hearing_;
   Connections connections_;
   Intake intake_;
   Scheduler scheduler_;

@@ -23,7 +23,10 @@ std::string NumberOf(const proto::Hello& hello) {
 
 void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::int64_t now_us) {
   now_us_ = now_us;
-  if (message->has_hello()) return OnHello(route, message->hello(), false, now_us);
+  if (message->has_hello()) {
+    return hearing_.is_over() ? OnHello(route, message->hello(), false, now_us)
+                              : Hear(route, message->hello(), now_us);
+  }
   const auto sp_id = connections_.OnMessageFrom(route, message->epoch(), now_us);
   if (!sp_id) {
     proto::ToSemiPrimary say_hello = Welcome(true);
@@ -59,6 +62,46 @@ void Core::OnMessage(const std::string& route, proto::ToPrimary* message, std::i
   }
 }
 
+void Core::SendRefusal(const std::string& route, const proto::Refused& refused) {
+  proto::ToSemiPrimary message;
+  *message.mutable_refused() = refused;
+  SendOver(route, 0, &message);
+}
+
+// Who looks is answered as later, unless somebody is ahead: so that it comes, and says Hello. What it is refused for may pass; only
+// who is stale is told so, and who cannot be understood.
+void Core::Hear(const std::string& route, const proto::Hello& hello, std::int64_t now_us) {
+  using proto::Refused;
+  const auto objection = connections_.Objection(hello, truncated_t_, now_us);
+  const auto reason = objection ? objection->reason() : Refused::UNSPECIFIED;
+  if (reason == Refused::PROTOCOL_VERSION || reason == Refused::WRONG_CLUSTER) {
+    return OnHello(route, hello, false, now_us);
+  }
+  hearing_.OnHello(route, hello, now_us);
+  TakeHearing(now_us, route);
+  const bool may_come = hello.look() && !objection && !hearing_.is_blocked();
+  if (hearing_.is_over() || may_come) return OnHello(route, hello, false, now_us);
+  Refused refused;
+  refused.set_look(hello.look());
+  refused.set_reason(hearing_.is_blocked() ? Refused::LACKS : Refused::NOT_YET);
+  refused.set_message(hearing_.Told());
+  if (reason == Refused::STALE_PRIMARY) {
+    refused.set_reason(reason);
+    refused.set_message(objection->message());
+  }
+  SendRefusal(route, refused);
+}
+
+// When it is over. A Hello from before may be of a daemon that is gone, or has gone elsewhere.
+void Core::TakeHearing(std::int64_t now_us, std::string_view welcomed) {
+  if (!hearing_.is_over()) return;
+  for (const std::string& heard : hearing_.TakeRoutes(now_us)) {
+    if (heard == welcomed) continue;
+    proto::ToSemiPrimary say_hello = Welcome(true);
+    SendOver(heard, 0, &say_hello);
+  }
+}
+
 void Core::OnHello(const std::string& route, const proto::Hello& hello, bool registry_is_fresh,
                    std::int64_t now_us) {
   // Who looks for a primary goes to the next one; who was told may have asked before it heard that.
@@ -73,8 +116,7 @@ void Core::OnHello(const std::string& route, const proto::Hello& hello, bool reg
     case Connections::HelloAnswer::Kind::kRefused:
       AddNote(Note::Level::kWarning, "sp_refused", hello.sp_id(),
               NumberOf(hello) + " is refused: " + answer.refused.message(), true);
-      *message.mutable_refused() = answer.refused;
-      return SendOver(route, 0, &message);
+      return SendRefusal(route, answer.refused);
     case Connections::HelloAnswer::Kind::kLook:
       message.mutable_welcome()->set_look(true);
       for (const EpochStart& epoch : connections_.EpochsSince(hello.followed())) {

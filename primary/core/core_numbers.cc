@@ -10,7 +10,7 @@ CoreNumbers Core::Numbers(std::int64_t now_us) const {
   CoreNumbers numbers;
   numbers.epoch = epoch_;
   numbers.closed_t = closed_t();
-  if (const auto& reason = standstill_.reason()) {
+  if (const auto reason = standstill()) {
     numbers.standstill = reason->cause;
     numbers.standstill_us = reason->age_us(now_us);
   }

@@ -790,6 +790,98 @@ TEST_F(PrimaryCoreTest, StoppingDecidesWhatIsInFlightAndNothingNew) {
   EXPECT_TRUE(core_.idle());
 }
 
+class HearingCoreTest : public PrimaryCoreTest {
+ protected:
+  HearingCoreTest() {
+    Options options = PrimaryCoreTest::Options();
+    options.hearing.hear_us = 2'000'000;
+    const Start start{kCluster, kEpoch, 10, 0, Registry(), Tables({1}), {{"older", 1}, {"now", 11}},
+                      {},       {0, 10}};
+    hearing_.emplace(options, start);
+  }
+  using Options = Core::Options;
+  using Start = Core::Start;
+
+  // What is answered.
+  std::vector<proto::ToSemiPrimary> Say(const std::string& route, SpId sp_id, const std::string& name,
+                                        GlobalT newest_t, const std::string& followed = "older",
+                                        bool look = false) {
+    proto::ToPrimary message;
+    proto::Hello* hello = message.mutable_hello();
+    hello->set_cluster_id(kCluster);
+    hello->set_sp_id(sp_id);
+    hello->set_name(name);
+    hello->set_incarnation(1);
+    hello->set_watermark(newest_t);
+    hello->set_newest_t(newest_t);
+    hello->set_history("older");
+    hello->set_followed(followed);
+    hello->set_look(look);
+    hello->set_protocol_version(kProtocolVersion);
+    return Answers(route, std::move(message));
+  }
+  std::vector<proto::ToSemiPrimary> Answers(const std::string& route, proto::ToPrimary message) {
+    hearing_->OnMessage(route, &message, now_us_);
+    std::vector<proto::ToSemiPrimary> answers;
+    for (const Core::Send& send : hearing_->TakeActions().sends) answers.push_back(Parsed(send));
+    return answers;
+  }
+  std::optional<Core> hearing_;
+};
+
+TEST_F(HearingCoreTest, NobodyIsWelcomedBeforeAllAreHeard) {
+  const auto first = Say("x", 1, "a", 10);
+  ASSERT_THAT(first, SizeIs(1));
+  EXPECT_EQ(first[0].refused().reason(), proto::Refused::NOT_YET);
+  EXPECT_EQ(hearing_->standstill()->cause, Standstill::Cause::kHearing);
+  proto::ToPrimary certify;
+  certify.set_epoch(kEpoch);
+  certify.mutable_certify()->set_tx_id(Id('a').ToBytes());
+  EXPECT_TRUE(Answers("x", certify).at(0).welcome().say_hello());
+  EXPECT_TRUE(hearing_->idle());
+  const auto last = Say("y", 2, "b", 10);
+  ASSERT_THAT(last, SizeIs(2));
+  EXPECT_TRUE(last[0].welcome().say_hello()) << "to the first one";
+  EXPECT_FALSE(last[1].welcome().say_hello());
+  EXPECT_FALSE(hearing_->standstill());
+  EXPECT_EQ(Say("x", 1, "a", 10).at(0).welcome().closed_t(), 10);
+}
+
+TEST_F(HearingCoreTest, WhoIsAheadIsNotToldToJoinAgainAndNobodyIsWelcomed) {
+  const auto ahead = Say("x", 1, "a", 15);
+  EXPECT_EQ(ahead.at(0).refused().reason(), proto::Refused::LACKS);
+  EXPECT_THAT(ahead.at(0).refused().message(), HasSubstr("lacks what semi-primary a has"));
+  EXPECT_EQ(Say("y", 2, "b", 10).at(0).refused().reason(), proto::Refused::LACKS);
+  EXPECT_EQ(Say("y", 2, "b", 10, "older", true).at(0).refused().reason(), proto::Refused::LACKS);
+  EXPECT_EQ(hearing_->standstill()->cause, Standstill::Cause::kAhead);
+  EXPECT_EQ(hearing_->Numbers(now_us_).standstill, Standstill::Cause::kAhead);
+  EXPECT_THAT(Say("x", 1, "a", 15, ""), SizeIs(2));
+  EXPECT_FALSE(hearing_->standstill());
+}
+
+TEST_F(HearingCoreTest, WhoHasFollowedANewerPrimaryHearsThatAndBlocks) {
+  EXPECT_EQ(Say("x", 1, "a", 10, "newer").at(0).refused().reason(), proto::Refused::STALE_PRIMARY);
+  EXPECT_EQ(Say("y", 2, "b", 10).at(0).refused().reason(), proto::Refused::LACKS);
+}
+
+TEST_F(HearingCoreTest, WhoLooksMayCome) {
+  EXPECT_TRUE(Say("x", 1, "a", 10, "older", true).at(0).welcome().look());
+  EXPECT_FALSE(hearing_->hearing().is_over());
+}
+
+TEST_F(HearingCoreTest, AfterItsTimeItBeginsWithThoseWhoAreThere) {
+  Say("x", 1, "a", 10);
+  for (int i = 0; i < 22; ++i) {
+    now_us_ += 100'000;
+    hearing_->OnAllRead(now_us_);
+    if (i == 15) Say("x", 1, "a", 10);
+  }
+  const auto sends = hearing_->TakeActions().sends;
+  ASSERT_THAT(sends, SizeIs(1));
+  EXPECT_TRUE(Parsed(sends[0]).welcome().say_hello());
+  EXPECT_THAT(hearing_->hearing().unheard(), ElementsAre("b"));
+}
+
 TEST_F(PrimaryCoreTest, WhoIsConnectedIsToldThatItEndsForPlannedWork) {
   Hello("x", 1, "a", 10);
   Now();

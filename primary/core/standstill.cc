@@ -28,8 +28,19 @@ const char* NameOf(Standstill::Cause cause) {
       return "standby";
     case Standstill::Cause::kNoDecision:
       return "no batch ends";
+    case Standstill::Cause::kHearing:
+      return "hearing";
+    case Standstill::Cause::kAhead:
+      return "ahead";
   }
   return "";
+}
+
+std::string ShortText(const Standstill::Reason& reason) {
+  constexpr std::size_t kBytesMax = 35;
+  std::string text = NameOf(reason.cause);
+  if (!reason.names.empty()) text += ": " + reason.names;
+  return text.size() <= kBytesMax ? text : text.substr(0, kBytesMax - 3) + "...";
 }
 
 void Standstill::OnBatchSent(std::int64_t now_us) {

@@ -36,11 +36,14 @@ class Standstill {
     kBatchFails,  // … for another reason
     kStandby,     // synchronous standbys lack what is decided
     kNoDecision,  // all executors have batches, and none ends
+    kHearing,     // the daemon has just started (primary/core/hearing.h)
+    kAhead,       // the same, and a semi-primary has what this database lacks
   };
   struct Reason {
     Cause cause = Cause::kNoAnswer;
     std::string text;  // for people; may have PostgreSQL's message
     std::int64_t since_us = 0;
+    std::string names{};  // the semi-primaries that it is about
 
     std::int64_t age_us(std::int64_t now_us) const { return now_us - since_us; }
   };
@@ -85,8 +88,11 @@ class Standstill {
 
 // In one or two words.
 const char* NameOf(Standstill::Cause cause);
-inline constexpr std::array<Standstill::Cause, 5> kStandstillCauses = {
-    Standstill::Cause::kNoAnswer, Standstill::Cause::kNoSpace, Standstill::Cause::kBatchFails,
-    Standstill::Cause::kStandby, Standstill::Cause::kNoDecision};
+// The same, then the names, in 35 bytes at most.
+std::string ShortText(const Standstill::Reason& reason);
+inline constexpr std::array<Standstill::Cause, 7> kStandstillCauses = {
+    Standstill::Cause::kNoAnswer, Standstill::Cause::kNoSpace,    Standstill::Cause::kBatchFails,
+    Standstill::Cause::kStandby,  Standstill::Cause::kNoDecision, Standstill::Cause::kHearing,
+    Standstill::Cause::kAhead};
 
 }  // namespace psp::primary

@@ -192,5 +192,14 @@ TEST_F(StandstillTest, BatchesOfWhichNoneEndsAreTold) {
   EXPECT_EQ(Told(), std::nullopt) << "nothing is under way";
 }
 
+// A name of a session has 63 bytes.
+TEST(StandstillTextTest, NamesAreCutOff) {
+  using Reason = Standstill::Reason;
+  EXPECT_EQ(ShortText(Reason{Standstill::Cause::kStandby, "", 0}), "standby");
+  EXPECT_EQ(ShortText(Reason{Standstill::Cause::kAhead, "", 0, "north, south"}), "ahead: north, south");
+  EXPECT_EQ(ShortText(Reason{Standstill::Cause::kAhead, "", 0, std::string(60, 'n')}),
+            "ahead: " + std::string(25, 'n') + "...");
+}
+
 }  // namespace
 }  // namespace psp::primary

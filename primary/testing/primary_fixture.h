@@ -59,6 +59,7 @@ class PrimaryTest : public testing::Test {
     pqxx::nontransaction(admin).exec("CREATE DATABASE " + name);
     settings_ = Defaults();
     settings_.database = std::string(dsn) + " dbname=" + name;
+    settings_.hear_ms = 0;  // a test has the semi-primaries that it needs
     std::stringstream sql;
     sql << sql::kSchema;
     sql << "INSERT INTO psp.semi_primaries (name, acked_t) VALUES ('a', 0), ('b', 0), ('c', -1);"

@@ -201,6 +201,7 @@ void Core::OnTime(std::int64_t now_us) {
     last_error_ =
         "the primary has not answered yet: is psp-primary running, is `primary` its address, and is "
         "`key_file` a copy of its key?";
+    primary_lacks_ = false;
     AddNote(Note::Level::kWarning, "no_answer", last_error_);
   }
   if (stream_.has_started() && choice_.LookIsDue(connected(), now_us)) Look(now_us);
@@ -246,6 +247,7 @@ std::string Core::WhyNoCommit(std::int64_t now_us) const {
   if (copy_.joining()) return "this semi-primary is joining";
   if (stopped_applying()) return "this semi-primary has stopped applying what others commit";
   if (!trouble_.message.empty()) return "applying what others commit fails, and is tried again";
+  if (primary_lacks_) return "the primary can decide nothing";
   // While the primary is away for planned work, a COMMIT waits, and is answered.
   if ((!connected() || !serving_) && !submissions_.is_paused(now_us))
     return "this semi-primary is not connected to the primary";
@@ -261,6 +263,7 @@ std::string Core::StateName(std::int64_t now_us) const {
   if (exit_code_ != 0 || stopped_applying()) return "failed";
   if (stopping_) return "stopped";
   if (!trouble_.message.empty()) return "retrying";
+  if (primary_lacks_) return "blocked";
   if (!connected()) return submissions_.is_paused(now_us) ? "paused" : "disconnected";
   if (!standstill_.empty()) return "blocked";
   if (copy_.joining()) return "joining";

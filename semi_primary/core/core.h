@@ -138,9 +138,9 @@ class Core {
 
   // One message each (core_messages.cc).
   void OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us);
-  void OnRefused(const std::string& why, proto::Refused::Reason reason);
+  void OnRefused(const std::string& why, proto::Refused::Reason reason, std::int64_t now_us);
   void OnLookAnswer(const proto::ToSemiPrimary& message, std::size_t address, std::int64_t now_us);
-  void OnLookRefused(const proto::Refused& refused);
+  void OnLookRefused(const proto::Refused& refused, std::int64_t now_us);
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnReplicate(const proto::Replicate& replicate, std::int64_t now_us);
   void OnCopyChunk(const proto::CopyChunk& chunk, std::int64_t now_us);
@@ -209,8 +209,9 @@ class Core {
   TableCatalogPtr catalog_;
   ApplyTrouble trouble_;  // the apply worker's
   std::string last_error_;
-  std::string reserved_;    // as the primary told last
-  std::string standstill_;  // why the primary decides nothing, as it told last; empty: it does
+  std::string reserved_;        // as the primary told last
+  bool primary_lacks_ = false;  // what this or another semi-primary has, as it told last: it decides nothing
+  std::string standstill_;      // why the primary decides nothing, as it told last; empty: it does
   Actions actions_;
 };
 

@@ -384,6 +384,81 @@ TEST_F(SeveralAddressesTest, AnswersOfOthersAreNoSignOfLife) {
   EXPECT_FALSE(several_.connected());
 }
 
+TEST_F(SeveralAddressesTest, ItStaysWithOneThatHearsTheOthersFirst) {
+  ChooseTheFirst();
+  several_.TakeActions();
+  proto::ToSemiPrimary wait = RefusedLook(proto::Refused::NOT_YET, "it waits for sp2");
+  wait.mutable_refused()->set_look(false);
+  for (int i = 0; i < 4; ++i) {
+    now_us_ += kTimeoutUs / 2;
+    several_.OnMessage(wait, now_us_, 0);
+    several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 1);
+    EXPECT_FALSE(several_.TakeActions().go_to);
+  }
+  EXPECT_FALSE(several_.fatal());
+}
+
+TEST_F(SeveralAddressesTest, FromOneThatLacksTransactionsItGoesToAnother) {
+  ChooseTheFirst();
+  proto::ToSemiPrimary lacks = RefusedLook(proto::Refused::LACKS, "it lacks what sp2 has");
+  lacks.mutable_refused()->set_look(false);
+  several_.OnMessage(lacks, now_us_, 0);
+  EXPECT_EQ(several_.Status(now_us_).state, "blocked");
+  EXPECT_FALSE(several_.Status(now_us_).can_commit);
+  several_.OnMessage(LookAnswer({{"now", 101}}), now_us_, 1);
+  EXPECT_EQ(several_.TakeActions().go_to, 1U);
+}
+
+TEST_F(SeveralAddressesTest, WhatANewerPrimaryLacksIsToldOnce) {
+  ChooseTheFirst();
+  several_.OnMessage(WelcomeOfTheFollowed(), now_us_, 0);
+  several_.TakeActions();
+  const proto::ToSemiPrimary lacks = RefusedLook(proto::Refused::LACKS, "it lacks what sp2 has");
+  several_.OnMessage(lacks, now_us_, 1);
+  EXPECT_TRUE(several_.connected());
+  EXPECT_THAT(several_.Status(now_us_).last_error, HasSubstr("another primary was promoted"));
+  const auto notes = several_.TakeActions().notes;
+  ASSERT_THAT(notes, SizeIs(1));
+  EXPECT_TRUE(notes[0].once);
+}
+
+TEST_F(SemiPrimaryCoreTest, HelloTellsWhatWasFollowedBefore) {
+  Enter();
+  const proto::Hello hello = LostAndHello();
+  EXPECT_EQ(hello.followed(), "now");
+  EXPECT_THAT(hello.followed_before(), ElementsAre("older"));
+}
+
+TEST_F(SemiPrimaryCoreTest, HelloIsSaidAgainWhenThePrimaryThatHeardItDecides) {
+  Started(3);
+  core_.OnTime(now_us_);
+  Now();
+  proto::ToSemiPrimary say_hello;
+  say_hello.mutable_welcome()->set_say_hello(true);
+  Hear(say_hello);
+  EXPECT_THAT(Kinds(Now()), ElementsAre(proto::ToPrimary::kHello));
+}
+
+TEST_F(SemiPrimaryCoreTest, WhyThePrimaryWaitsIsToldAndIsNoReasonToEnd) {
+  Started(3);
+  core_.OnTime(now_us_);
+  Now();
+  proto::ToSemiPrimary message;
+  message.mutable_refused()->set_reason(proto::Refused::NOT_YET);
+  message.mutable_refused()->set_message("it waits for sp2");
+  Hear(message);
+  Hear(message);
+  EXPECT_THAT(Now().notes, SizeIs(1));
+  EXPECT_EQ(core_.Status(now_us_).last_error, "it waits for sp2");
+  message.mutable_refused()->set_reason(proto::Refused::LACKS);
+  message.mutable_refused()->set_message("it lacks what sp2 has");
+  Hear(message);
+  EXPECT_FALSE(core_.fatal());
+  EXPECT_EQ(core_.Status(now_us_).state, "blocked");
+  Welcome(3);
+  EXPECT_NE(core_.Status(now_us_).state, "blocked");
+}
+
 TEST_F(SemiPrimaryCoreTest, OnlySomeRefusalsAreForGood) {
   proto::ToSemiPrimary message;
   message.mutable_refused()->set_reason(proto::Refused::DUPLICATE_SP);

@@ -12,6 +12,7 @@ namespace psp::sp {
 namespace {
 
 constexpr std::int64_t kAwayUsMax = 600'000'000;
+constexpr std::ptrdiff_t kToldEpochsMax = 100;
 
 WriteSetPtr ParseWriteSet(const std::string& bytes) {
   auto write_set = std::make_shared<proto::WriteSet>();
@@ -31,7 +32,8 @@ void Core::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us, s
   if (address != choice_.current()) return;
   connection_.OnMessage(now_us);
   if (message.has_welcome()) return OnWelcome(message.epoch(), message.welcome(), now_us);
-  if (message.has_refused()) return OnRefused(message.refused().message(), message.refused().reason());
+  if (message.has_refused())
+    return OnRefused(message.refused().message(), message.refused().reason(), now_us);
   if (!connected() || message.epoch() != connection_.epoch()) return;
   if (message.has_heartbeat_reply()) return OnHeartbeatReply(message.heartbeat_reply(), now_us);
   if (message.has_away()) return OnAway(message.away(), now_us);
@@ -48,7 +50,8 @@ void Core::OnMessage(const proto::ToSemiPrimary& message, std::int64_t now_us, s
 
 void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t now_us) {
   if (welcome.say_hello()) {
-    if (connected()) Disconnect("it does not know this semi-primary any more");
+    if (connected()) return Disconnect("it does not know this semi-primary any more");
+    if (stream_.has_started()) SendHello(now_us);  // it has heard this one before, and decides now
     return;
   }
   EpochStarts epochs = FromMessages(welcome.epochs());
@@ -56,10 +59,10 @@ void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t no
   // The answer to an older Hello: since then there are more transactions to report.
   if (connected() && (is_other || epoch != connection_.epoch())) return Disconnect("it has restarted");
   if (const std::string stale = FollowedObjection(epochs, Followed()); !stale.empty() && !needs_copy()) {
-    return OnRefused(stale, proto::Refused::STALE_PRIMARY);
+    return OnRefused(stale, proto::Refused::STALE_PRIMARY, now_us);
   }
   const std::string lost = HistoryObjection(epochs, newest_t(), HistoryOf(epochs_, newest_t()));
-  if (!lost.empty()) return OnRefused(lost, proto::Refused::OTHER_HISTORY);
+  if (!lost.empty()) return OnRefused(lost, proto::Refused::OTHER_HISTORY, now_us);
   if (needs_copy() && copy_.received() &&
       !HistoryObjection(epochs, copy_.complete_t(), HistoryOf(epochs_, copy_.complete_t())).empty()) {
     AddNote(Note::Level::kWarning, "copy_begins_again",
@@ -73,6 +76,7 @@ void Core::OnWelcome(Epoch epoch, const proto::Welcome& welcome, std::int64_t no
   connection_.OnWelcome(epoch, welcome.heartbeat_interval_ms());
   epochs_ = std::move(epochs);
   follows_any_ = false;
+  primary_lacks_ = false;
   progress_.OnWelcome(welcome.closed_t());
   last_error_.clear();
   own_.OnWelcome(welcome.closed_t(), is_other);
@@ -98,11 +102,18 @@ void Core::ServeWhenEpochsAreSaved(std::int64_t now_us) {
   hold_.OnConnected();
 }
 
-void Core::OnRefused(const std::string& why, proto::Refused::Reason reason) {
-  if (last_error_ != why)
+void Core::OnRefused(const std::string& why, proto::Refused::Reason reason, std::int64_t now_us) {
+  const bool is_new = std::exchange(last_error_, why) != why;
+  primary_lacks_ = reason == proto::Refused::LACKS;
+  if (reason == proto::Refused::NOT_YET) {
+    if (is_new) AddNote(Note::Level::kInfo, "primary_hears", why);
+    return choice_.OnAskedToWait(now_us);
+  }
+  if (is_new)
     AddNote(Note::Level::kError, "refused_by_primary", "the primary refuses this semi-primary: " + why);
-  last_error_ = why;
   switch (reason) {
+    case proto::Refused::LACKS:
+      return choice_.OnLost();
     case proto::Refused::DUPLICATE_SP:
     case proto::Refused::STALE_PRIMARY:
     case proto::Refused::UNSPECIFIED:
@@ -114,7 +125,7 @@ void Core::OnRefused(const std::string& why, proto::Refused::Reason reason) {
 
 void Core::OnLookAnswer(const proto::ToSemiPrimary& message, std::size_t address, std::int64_t now_us) {
   if (!connected()) connection_.OnMessage(now_us);
-  if (message.has_refused()) return OnLookRefused(message.refused());
+  if (message.has_refused()) return OnLookRefused(message.refused(), now_us);
   const EpochStarts epochs = FromMessages(message.welcome().epochs());
   if (!choice_.Prefers(address, epochs, Followed(), connected(), now_us)) return;
   if (connected()) Disconnect("there is a newer one");
@@ -125,13 +136,16 @@ void Core::OnLookAnswer(const proto::ToSemiPrimary& message, std::size_t address
 
 // Who knows the epoch that is followed and lacks transactions of it took its place, and has lost them. Whether to go on with the old one or
 // to join again is for people to say.
-void Core::OnLookRefused(const proto::Refused& refused) {
+void Core::OnLookRefused(const proto::Refused& refused, std::int64_t now_us) {
   const bool has_lost = refused.reason() == proto::Refused::OTHER_HISTORY;
-  if (!connected() && has_lost) return OnRefused(refused.message(), refused.reason());
-  if (connected() && !has_lost) return;
+  const bool lacks = refused.reason() == proto::Refused::LACKS;
+  if (!connected() && has_lost) return OnRefused(refused.message(), refused.reason(), now_us);
+  if (connected() && !has_lost && !lacks) return;
   const char* who = has_lost ? "another primary was promoted and lacks what is here: "
+                    : lacks  ? "another primary was promoted, or has come back: "
                              : "a primary refuses this semi-primary: ";
-  last_error_ = has_lost ? who + refused.message() : refused.message();
+  last_error_ = connected() ? who + refused.message() : refused.message();
+  primary_lacks_ = primary_lacks_ || (lacks && !connected());
   actions_.notes.push_back({Note::Level::kError, who + refused.message(), true});
 }
 
@@ -275,6 +289,7 @@ void Core::LeavePrimary(const char* why) {
   AddNote(Note::Level::kWarning, "disconnected", last_error_);
   reserved_.clear();
   standstill_.clear();
+  primary_lacks_ = false;
   connection_.OnLost();
   choice_.OnLost();
   serving_ = false;
@@ -304,6 +319,11 @@ proto::ToPrimary Core::Hello() const {
     own->set_history(HistoryOf(epochs_, one->first));
   }
   hello->set_followed(Followed());
+  if (hello->followed().empty()) return message;
+  const auto last = epochs_.end() - 1;
+  for (auto one = last - std::min(last - epochs_.begin(), kToldEpochsMax); one != last; ++one) {
+    hello->add_followed_before(one->history);
+  }
   return message;
 }
 

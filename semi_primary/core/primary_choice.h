@@ -35,6 +35,11 @@ class PrimaryChoice {
                std::int64_t now_us) const;
   void GoTo(std::size_t address, const EpochStarts& epochs, std::int64_t now_us);
 
+  // The chosen one has answered, and does not say Welcome yet.
+  void OnAskedToWait(std::int64_t now_us) {
+    if (chosen_us_ != 0) chosen_us_ = now_us;
+  }
+
   // The connection is lost: the next answer is chosen, and all are asked at once.
   void OnLost();
   // After OnLost: until then they are asked more often, while none is chosen.

@@ -11,6 +11,7 @@ namespace {
 constexpr std::int64_t kTickUs = 50'000;
 constexpr std::int64_t kToldAfterUs = 100'000;
 constexpr std::int64_t kMustBeToldUs = 400'000;
+constexpr std::int64_t kHearUs = 1'000'000;
 
 primary::Core::Options CoreOptions(const Scenario& scenario) {
   primary::Core::Options options;
@@ -22,6 +23,7 @@ primary::Core::Options CoreOptions(const Scenario& scenario) {
   options.scheduler = {scenario.batch_transactions_max, 1 << 20};
   options.batch_wait_max_us = 5'000;
   options.standstill.told_after_us = kToldAfterUs;
+  if (scenario.mutation != Mutation::kLeaderHearsNobody) options.hearing.hear_us = kHearUs;
   if (scenario.mutation == Mutation::kReservationsNeverEnd) {
     options.reservations.reservation_max_us = std::numeric_limits<std::int64_t>::max() / 2;
   }
@@ -32,17 +34,19 @@ primary::Core::Options CoreOptions(const Scenario& scenario) {
 }  // namespace
 
 PrimaryDaemon::PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDatabase* database,
-                             const Standby* standby, Epoch epoch, Network* network, std::size_t address)
+                             const Standby* standby, Epoch epoch, Network* network, std::size_t address,
+                             OnReady on_ready)
     : sim_(*sim),
       scenario_(scenario),
       database_(*database),
       standby_(standby),
       network_(*network),
       address_(address),
+      on_ready_(std::move(on_ready)),
       epoch_(epoch),
       core_(CoreOptions(scenario),
             {kClusterId, epoch_, database->closed_t(), database->truncated_t(), database->Registry(),
-             database->Tables(), database->epochs(), database->kept()}),
+             database->Tables(), database->epochs(), database->kept(), database->newest_ts()}),
       stands_since_us_(sim->now_us()) {
   network_.to_primary.at(address_) = [this](const std::string& route, const std::string& bytes) {
     OnMessage(route, bytes);
@@ -130,6 +134,7 @@ void PrimaryDaemon::Dispatch() {
 }
 
 void PrimaryDaemon::RunBatch(const primary::Batch& batch) {
+  if (!core_.hearing().is_over()) sim_.Violation("the primary decides before it has heard the SPs");
   running_[batch.batch_id] = batch;
   ++busy_executors_;
   for (const primary::BatchItem& item : batch.items) {
@@ -250,6 +255,7 @@ void PrimaryDaemon::OnBatchResult(const primary::BatchResult& result) {
 
 void PrimaryDaemon::CarryOutActions() {
   const primary::Core::Actions actions = core_.TakeActions();
+  if (core_.hearing().is_over() && on_ready_) std::exchange(on_ready_, nullptr)(core_.hearing().unheard());
   for (const primary::Core::Send& send : actions.sends) {
     CheckSend(send);
     if (network_.SendToSp(send.route, send.bytes)) continue;
@@ -322,7 +328,7 @@ void PrimaryDaemon::Watch() {
 }
 
 void PrimaryDaemon::CheckStandstill() {
-  if (core_.standstill() && sim_.now_us() - decided_us_ < kToldAfterUs) {
+  if (core_.standstill() && core_.hearing().is_over() && sim_.now_us() - decided_us_ < kToldAfterUs) {
     sim_.Violation("the primary says that it can decide nothing, and does");
   }
   const bool may_stand = standby_ != nullptr && standby_->is_cut() && !running_.empty();
@@ -382,6 +388,7 @@ void PrimaryDaemon::CheckCopy(SpId sp_id, const proto::CopyChunk& chunk) {
 void PrimaryDaemon::Tick() {
   Watch();
   core_.OnTime(sim_.now_us());
+  core_.OnAllRead(sim_.now_us());
   CheckStandstill();
   CarryOutActions();
   Dispatch();

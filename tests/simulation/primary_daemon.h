@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "primary/certify/proof_gate.h"
 #include "primary/core/core.h"
@@ -25,9 +26,12 @@ inline constexpr std::int64_t kAwayUs = 3'000'000;
 
 class PrimaryDaemon {
  public:
+  using OnReady = std::function<void(const std::vector<std::string>& unheard)>;
+
   // `epoch`: which this daemon has begun in the database. `standby` may be null. `address`: where it listens.
+  // `on_ready`: it can decide, without having heard some; called once.
   PrimaryDaemon(Simulator* sim, const Scenario& scenario, PrimaryDatabase* database, const Standby* standby,
-                Epoch epoch, Network* network, std::size_t address);
+                Epoch epoch, Network* network, std::size_t address, OnReady on_ready);
   // A crash: each batch under way commits or does not, and nobody is told.
   ~PrimaryDaemon();
 
@@ -38,7 +42,8 @@ class PrimaryDaemon {
   // After SayAway: it was connected then, and has neither become silent nor lost its connection since.
   bool WasThereAtTheEnd(const std::string& sp_name) const { return there_at_the_end_.contains(sp_name); }
 
-  bool idle() const { return core_.idle(); }
+  bool idle() const { return core_.idle() && core_.hearing().is_over(); }
+  const primary::Hearing& hearing() const { return core_.hearing(); }
   GlobalT closed_t() const { return core_.closed_t(); }
 
  private:
@@ -86,6 +91,7 @@ class PrimaryDaemon {
   const Standby* const standby_;
   Network& network_;
   const std::size_t address_;
+  OnReady on_ready_;  // empty: it was called
   bool is_away_ = false;
   std::set<std::string> there_at_the_end_;
   const Epoch epoch_;

@@ -55,6 +55,12 @@ Epoch PrimaryDatabase::BeginEpoch(const std::string& history) {
   return ++epoch_;
 }
 
+std::vector<GlobalT> PrimaryDatabase::newest_ts() const {
+  std::vector<GlobalT> all;
+  for (const EpochStart& epoch : epochs_) all.push_back(kept_t_.at(epoch.history));
+  return all;
+}
+
 Commits PrimaryDatabase::kept() const {
   Commits kept;
   for (const EpochStart& epoch : epochs_) {

@@ -45,6 +45,7 @@ class PrimaryDatabase {
   Epoch BeginEpoch(const std::string& history);
   const EpochStarts& epochs() const { return epochs_; }
   Commits kept() const;
+  std::vector<GlobalT> newest_ts() const;  // when each epoch began
   GlobalT closed_t() const;
   GlobalT unbroken_t() const { return UnbrokenUpTo(settled_t_, decided_); }
   GlobalT truncated_t() const { return truncated_t_; }

@@ -71,7 +71,8 @@ enum class Mutation {
   kOlderPrimaryIsFollowed,   // an SP forgets which primary it has followed when its daemon ends
   kStandbyIsNotWatched,      // the primary's watch takes every standby for one that has everything
   kStandstillNeverEnds,      // … goes on to say what it has seen once
-  kAwayIsNotAwaited,  // a primary that ends for planned work does not wait until everybody has heard it
+  kAwayIsNotAwaited,   // a primary that ends for planned work does not wait until everybody has heard it
+  kLeaderHearsNobody,  // the primary decides before it has heard what the SPs have
   kAwayRunsTimers,  // while the primary is away for planned work, COMMITs wait no longer than for a lost one
 };
 

@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation::kReadsAreNotLookedUp, Mutation::kCancelledWaitIsProof, Mutation::kRepeatedBatchIsProven,
         Mutation::kForgottenAreAborted, Mutation::kEmptyEpochsAreForgotten, Mutation::kOlderPrimaryIsFollowed,
         Mutation::kStandbyIsNotWatched, Mutation::kStandstillNeverEnds, Mutation::kAwayIsNotAwaited,
-        Mutation::kAwayRunsTimers));
+        Mutation::kAwayRunsTimers, Mutation::kLeaderHearsNobody));
 
 }  // namespace
 }  // namespace psp::simulation

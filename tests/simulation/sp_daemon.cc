@@ -122,6 +122,8 @@ void SpDaemon::OnMessage(Network::Link link, const std::string& bytes) {
 }
 
 void SpDaemon::TakeAway(proto::ToSemiPrimary message) {
+  core_.OnTime(sim_.now_us());  // who is late by now is told
+  CarryOutActions();
   const bool was_connected = core_.connected();
   if (scenario_.mutation == Mutation::kAwayRunsTimers) message.mutable_away()->set_limit_ms(0);
   core_.OnMessage(message, sim_.now_us(), used_);

@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::int64_t kCalmUs = 120'000'000;  // virtual time after which something hangs
 
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 // What a start of the primary's daemon draws.
 std::string DrawHistory(Simulator* sim) {
   const std::uint64_t number = sim->Number();
@@ -114,10 +118,61 @@ class World {
   void OnStale(SpId sp_id, std::size_t address) {
     if (address != leader_->address || !nodes_.contains(sp_id)) return;
     if (!has_restored_) return sim_.Violation("SP ", sp_id, " does not follow the newest primary");
+    if (leader_->daemon && !leader_->daemon->hearing().is_over()) return;  // WatchHearing
+    AcceptLoss(sp_id);
+  }
+
+  void AcceptLoss(SpId sp_id) {
     SpNode& node = *nodes_.at(sp_id);
     node.CrashDaemon();
     node.AcceptLoss();
     node.StartDaemon();
+  }
+
+  // While the primary does not decide since SPs have what it lacks: sooner or later the operator gives that up.
+  void WatchHearing() {
+    if (!leader_->daemon || leader_->daemon->hearing().is_over()) return;
+    for (const auto& [sp_id, node] : nodes_) {
+      const auto ahead = leader_->daemon->hearing().ahead();
+      if (!Has(ahead, NameOf(sp_id)) || !accepts_.insert(sp_id).second) continue;
+      if (!has_restored_) sim_.Violation("the primary takes SP ", sp_id, " to have what it has not");
+      sim_.After(sim_.Between(1'000, 1'500'000), [this, id = sp_id] {
+        accepts_.erase(id);
+        if (nodes_.contains(id) && IsAhead(id)) AcceptLoss(id);
+      });
+    }
+    sim_.After(20'000, [this] { WatchHearing(); });
+  }
+
+  bool IsAhead(SpId sp_id) const {
+    return leader_->daemon && Has(leader_->daemon->hearing().ahead(), NameOf(sp_id));
+  }
+
+  static std::string NameOf(SpId sp_id) { return "sp" + std::to_string(sp_id); }
+
+  // The primary begins to decide. Nobody who was heard may have what a restore took and nobody has given up.
+  void OnReady(const std::vector<std::string>& unheard) {
+    if (!has_restored_ || leader_->database.closed_t() > restored_t_) return;
+    for (const primary::RegistryRow& row : leader_->database.Registry()) {
+      if (row.acked_t < 0 || !nodes_.contains(row.sp_id)) continue;
+      SpNode& node = *nodes_.at(row.sp_id);
+      if (node.database().state()->follows_any || Has(unheard, NameOf(row.sp_id))) continue;
+      if (HasOpenLoss(node)) {
+        sim_.Violation("the primary begins to decide, and SP ", row.sp_id, " has what it has lost");
+      }
+    }
+  }
+
+  bool HasOpenLoss(SpNode& node) const {
+    const SpState& state = *node.database().state();
+    const auto& committed = leader_->database.committed();
+    return std::ranges::any_of(node.database().told(), [&](const auto& one) {
+      const auto& [global_t, told] = one;
+      const auto again = committed.find(global_t);  // a later restore was of a newer backup
+      if (again != committed.end() && again->second == told.tx_id) return false;
+      const bool is_here = global_t <= state.watermark || state.applied.contains(global_t);
+      return is_here && told.at_us < restored_us_ && open_losses_.contains({told.tx_id, global_t});
+    });
   }
 
   // An SP was welcomed, and then has noted that on its disk.
@@ -204,7 +259,9 @@ class World {
     }
     leader_->start.reset();
     leader_->daemon = std::make_unique<PrimaryDaemon>(
-        &sim_, scenario_, &leader_->database, leader_->standby.get(), epoch, &network_, leader_->address);
+        &sim_, scenario_, &leader_->database, leader_->standby.get(), epoch, &network_, leader_->address,
+        [this](const std::vector<std::string>& unheard) { OnReady(unheard); });
+    WatchHearing();
   }
 
   // What the standby lacks is gone; the next standby is a copy of this one.
@@ -293,16 +350,20 @@ class World {
     if (backups_.empty()) return;
     const std::int64_t last = static_cast<std::int64_t>(backups_.size()) - 1;
     const PrimaryDatabase& backup = backups_[static_cast<std::size_t>(sim_.Between(0, last))];
+    if (!has_restored_ || leader_->database.closed_t() > restored_t_) open_losses_.clear();
     for (const auto& [global_t, tx_id] : leader_->database.committed()) {
       const primary::Verdict* kept = backup.DecisionOf(tx_id);
       if (kept != nullptr && kept->global_t == global_t) continue;
       lost_.insert({tx_id, global_t});
+      open_losses_.insert({tx_id, global_t});
       lost_at_us_[{tx_id, global_t}] = sim_.now_us();
     }
     const GlobalT known_t = std::min(backup.closed_t(), leader_->database.unbroken_t());
     for (GlobalT t = backup.unbroken_t() + 1; t <= known_t; ++t) above_gaps_.insert(t);
     sim_.Trace("primary: restored, goes back from ", leader_->database.closed_t(), " to ", backup.closed_t());
     leader_->database = backup;
+    restored_t_ = backup.closed_t();
+    restored_us_ = sim_.now_us();
     has_restored_ = true;
   }
 
@@ -401,7 +462,11 @@ class World {
   std::map<SpId, std::uint64_t> registered_at_;
   std::vector<PrimaryDatabase> backups_;
   bool has_restored_ = false;
-  bool is_calm_ = false;  // no new transactions
+  GlobalT restored_t_ = 0;        // where the last one ended
+  std::int64_t restored_us_ = 0;  // and when it was
+  Lost open_losses_;              // by restores since the last decision before them
+  std::set<SpId> accepts_;        // where the operator will give up what is lost
+  bool is_calm_ = false;          // no new transactions
   Lost lost_;
   std::map<Lost::value_type, std::int64_t> lost_at_us_;  // when last
   std::set<GlobalT> above_gaps_;  // of restored databases; where an SP could stand that has what is missing

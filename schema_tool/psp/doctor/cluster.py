@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from psp.cluster import obstacles
 from psp.doctor.facts import Facts, Health, Member, Primary
-from psp.primary.members import STANDSTILL
+from psp.primary.members import standstill_text
 from psp.problems import Problem, Severity
 
 GIB = 2**30
@@ -33,7 +33,7 @@ def daemon_of_primary(facts: Facts) -> Iterator[Problem]:
             yield Problem(
                 "error",
                 server.name,
-                f"for {status['standstill_s']} s nothing could be decided: {STANDSTILL.get(cause, cause)}",
+                f"for {status['standstill_s']} s nothing could be decided: {standstill_text(cause)}",
                 "the page has a remedy for each cause",
             )
 

@@ -21,8 +21,17 @@ STANDSTILL = {
     "a batch fails": "a batch fails again and again",
     "standby": "synchronous standbys lack what was written",
     "no batch ends": "no batch ends: see pg_stat_activity, for a lock perhaps",
+    "hearing": "psp-primary has just started and hears first what each semi-primary has",
+    "ahead": "this server lacks what a semi-primary has, and waits until that is accepted",
 }
 """What sql/primary/command/cluster_status.sql finds, for people."""
+
+
+def standstill_text(cause: str) -> str:
+    """A cause, perhaps with the names that it is about, for people."""
+    kind, _, who = cause.partition(": ")
+    text = STANDSTILL.get(kind, kind)
+    return f"{text} ({who})" if who else text
 
 
 def gather(dsn: str) -> dict[str, Any]:
@@ -89,7 +98,7 @@ def show_standstill(status: dict[str, Any]) -> str | None:
         return None
     return (
         f"No transaction can be decided, for {status['standstill_s']} s so far: "
-        f"{STANDSTILL.get(cause, cause)}. psp-primary's log and last_error in psp.status of each "
+        f"{standstill_text(cause)}. psp-primary's log and last_error in psp.status of each "
         "semi-primary tell more."
     )
 

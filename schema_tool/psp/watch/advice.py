@@ -18,6 +18,11 @@ _STANDSTILL = {
     "no answer": ("Start the primary's PostgreSQL", "Or fail over. Writing goes on by itself."),
     "no space": ("Free space on the primary's disk", "What waits is decided then."),
     "a batch fails": ("Read psp-primary's log", "It names what is missing, such as a right of its role."),
+    "hearing": ("Wait for the semi-primaries", "For hear_ms at most; start the ones that are away."),
+    "ahead": (
+        "Promote the server that has all transactions",
+        "Or accept that they are lost: psp schema accept-loss at the semi-primary, or psp primary remove.",
+    ),
     "no batch ends": ("End the session that holds a lock on a table of psp", "pg_blocking_pids tells which."),
 }  # fmt: skip
 _LOCKED = "SELECT pid, query, pg_blocking_pids(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
@@ -48,7 +53,9 @@ def _of_primary(primary: Primary | None) -> Iterator[Advice]:
         text = "Name another one in synchronous_standby_names, or accept that commits are on one disk only."
         yield Advice("Is it lost for good?", text, f"psp primary copies {dsn} 0")
     elif primary.standstill is not None:
-        title, text = _STANDSTILL.get(primary.standstill, ("Read psp-primary's log", ""))
+        kind, _, who = primary.standstill.partition(": ")
+        title, text = _STANDSTILL.get(kind, ("Read psp-primary's log", ""))
+        text = f"{text} It is about {who}." if who else text
         locked = f"psql {dsn} -c {shlex.quote(_LOCKED)}" if primary.standstill == "no batch ends" else None
         yield Advice(title, text, locked)
 

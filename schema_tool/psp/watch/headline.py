@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psp.primary.members import STANDSTILL
+from psp.primary.members import standstill_text
 from psp.watch.model import Headline, View, Zone
 
 NAMES_SHOWN = 3
@@ -18,9 +18,11 @@ def headline(view: View) -> Headline:
     if primary is not None and not primary.is_served:
         return Headline("bad", "Nobody can write.", "psp-primary does not run. Reads go on everywhere.")
     if primary is not None and primary.standstill is not None:
-        cause = STANDSTILL.get(primary.standstill, primary.standstill)
+        cause = standstill_text(primary.standstill)
         since = f", for {primary.standstill_s} s so far" if primary.standstill_s is not None else ""
-        return Headline("bad", "Nobody can write.", f"{cause.capitalize()}{since}. Reads go on everywhere.")
+        return Headline(
+            "bad", "Nobody can write.", f"{cause[:1].upper()}{cause[1:]}{since}. Reads go on everywhere."
+        )
     return _by_zones(view)
 
 

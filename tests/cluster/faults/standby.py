@@ -72,7 +72,7 @@ class Standby:
     @contextmanager
     def cut(self) -> Iterator[None]:
         """Nothing more gets to it; the primary's PostgreSQL does not know."""
-        find: LiteralString = "SELECT pid FROM pg_stat_replication WHERE sync_state = 'sync'"
+        find: LiteralString = "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'"
         [(sender,)] = at_primary(self.cluster, find)
         os.kill(sender, signal.SIGSTOP)
         try:

@@ -60,18 +60,24 @@ class Second:
         wait_until(f"the second psp-primary to say {text}", lambda: text in self.log.read_text(), WAIT_S)
 
     def promote(self) -> None:
+        self.promote_server()
+        self.says("ready")
+
+    def promote_server(self) -> None:
         with psycopg.connect(self.standby.server.dsn("postgres"), autocommit=True) as connection:
             connection.execute("SELECT pg_promote()")
-        self.says("ready")
 
 
 @contextmanager
-def with_second(schema: str, options: Options) -> Iterator[tuple[LocalCluster, Second]]:
+def with_second(
+    schema: str, options: Options, *, synchronous: bool = True
+) -> Iterator[tuple[LocalCluster, Second]]:
     """A pair of semi-primaries, of which the old primary's address is the first one."""
     with adopted_pair([schema], options) as cluster:
         cluster.stop(PRIMARY, "daemon")
         standby = Standby(cluster)
-        standby.make_synchronous()
+        if synchronous:
+            standby.make_synchronous()
         second = Second(cluster, standby)
         first = cluster.sp_config(cluster.sps[0].name)["primary"]
         cluster.state.sp_options |= {"primary": f"{first},tcp://127.0.0.1:{second.port}"}

@@ -141,6 +141,7 @@ def test_status_tells_who_is_connected_and_what_keeps_the_log(cluster: Pair) -> 
         ("psp-primary watch", (None, None), None),
         ("psp-primary watch: standby, 12 s", ("standby", 12), "for 12 s so far: synchronous standbys lack"),
         ("psp-primary watch: no space, 3 s", ("no space", 3), "there is no space"),
+        ("psp-primary watch: ahead: a, b, 3 s", ("ahead: a, b", 3), "waits until that is accepted (a, b)"),
     ],
 )
 def test_status_tells_that_nothing_can_be_decided(

@@ -106,6 +106,7 @@ def test_without_the_primary_a_semi_primary_speaks_for_itself() -> None:
             "Nobody can write.",
             "standbys lack what was written, for 7 s",
         ),
+        ([primary(standstill="hearing: a", standstill_s=1)], "bad", "Nobody can write.", "has (a), for 1 s"),
         (
             [primary(member("a")), semi_primary("a", state="failed", can_commit=False, last_error="no room")],
             "bad",
@@ -146,6 +147,7 @@ def test_keys_that_may_not_be_seen_stay_apart() -> None:
             "psp primary copies 'host=p dbname=psp' 0",
         ),
         (primary(standstill="no batch ends"), "lock on a table of psp", "pg_blocking_pids"),
+        (primary(standstill="ahead: a"), "Promote the server that has", None),
         (primary(standstill="what is new"), "Read psp-primary's log", None),
         (
             primary(member("far off", is_connected=False, keeps_bytes=2**30)),
