@@ -177,11 +177,11 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
   declared.Integer("conflict_grace_ms",
                    "how long a local transaction may block remote ones before it is ended", 1000, 0, 3600000,
                    &settings->conflict_grace_ms);
-  declared.Integer(
-      "trigger_timeout_ms",
-      "how long ENABLE ALWAYS or REPLICA triggers of a table may take for the rows of a batch of other "
-      "servers, before they are set aside (mode native)",
-      60000, 100, 86400000, &settings->trigger_timeout_ms);
+  declared.Integer("trigger_timeout_ms",
+                   "how long rows of a batch of other servers, and ENABLE ALWAYS or REPLICA triggers of "
+                   "their tables, may take before "
+                   "they are ended, and code that does not end is set aside (mode native)",
+                   60000, 100, 86400000, &settings->trigger_timeout_ms);
   declared.Integer(
       "commit_timeout_ms",
       "how long a COMMIT waits for the primary's decision, plus 1 s for each MB of its write-set", 10000, 100,

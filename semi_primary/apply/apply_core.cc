@@ -275,6 +275,7 @@ void ApplyCore::OnStatements(const PgResult<std::vector<GlobalT>>& missing, std:
   }
   if (state_ == State::kRows && !segments_.is_last()) return AfterSegment();
   losses_ = 0;
+  times_ended_ = 0;
   wanting_since_us_ = 0;
   if (!refusals_.empty()) {
     notes_.push_back({Note::Level::kWarning,
@@ -298,6 +299,15 @@ void ApplyCore::OnStatements(const PgResult<std::vector<GlobalT>>& missing, std:
   } else {
     state_ = State::kIdle;
   }
+}
+
+void ApplyCore::OnTookTooLong(const PgError& error) {
+  ++times_ended_;
+  const bool has_session = ReactionTo(error) != ApplyReaction::kBegin;
+  if (times_ended_ == 1 && has_session) return OnError(error);
+  wanting_since_us_ = 0;
+  if (times_ended_ == 2 && has_session && TrySettingAside(error.sqlstate, error.message)) return BeginPart();
+  Stopped(watermark_, {PgReaction::kAbort, error.sqlstate, error.message}, kWaysOut);
 }
 
 // The transaction is open, and has its locks.
@@ -339,6 +349,7 @@ void ApplyCore::GoIdle() {
   transactions_.clear();
   changes_.clear();
   refusals_.clear();
+  times_ended_ = 0;
   wanting_since_us_ = 0;
 }
 
@@ -403,16 +414,18 @@ void ApplyCore::FailedByItself(const std::string& sqlstate, const std::string& m
 bool ApplyCore::TrySettingAside(const std::string& sqlstate, const std::string& message) {
   std::string refusal = sqlstate + " " + message;
   if (options_.views_mode || sqlstate.empty() || changes_.empty() || refusals_.size() == kRefusalsMax ||
-      std::ranges::find(refusals_, refusal) != refusals_.end())
+      std::ranges::find(refusals_, refusal, &Refusal::text) != refusals_.end())
     return false;
   notes_.push_back({Note::Level::kWarning, "apply: " + refusal + "; trying without what refuses it"});
-  refusals_.push_back(std::move(refusal));
+  refusals_.push_back({std::move(refusal), segments_.now().has_statements});
   return true;
 }
 
 std::optional<SetAside> ApplyCore::AsideStatement() const {
-  if (refusals_.empty()) return std::nullopt;
-  SetAside aside{{}, refusals_};
+  SetAside aside;
+  for (const Refusal& refusal : refusals_)
+    if (refusal.of_statement == segments_.now().has_statements) aside.refusals.push_back(refusal.text);
+  if (aside.refusals.empty()) return std::nullopt;
   for (const TableChange& change : changes_) aside.table_ids.push_back(change.table->table_id);
   return aside;
 }

@@ -64,6 +64,9 @@ class ApplyCore {
   void OnBackend(const PgResult<bool>& has_ended);
   void OnTemporaryRows(const PgResult<Done>& applied);
   void OnStatements(const PgResult<std::vector<GlobalT>>& missing, std::int64_t now_us);
+  // The rows were ended by the blocker watch. Once this may be a large batch, which gets more time when it is tried again. Then code of a table's owner
+  // does not end, and what calls it makes way, as what refuses rows does.
+  void OnTookTooLong(const PgError& error);
   void OnLookAlive(const PgResult<Done>& alive);
   void OnPaused() { pause_.reset(); }
 
@@ -76,6 +79,11 @@ class ApplyCore {
 
  private:
   enum class State { kConnect, kPosition, kClaim, kIdle, kProofs, kRows, kCatalog, kDurable, kAlive, kEnded };
+
+  struct Refusal {
+    std::string text;   // SQLSTATE and message
+    bool of_statement;  // of a schema change; false: of rows, perhaps of the same transaction
+  };
 
   bool DurableIsDue(std::int64_t now_us) const;
   void BeginBatch(std::vector<ApplyTransaction> transactions);
@@ -133,9 +141,10 @@ class ApplyCore {
   Segments segments_;              // of the part
   bool catalog_was_read_ = false;  // for the part that is to be built
   std::vector<TableChange> changes_;
-  std::vector<std::string> refusals_;  // of rows of the part: SQLSTATE and message of each
-  std::string advisory_locks_;         // AdvisoryLocksOf
-  EndBatch end_;                       // as it was asked last
+  std::vector<Refusal> refusals_;  // of the part
+  int times_ended_ = 0;            // of the batch, since it took too long
+  std::string advisory_locks_;     // AdvisoryLocksOf
+  EndBatch end_;                   // as it was asked last
 };
 
 }  // namespace psp::sp

@@ -23,6 +23,7 @@ const PgError kLost{PgReaction::kReconnect, "57P01", "lost"};
 const PgError kInDoubt{PgReaction::kInDoubt, "", "lost while committing"};
 const PgError kDeadlock{PgReaction::kRetry, "40P01", "deadlock"};
 const PgError kFull{PgReaction::kAbort, "53100", "disk full"};
+const PgError kEnded{PgReaction::kAbort, "57014", "canceled"};
 const PgError kPicky{PgReaction::kAbort, "23514", "check"};
 
 std::string Key(std::int64_t id) {
@@ -66,6 +67,7 @@ class FakeSession {
   std::set<GlobalT> proofs;
   std::deque<PgResult<Done>> results;    // of transactions that run, in this order; then all succeed
   bool commits_all_the_same = false;     // although the result is an error
+  bool took_too_long = false;            // what fails was ended by the blocker watch
   std::optional<PgError> catalog_error;  // of the next catalog that is read in an open transaction
   int backend_stays = 0;                 // so many times a backend is still committing
   std::vector<std::string> log;
@@ -148,6 +150,7 @@ class FakeSession {
       }
       if (const auto* end = std::get_if<EndBatch>(&run.statements.back())) watermark = end->upto;
     }
+    if (!result && took_too_long) return core_.OnTookTooLong(result.error());
     if (!result) return core_.OnStatements(result.error(), now_us);
     core_.OnStatements(std::vector<GlobalT>(), now_us);
   }
@@ -405,6 +408,19 @@ TEST_F(ApplyCoreTest, WithoutOnConflictAllSegmentsAreAppliedAgain) {
                                  "… delete insert delete insert W=1 durable", "catalog"));
 }
 
+TEST_F(ApplyCoreTest, WhatRefusesRowsBehindAStatementIsSetAsideForThem) {
+  Log();
+  session_.results = {Done{}, kPicky, Done{}, kPicky};
+  session_.Run({Step({ChangesSchemaWithRows(1)})});
+  const std::vector<std::string> log = Log();
+  EXPECT_THAT(std::vector(log.begin() + 6, log.end()),
+              ElementsAre("delete insert reset …", "catalog inside", "… aside 1 delete insert reset …",
+                          "… delete insert reset …", "catalog inside",
+                          "… aside 1 delete insert delete insert W=1 durable", "catalog"))
+      << "not before the statement: there nothing was refused";
+  EXPECT_EQ(LastTrouble().message, "");
+}
+
 TEST_F(ApplyCoreTest, ASegmentThatCannotBeAppliedStopsAndNothingIsTold) {
   for (int i = 0; i < 3; ++i) session_.results.insert(session_.results.end(), {Done{}, kPicky});
   session_.Run({Step({ChangesSchemaWithRows(1)})});
@@ -463,6 +479,29 @@ TEST_F(ApplyCoreTest, WhatRefusesRowsIsSetAsideOneByOne) {
                          "aside 2 delete insert W=1 durable"));
   session_.Run({Step({Writes(2)})});
   EXPECT_THAT(Log(), ElementsAre("upsert W=2"));
+}
+
+TEST_F(ApplyCoreTest, RowsThatDoNotEndAreTriedOnceAgainThenWhatMayHoldThemMakesWay) {
+  Log();
+  session_.took_too_long = true;
+  session_.results = {kEnded, kEnded};
+  session_.Run({Step({Writes(1), Writes(2)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=2 durable FAILS", "upsert W=2 durable FAILS",
+                                 "aside 1 upsert W=2 durable"));
+  session_.results = {kEnded, kEnded, kEnded};
+  session_.Run({Step({Writes(3)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=3 FAILS", "upsert W=3 FAILS", "aside 1 upsert W=3 FAILS",
+                                 "disconnect", "connect", "position", "claim"));
+  EXPECT_TRUE(LastTrouble().stops);
+  EXPECT_THAT(LastTrouble().message, HasSubstr("57014 canceled; ways out"));
+}
+
+TEST_F(ApplyCoreTest, RowsThatCatchTheirCancelAreTold) {
+  Log();
+  session_.took_too_long = true;
+  session_.results = {kLost};
+  session_.Run({Step({Writes(1)})});
+  EXPECT_TRUE(LastTrouble().stops);
 }
 
 TEST_F(ApplyCoreTest, WhatCannotBeAppliedStopsWithItsReasonAndSkipsNothing) {

@@ -91,7 +91,12 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
           [&](const ApplyTemporaryRows& own) {
             core_.OnTemporaryRows(session_.ApplyTemporary(own.tx_id, own.global_t));
           },
-          [&](const RunStatements& run) { core_.OnStatements(session_.Run(run), MonotonicUs()); },
+          [&](const RunStatements& run) {
+            const auto missing = session_.Run(run);
+            if (!missing && activity_.ended_batch == core_.wanting_since_us())
+              return core_.OnTookTooLong(missing.error());
+            core_.OnStatements(missing, MonotonicUs());
+          },
           [&](const LookAlive&) { core_.OnLookAlive(session_.LookAlive()); },
           [&](const Pause& pause) {
             if (pause.disconnect) session_.Close();

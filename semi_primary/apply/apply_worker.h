@@ -39,6 +39,7 @@ class ApplyWorker {
 
   ApplyInbox& inbox() { return inbox_; }
   const ApplyActivity& activity() const { return activity_; }
+  ApplyActivity& activity() { return activity_; }
   ApplyNumbers numbers() const { return meter_.numbers(); }
 
  private:

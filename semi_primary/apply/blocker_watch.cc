@@ -16,8 +16,7 @@ constexpr std::int64_t kSuspiciousUs = 20'000;  // a batch that takes longer may
 
 }  // namespace
 
-BlockerWatch::BlockerWatch(const Options& options, const ApplyActivity& activity,
-                           const CommitsInFlight& in_flight)
+BlockerWatch::BlockerWatch(const Options& options, ApplyActivity& activity, const CommitsInFlight& in_flight)
     : database_(options.database),
       activity_(activity),
       in_flight_(in_flight),
@@ -79,6 +78,8 @@ void BlockerWatch::Failed(const PgError& error) {
 
 void BlockerWatch::EndTriggers(std::int64_t batch) {
   const auto [overdue, again] = triggers_.TakeOverdue(MonotonicUs(), batch);
+  const std::int64_t ended_before = activity_.ended_batch;
+  if (!overdue.empty()) activity_.ended_batch = batch;  // before the worker has the error
   const auto found = session_.Autocommit([&](pqxx::nontransaction& tx) {
     return tx.exec_prepared("end_triggers", activity_.backend_pid.load(), overdue, again);
   });
@@ -86,8 +87,11 @@ void BlockerWatch::EndTriggers(std::int64_t batch) {
   if (found->empty()) return;
   triggers_.Saw(MonotonicUs(), batch, (*found)[0][0].as<std::string>(""));
   if ((*found)[0][1].as<bool>(false))
-    spdlog::warn("{} triggers for rows of other servers: they ran for longer than trigger_timeout_ms",
-                 again ? "ended the session of" : "cancelled");
+    spdlog::warn(
+        "{} the apply worker: rows of other servers, or their triggers, took longer than trigger_timeout_ms",
+        again ? "ended the session of" : "cancelled");
+  else
+    activity_.ended_batch = ended_before;
 }
 
 void BlockerWatch::End(const Blocker& blocker) {

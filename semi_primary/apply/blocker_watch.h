@@ -10,6 +10,9 @@
 // Triggers of the application that fire for rows of others, and do not end, block the worker, too: its statement is cancelled after
 // trigger_timeout_ms, and the function that writes the rows sets them aside (sql/native/install/triggers_aside.sql). If they catch that, the
 // worker's session is terminated, and the function does so before it writes such rows again.
+//
+// So does other code of tables' owners that rows meet on their way: functions of indexes, generated columns, CHECKs. Statements that write rows are
+// cancelled after the same time, and the worker is told (`ended_batch`).
 #pragma once
 
 #include <atomic>
@@ -26,13 +29,15 @@
 
 namespace psp::sp {
 
-// What the worker is doing, for the watch. Written by the worker, read by the watch.
+// What the worker is doing, for the watch. Written by the worker, read by the watch; `ended_batch` the other way round.
 struct ApplyActivity {
   // Monotonic time since which it has wanted the row locks of its current batch, including attempts in which
   // it gave way in a deadlock. 0: it neither holds nor wants any.
   std::atomic<std::int64_t> wanting_since_us{0};
   std::atomic<int> backend_pid{0};
   std::atomic<bool> has_session{false};  // as far as the worker knows
+  // wanting_since_us of the batch whose rows the watch has ended last, since they took too long.
+  std::atomic<std::int64_t> ended_batch{0};
 };
 
 class BlockerWatch {
@@ -46,7 +51,7 @@ class BlockerWatch {
   };
 
   // `activity` and `in_flight` must outlive this.
-  BlockerWatch(const Options& options, const ApplyActivity& activity, const CommitsInFlight& in_flight);
+  BlockerWatch(const Options& options, ApplyActivity& activity, const CommitsInFlight& in_flight);
 
   void Start();
   void Stop();  // joins the thread
@@ -61,7 +66,7 @@ class BlockerWatch {
   void Failed(const PgError& error);
 
   const std::string database_;
-  const ApplyActivity& activity_;
+  ApplyActivity& activity_;
   const CommitsInFlight& in_flight_;
   PgSession session_;
   BlockerClocks clocks_;

@@ -7,6 +7,16 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO psp.set_aside_objects VALUES (note_set_aside.class, note_set_aside.object, note_set_aside.what, note_set_aside.definition, note_set_aside.problem)
 $$;
 
+-- Whether an error names an index, or, in its CONTEXT, a function that its expressions call.
+CREATE FUNCTION psp.is_named_by(problem text, index oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pg_class c WHERE c.oid = index AND position(c.relname IN problem) > 0)
+           OR EXISTS (SELECT FROM pg_index i CROSS JOIN regexp_matches(concat(i.indexprs::text, i.indpred::text), ':(?:op)?funcid (\d+)', 'g') m(found)
+                        JOIN pg_proc p ON p.oid = m.found[1]::oid
+                       WHERE i.indexrelid = index AND p.oid >= 16384 AND position(format('%I(', p.proname) IN problem) > 0);
+END $$;
+
 -- No constraint, unique index or exclusion constraint, on which certification relies.
 CREATE FUNCTION psp.drop_refusing_indexes(relations oid[], problem text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -14,8 +24,8 @@ DECLARE
     chosen oid[];
 BEGIN
     WITH candidates AS MATERIALIZED (
-        SELECT i.indexrelid AS index, position(c.relname IN problem) > 0 AS is_named
-          FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+        SELECT i.indexrelid AS index, psp.is_named_by(problem, i.indexrelid) AS is_named
+          FROM pg_index i
          WHERE i.indrelid = ANY (relations) AND NOT (i.indisunique OR i.indisexclusion)
     )
     SELECT array_agg(DISTINCT coalesce(pg_partition_root(d.index), d.index)) INTO chosen FROM candidates d

@@ -49,11 +49,11 @@ BEGIN
     RETURN told;
 END $$;
 
--- Whether an error of a statement that writes rows may be a trigger's: not if it can pass, and no code of the application has run. (Each language names
--- itself in the context of an error: PL/…)
+-- Whether an error of a statement that writes rows may be a trigger's: not if it can pass, and no code of the application has run. (Each language begins a line of
+-- the context of an error with its name: PL/…) A statement in the context may be as long as a trigger likes: then the end is looked at, where its function is.
 CREATE FUNCTION psp.may_be_of_trigger(state text, context text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT left(state, 2) <> ALL ('{40,53,55,57,58,XX}'::text[]) OR split_part(context, ' AS psp_t', 1) ~ 'PL/'
+    SELECT left(state, 2) <> ALL ('{40,53,55,57,58,XX}'::text[]) OR right(context, 100000) ~ '(^|\n)PL/\w+ (?!function psp\.)'
 $$;
 
 -- A statement in a trigger: its tag; null: psp.ddl.

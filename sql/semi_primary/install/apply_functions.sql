@@ -191,6 +191,7 @@ BEGIN
         IF NOT psp.may_be_of_trigger(SQLSTATE, psp_context) THEN
             RAISE;
         END IF;
+        psp_problem := pg_catalog.left(psp_problem, 1000);
         psp_aside := psp.set_triggers_aside(psp_problem);
     {statements};
         RAISE WARNING 'psp: no longer for rows of other servers: trigger %: %', psp_aside, psp_problem;
@@ -204,6 +205,17 @@ BEGIN
 END$body$ END, '{statements}', statements)
 $$;
 
+-- What the worker does while it writes rows of others, and no triggers: code of the tables' owners may run in it. A name; null: it does something else, which may
+-- take long, or waits for a lock of a transaction, which others end. (An advisory lock may be a session's, for ever.)
+CREATE FUNCTION psp.writing_rows(worker integer) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+BEGIN
+    RETURN (SELECT format('psp apply worker, triggers since %s: rows', a.query_start) FROM pg_stat_activity a
+             WHERE a.pid = worker AND a.usename = current_user AND a.state = 'active'
+               AND a.query ~ '\mpsp\.apply_(insert|upsert|make_way|delete)_' AND a.query !~ '\mpsp\.apply_(clear_|(insert|upsert)_@SCHEMA_HISTORY_ID@\M)'
+               AND NOT coalesce(a.wait_event_type = 'Lock' AND a.wait_event <> 'advisory', false));
+END $$;
+
 -- For the daemon's blocker watch. What the worker does while triggers may run in it (psp.mark_triggers; of a table and a transaction that nobody else may see
 -- yet): a name. What is `overdue` is ended: the first time by a cancel, which sets aside. Code that has caught one goes on; then the session is
 -- terminated, and the worker sets the table's triggers aside when it comes back. (If it is quicker than this transaction, it does so the next time.)
@@ -212,19 +224,27 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' S
 DECLARE
     number bigint;  -- of the table
 BEGIN
-    WITH marks AS MATERIALIZED (
+    WITH locks AS MATERIALIZED (
+        SELECT * FROM pg_locks l WHERE l.pid = worker
+    ), marks AS (
         SELECT l.objid::bigint AS number, l.classid::bigint & 65535 AS call, l.classid::bigint >> 16 AS kind
-          FROM pg_locks l WHERE l.locktype = 'advisory' AND l.pid = worker AND l.objsubid = 1)
+          FROM locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1
+    ), tables AS NOT MATERIALIZED (
+        SELECT r.table_id, EXISTS (SELECT FROM locks l WHERE (l.locktype, l.relation, l.mode) = ('relation', r.relation, 'RowExclusiveLock')) AS is_written
+          FROM psp.captured_relations r
+    )
     SELECT m.number, format('psp apply worker, triggers since %s: call %s, table %s', a.query_start, m.call, m.number) INTO number, name
-      FROM marks m, pg_stat_activity a
+      FROM marks m CROSS JOIN LATERAL (SELECT bool_or(t.is_written) AS is_written FROM tables t WHERE t.table_id = m.number) t, pg_stat_activity a
      WHERE m.kind = x'7073'::integer AND NOT EXISTS (SELECT FROM marks e WHERE e.kind = x'7074'::integer AND e.call = m.call)
+       -- Any code may take such locks. A table that it may not write is not locked so. (Null: one of this transaction, which nobody else sees.)
+       AND t.is_written IS NOT FALSE
        AND a.pid = worker AND a.usename = current_user AND a.state = 'active'
-     ORDER BY m.call DESC LIMIT 1;
-    name := coalesce(name, '');
+     ORDER BY t.is_written DESC NULLS LAST, m.call DESC LIMIT 1;
+    name := coalesce(name, psp.writing_rows(worker), '');
     ended := name <> '' AND name = overdue;
     IF ended AND again THEN
         ended := pg_terminate_backend(worker);  -- first: the worker's transaction may have taken the row away
-        INSERT INTO psp.triggers_to_set_aside VALUES (number, 'they do not end, and catch their cancel') ON CONFLICT DO NOTHING;
+        INSERT INTO psp.triggers_to_set_aside SELECT number, 'they do not end, and catch their cancel' WHERE number IS NOT NULL ON CONFLICT DO NOTHING;
     ELSIF ended THEN
         PERFORM pg_cancel_backend(worker);
     END IF;

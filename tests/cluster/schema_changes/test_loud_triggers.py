@@ -168,6 +168,18 @@ def test_a_trigger_that_catches_its_cancel() -> None:
     check_it_is_set_aside(CATCHES_CANCELS, TERMINATED, [ENABLE], [WRITE])
 
 
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        (f"FOR i IN 1..50 LOOP PERFORM psp.mark_triggers(i); END LOOP; {CATCHES_CANCELS}", TERMINATED),
+        (f"PERFORM psp.mark_triggers(NULL); {SLEEPS_ONCE}", CANCELLED),
+    ],
+)
+def test_a_trigger_that_takes_the_locks_of_others(code: str, problem: str) -> None:
+    """It neither hides itself, nor has another table's triggers set aside."""
+    check_it_is_set_aside(code, problem, [ENABLE, ENABLE_OTHER], [WRITE])
+
+
 @pytest.mark.parametrize(("code", "problem"), [(SLEEPS_ONCE, CANCELLED), (CATCHES_CANCELS, TERMINATED)])
 def test_a_trigger_that_is_enabled_in_the_same_transaction(code: str, problem: str) -> None:
     """Nobody but the worker sees it in the catalog."""
@@ -177,6 +189,16 @@ def test_a_trigger_that_is_enabled_in_the_same_transaction(code: str, problem: s
 def test_a_trigger_after_another_one_of_the_same_transaction() -> None:
     """The worker sets its session back between the parts of a transaction that changes the schema."""
     check_it_is_set_aside(SLEEPS_ONCE, CANCELLED, [ENABLE_OTHER, WRITE_OTHER, ENABLE, WRITE])
+
+
+def test_a_trigger_with_a_long_error() -> None:
+    code = "RAISE '%', repeat('x', 100000000);"
+    check_it_is_set_aside(code, "trigger log of public.doc", [ENABLE], [WRITE])
+
+
+def test_a_trigger_with_a_long_statement() -> None:
+    code = "EXECUTE 'SELECT 1/0 -- ' || repeat('x', 100000000);"
+    check_it_is_set_aside(code, "trigger log of public.doc", [ENABLE], [WRITE])
 
 
 @pytest.mark.parametrize(("code", "problem"), [(SLEEPS_ONCE, CANCELLED), (CATCHES_CANCELS, TERMINATED)])

@@ -193,6 +193,29 @@ def test_a_local_publication_loses_a_table_of_which_it_refuses_changes(pair: Loc
 
 
 @pytest.mark.parametrize(
+    "here", ["CREATE PUBLICATION here FOR TABLE item WHERE (v > 0)", "CREATE INDEX here ON item (s)"]
+)
+def test_what_refuses_rows_behind_a_statement_of_their_transaction(
+    pair: LocalCluster, here: LiteralString
+) -> None:
+    north, south = pair.sps
+    execute(north, "INSERT INTO item VALUES (7, 7)")
+    wait_applied(pair)
+    locally(south, here)
+    with connect(north) as connection:
+        connection.execute("CREATE TABLE beside (id int PRIMARY KEY)")
+        connection.execute("DELETE FROM item WHERE id = 7")
+        connection.execute(f"INSERT INTO item VALUES (8, 8, {LONG})")
+    wait_applied(pair)
+    assert execute(south, "SELECT id FROM item WHERE id IN (7, 8)") == [(8,)]
+    execute(north, "DELETE FROM item WHERE id = 8")
+    execute(north, "DROP TABLE beside")
+    wait_applied(pair)
+    locally(south, "DROP PUBLICATION IF EXISTS here")
+    execute(as_admin(south), "DELETE FROM psp.lost_indexes")
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "ALTER TABLE item ALTER s SET STORAGE PLAIN",

@@ -157,7 +157,8 @@ def test_an_error_of_the_rows_sets_nothing_aside(connection: psycopg.Connection[
     [
         (
             "40P01",
-            'while locking tuple (0,1)\nSQL statement "INSERT INTO doc AS psp_t …"\nPL/pgSQL function a',
+            'while locking tuple (0,1)\nSQL statement "INSERT INTO doc AS psp_t …"\n'
+            "PL/pgSQL function psp.apply_insert_1(psp.apply_rows_1[]) line 5 at SQL statement",
             False,
         ),
         (
@@ -167,6 +168,9 @@ def test_an_error_of_the_rows_sets_nothing_aside(connection: psycopg.Connection[
         ),
         ("40P01", 'PL/pgSQL function f() line 1\nSQL statement "INSERT INTO doc AS psp_t …"', True),
         ("23505", 'SQL statement "INSERT INTO doc AS psp_t …"\nPL/pgSQL function a', True),
+        ("53200", "PL/pgSQL function psp.mark_triggers(integer) line 5 at PERFORM", False),
+        ("55P03", 'SQL statement "LOCK TABLE x NOWAIT -- AS psp_t"\nPL/pgSQL function f() line 1', True),
+        ("40P01", f'SQL statement "{"x" * 200_000}"\nPL/pgSQL function f() line 1', True),
     ],
 )
 def test_errors_that_can_pass_set_nothing_aside(
