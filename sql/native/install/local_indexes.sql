@@ -78,7 +78,7 @@ DECLARE
     words text[];
     found record;
 BEGIN
-    PERFORM psp.note_leftovers(), psp.follow_local_indexes();
+    PERFORM psp.note_leftovers(), psp.follow_local_indexes(), psp.set_local_relations_aside(statement);
     IF NOT EXISTS (SELECT FROM psp.local_indexes)
        OR psp.bare_statement(statement) ~* '^(grant|revoke|truncate|refresh|reindex|vacuum|analyze)\M' AND NOT psp.may_have_several(statement) THEN
         RETURN;
@@ -103,6 +103,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers
 DECLARE
     found record;
 BEGIN
+    PERFORM psp.bring_local_relations_back();
     FOR found IN
         SELECT l.index, l.old_name, EXISTS (SELECT FROM pg_class o WHERE (o.relname, o.relnamespace) = (l.old_name, n.oid))
                                     OR EXISTS (SELECT FROM psp.jobs_of_indexes j WHERE (j.schema, j.name) = (n.oid, l.old_name) AND j.state <> 'done') AS is_taken

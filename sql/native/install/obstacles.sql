@@ -60,6 +60,50 @@ BEGIN
     PERFORM psp.note_set_aside(found.class, found.object, told, '', '');
 END $$;
 
+-- Local relations with names that PostgreSQL may choose for sequences and indexes of a table in a statement: it would choose others, at this server only. Until the
+-- statement has run they have other names, where it runs first, too.
+CREATE FUNCTION psp.set_local_relations_aside(statement text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    words text[];
+    found psp.named_local_objects;
+BEGIN
+    IF NOT EXISTS (SELECT FROM psp.local_objects l JOIN pg_class c ON l.class = 'pg_class'::regclass AND c.oid = l.object
+                    WHERE c.relname ~ '_(pkey|key|idx|excl|seq)[0-9]*$') THEN
+        RETURN;
+    END IF;
+    words := psp.words_of(statement);
+    FOR found IN
+        SELECT n.* FROM psp.named_local_objects n
+         WHERE n.class = 'pg_class'::regclass AND n.name ~ '_(pkey|key|idx|excl|seq)[0-9]*$' AND psp.is_renamed_by_alter(n.kind) AND NOT psp.is_named(n.name, statement, words)
+           AND EXISTS (SELECT FROM unnest(words) w(word) WHERE w.word <> '' AND starts_with(psp.folded(n.name), left(w.word, 28)))
+         ORDER BY n.object
+    LOOP
+        PERFORM psp.rename_local_object(found, psp.name_aside(found.object, found.name));
+        UPDATE psp.local_objects l SET old_name = found.name WHERE (l.class, l.object) = (found.class, found.object);
+    END LOOP;
+END $$;
+
+CREATE FUNCTION psp.bring_local_relations_back() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    back record;
+BEGIN
+    FOR back IN
+        SELECT n AS object, l.old_name, EXISTS (SELECT FROM pg_class o WHERE (o.relname, o.relnamespace) = (l.old_name, c.relnamespace)) AS is_taken
+          FROM psp.local_objects l JOIN pg_class c ON c.oid = l.object JOIN psp.named_local_objects n USING (class, object)
+         WHERE l.class = 'pg_class'::regclass AND l.old_name IS NOT NULL ORDER BY l.object
+    LOOP
+        IF back.is_taken THEN
+            PERFORM psp.note_set_aside((back.object).class, (back.object).object,
+                        format('%s %s is at this semi-primary only: a schema change needed its name %I', (back.object).kind, (back.object).identity, back.old_name), '', '');
+        ELSE
+            PERFORM psp.rename_local_object(back.object, back.old_name);
+        END IF;
+        UPDATE psp.local_objects l SET old_name = NULL WHERE (l.class, l.object) = ((back.object).class, (back.object).object);
+    END LOOP;
+END $$;
+
 -- ---- what depends on an object that changes or goes ---------------------------------------------------------------------------------------------------------
 
 -- The text by which it can be made again.

@@ -84,7 +84,7 @@ BEGIN
         RETURN;
     END IF;
     DELETE FROM psp.local_objects l WHERE pg_describe_object(l.class, l.object, 0) IS NULL;
-    INSERT INTO psp.local_objects VALUES (class, object) ON CONFLICT DO NOTHING;
+    INSERT INTO psp.local_objects (class, object) VALUES (class, object) ON CONFLICT DO NOTHING;
 END $$;
 
 -- PostgreSQL makes an index again, as another object, when its column gets another type, and by REINDEX CONCURRENTLY. What this one has made

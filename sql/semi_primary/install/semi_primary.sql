@@ -123,8 +123,9 @@ CREATE TABLE psp.local_indexes (
 -- What else was made at this semi-primary only: a schema change that arrives may need its name, or change what it depends on
 -- (sql/native/install/obstacles.sql).
 CREATE TABLE psp.local_objects (
-    class  oid,
-    object oid,
+    class    oid,
+    object   oid,
+    old_name name,  -- that it gets back after the statement of a schema change
     PRIMARY KEY (class, object)
 );
 

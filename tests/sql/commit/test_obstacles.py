@@ -173,6 +173,29 @@ def test_a_local_object_makes_way(
     assert "which is at this semi-primary only, is local_" in told
 
 
+@pytest.mark.parametrize("arrives", [True, False])
+@pytest.mark.parametrize("name", ["made_id_seq", "made_pkey", "made_v_key"])
+def test_a_local_relation_decides_about_no_chosen_name(
+    connection: psycopg.Connection[Any], name: str, arrives: bool
+) -> None:
+    statement = "CREATE TABLE made (id serial PRIMARY KEY, v int UNIQUE)"
+    locally(connection, f"CREATE VIEW {name} AS SELECT 1 AS a", "CREATE VIEW made_x_idx AS SELECT 1 AS a")
+    if arrives:
+        arrive(connection, statement)
+    else:
+        connection.execute("SET LOCAL session_replication_role = origin")
+        connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+        connection.execute(statement.encode())
+        connection.execute("RESET ROLE")
+    names = (
+        "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class "
+        "WHERE relname ~ '^made_' AND relkind <> 'v'"
+    )
+    assert one(connection, names) == "made_id_seq made_pkey made_v_key"
+    assert f"a schema change needed its name {name}" in warnings(connection)
+    assert one(connection, "SELECT to_regclass('made_x_idx')::text") == "made_x_idx"
+
+
 def test_objects_of_others_keep_their_names(connection: psycopg.Connection[Any]) -> None:
     """Also where the text of the error has their names."""
     locally(connection, "CREATE VIEW x AS SELECT 1 AS a")
