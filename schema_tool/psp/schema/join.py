@@ -30,6 +30,8 @@ _FILLED = (
 )  # fmt: skip
 """Catalogs that the restored schema fills in this very transaction: no plan knows how large they are."""
 _DUMPED_FROM = re.compile(r"^-- Dumped from database version (\d+)", re.MULTILINE)
+_NOT_FOUND = ("42883", "42P01", "42704")
+"""A function, a table, another object: what a function's body names without its schema."""
 
 
 def prepare_join(
@@ -129,6 +131,11 @@ def _restore(connection: psycopg.Connection[Any], adopted_ddl: str, member: Memb
             hint = (
                 f"{member.name} has these alone; what the schema uses of them make here first: "
                 f"{', '.join(member.left_out)}"
+            )
+        elif error.sqlstate in _NOT_FOUND and error.diag.context is not None:
+            hint = (
+                "pg_dump's text finds names with their schemas only: at a semi-primary, ALTER FUNCTION … SET "
+                "search_path = … for the function that is named above, and join with --schema-from"
             )
         raise PspError(f"the cluster's schema cannot be restored here: {error}", hint) from error
     if read_facts(connection).superuser:  # others may not

@@ -9,6 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 from psp.cluster import sums
+from psp.output import PspError
+from psp.schema.join import prepare_join
 from psp.servers.pgserver import PgServer
 
 from tests.sql.databases import APPLICATION, Pair, adopted_pair, one
@@ -39,6 +41,20 @@ def test_it_is_adopted_and_read(app: Pair, connection: psycopg.Connection[Any]) 
     definitions, found = sums.read_sp(connection, app.primary_dsn)
     (table_id,) = (number for number, table in definitions.items() if table.label == "public.page")
     assert found[table_id].rows == 1
+
+
+def test_a_join_says_how_its_index_can_be_restored(app: Pair) -> None:
+    joiner = Pair(f"{app.name}_two", app.server)
+    app.server.create_database(joiner.name)
+    with pytest.raises(PspError, match=r"function plain\(text\) does not exist") as failed:
+        prepare_join(joiner.dsn, app.primary_dsn, "two")
+    assert "ALTER FUNCTION … SET search_path" in str(failed.value.hint)
+
+
+def test_with_a_search_path_of_its_own_it_can_be_joined(server: PgServer) -> None:
+    pair = adopted_pair(server, SCHEMA, "ALTER FUNCTION f_plain SET search_path = public")
+    server.create_database(f"{pair.name}_two")
+    prepare_join(server.dsn(f"{pair.name}_two"), pair.primary_dsn, "two")
 
 
 def test_psp_looks_for_its_rows(connection: psycopg.Connection[Any]) -> None:
