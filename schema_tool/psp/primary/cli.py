@@ -73,6 +73,8 @@ def status(dsn: Dsn, json: Json = False) -> None:
         console.print(members.show(found))
         if (standstill := members.show_standstill(found)) is not None:
             console.print(standstill, style="bold red")
+        if (hand_over := members.show_hand_over(found)) is not None:
+            console.print(hand_over, style="bold red")
         if found["copies"] or found["synchronous_standby_names"]:
             console.print(members.show_copies(found))
         for table in losses.tables(found["losses"]):

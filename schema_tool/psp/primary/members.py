@@ -103,6 +103,16 @@ def show_standstill(status: dict[str, Any]) -> str | None:
     )
 
 
+def show_hand_over(status: dict[str, Any]) -> str | None:
+    """That psp-primary waits, if the server hands over to its standby."""
+    if not status["hands_over"]:
+        return None
+    return (
+        "This server hands over, or has handed over, to its standby: psp-primary decides nothing here. If "
+        "the standby was not promoted: psp primary switchover --withdraw."
+    )
+
+
 def show_copies(status: dict[str, Any]) -> str:
     """Which standbys must have a decision, and whether they are there."""
     names = status["synchronous_standby_names"]

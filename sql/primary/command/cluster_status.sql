@@ -16,7 +16,10 @@ SELECT c.epoch, c.state, c.mode, c.catalog_version,
          WHERE datname = current_database() AND application_name LIKE 'psp-primary executor%%' AND wait_event = 'SyncRep')
        AS waits_for_standbys_s,
        -- Why nothing can be decided, and for how long so far: what the daemon's watch calls itself (primary/server_watch.cc); null: it can.
-       w.parts[1] AS standstill, w.parts[2]::integer AS standstill_s
+       w.parts[1] AS standstill, w.parts[2]::integer AS standstill_s,
+       -- psp primary switchover: psp-primary decides nothing more on this server, or ends soon.
+       EXISTS (SELECT FROM psp.hand_over h
+                WHERE h.timeline = CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END) AS hands_over
   FROM psp.cluster c CROSS JOIN psp.log_start l
   LEFT JOIN (SELECT regexp_match(application_name, '^psp-primary watch: (.+), (\d+) s$') AS parts FROM pg_stat_activity
               WHERE datname = current_database() AND application_name LIKE 'psp-primary watch:%%'

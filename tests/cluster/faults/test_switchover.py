@@ -16,7 +16,8 @@ from typer.testing import CliRunner, Result
 
 from tests.cluster.faults.test_away import TABLE, under_load
 from tests.cluster.faults.test_newer_primary import Second, with_second
-from tests.cluster.support import WAIT_S
+from tests.cluster.support import WAIT_S, adopted_pair, settle
+from tests.threads import running
 
 HANDS_OVER = "this PostgreSQL hands over to its standby"
 OPTIONS = Options(
@@ -119,8 +120,27 @@ def test_a_switch_that_does_not_come_about_is_no_error() -> None:
             with switching.at_old(cluster.primary_dsn) as old:
                 switching.begin(old, 60)
                 wait_until("the old one to end", lambda: switching.end(old), WAIT_S)
+            status = CliRunner().invoke(app, ["primary", "status", cluster.primary_dsn])
+            assert "This server hands over" in status.output
             done = switchover(cluster, second, "--withdraw")
             assert "Withdrawn" in done.output
             begins_again(cluster, before)
 
         under_load(cluster.sps, fails, is_killed_and_withdrawn)
+
+
+def test_a_daemon_that_starts_meanwhile_waits() -> None:
+    """Also where the one before it has crashed, and could not say that it has ended."""
+    with adopted_pair([TABLE], OPTIONS) as cluster:
+        settle(cluster)
+        cluster.kill(PRIMARY)
+        before = epoch(cluster)
+        with switching.at_old(cluster.primary_dsn) as old:
+            switching.begin(old, 60)
+            assert switching.end(old) is None
+            with running(lambda: cluster.start(PRIMARY, "daemon")):
+                wait_until("it to end the hand-over", lambda: switching.end(old), WAIT_S)
+                assert epoch(cluster) == before
+                assert switching.withdraw(old)
+        assert epoch(cluster) > before
+        settle(cluster)
