@@ -234,12 +234,17 @@ BEGIN
         ELSE false END;
 END $$;
 
--- An extension that somebody has made here already is the one that all others get.
+-- An extension that somebody has made here already is the one that all others get. Every other statement stays as it is: a bare one may lack the end of a name.
 CREATE FUNCTION psp.extension_if_missing(statement text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    pattern CONSTANT text := psp.with_gaps('^create extension (?!if\M)');
+    bare    CONSTANT text := psp.bare_statement(statement);
 BEGIN
-    RETURN CASE WHEN psp.may_have_several(psp.bare_statement(statement)) THEN statement
-                ELSE regexp_replace(psp.bare_statement(statement), psp.with_gaps('^create extension (?!if\M)'), 'CREATE EXTENSION IF NOT EXISTS ', 'i') END;
+    IF bare !~* pattern OR psp.may_have_several(bare) THEN
+        RETURN statement;
+    END IF;
+    RETURN regexp_replace(bare, pattern, 'CREATE EXTENSION IF NOT EXISTS ', 'i');
 END $$;
 
 -- Functions of this server alone whose names a statement has: it may mean others.

@@ -14,7 +14,8 @@ BEGIN
     RETURN EXISTS (SELECT FROM pg_class c WHERE c.oid = index AND position(c.relname IN problem) > 0)
            OR EXISTS (SELECT FROM pg_index i CROSS JOIN regexp_matches(concat(i.indexprs::text, i.indpred::text), ':(?:op)?funcid (\d+)', 'g') m(found)
                         JOIN pg_proc p ON p.oid = m.found[1]::oid
-                       WHERE i.indexrelid = index AND p.oid >= 16384 AND position(format('%I(', p.proname) IN problem) > 0);
+                       WHERE i.indexrelid = index AND p.oid >= 16384
+                         AND (position(format('%I(', p.proname) IN problem) > 0 OR position(format('function "%s"', p.proname) IN problem) > 0));
 END $$;
 
 -- No constraint, unique index or exclusion constraint, on which certification relies.

@@ -226,6 +226,22 @@ def test_a_function_that_is_replaced_here_is_not_a_local_one(connection: psycopg
     assert one(connection, "SELECT count(*) FROM psp.local_objects") == 0
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'CREATE TABLE "--made" (id int PRIMARY KEY)',
+        'CREATE TABLE "made/*" (id int PRIMARY KEY, v text DEFAULT $$--$$)',
+        "CREATE TABLE made (id int PRIMARY KEY, v text DEFAULT '--') -- so",
+    ],
+)
+def test_a_statement_with_what_looks_like_a_comment_runs_as_it_is(
+    connection: psycopg.Connection[Any], statement: str
+) -> None:
+    become_worker(connection)
+    arrive(connection, statement)
+    assert one(connection, "SELECT count(*) FROM pg_class WHERE relname ~ 'made' AND relkind = 'r'") == 1
+
+
 def test_an_extension_is_there_already(connection: psycopg.Connection[Any]) -> None:
     locally(connection, "CREATE EXTENSION hstore")
     arrive(connection, "CREATE EXTENSION hstore")
