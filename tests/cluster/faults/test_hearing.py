@@ -98,6 +98,22 @@ def test_a_promoted_standby_that_lacks_a_commit_decides_nothing() -> None:
         assert execute(north, KEYS) == [(1,), (2,), (3,)]
 
 
+def test_while_an_old_primary_lives_it_goes_on() -> None:
+    """Those whom it serves tell the new one what that lacks, and tell their users of it."""
+    with asynchronous() as (cluster, second):
+        north, south = cluster.sps
+        with second.standby.cut():
+            execute(north, ADD, (2, "only at the old one"))
+            second.promote_server()
+            with second.runs():
+                second.says("nothing is decided here: semi-primary")
+                find = "another primary was promoted"
+                wait_until(f"{north.name} to tell", lambda: find in last_error(north), WAIT_S)
+                execute(south, ADD, (3, "goes on"))
+                wait_for_row(north, "SELECT 1 FROM item WHERE id = 3")
+                assert "ready\n" not in second.log.read_text()
+
+
 def test_who_is_ahead_gives_its_loss_up() -> None:
     """Then the others go on, and it must join again."""
     with asynchronous() as (cluster, second):
