@@ -99,7 +99,7 @@ def test_a_promoted_standby_that_lacks_a_commit_decides_nothing() -> None:
 
 
 def test_while_an_old_primary_lives_it_goes_on() -> None:
-    """Those whom it serves tell the new one what that lacks, and tell their users of it."""
+    """Its semi-primaries tell the new one what that lacks, and tell their users of it."""
     with asynchronous() as (cluster, second):
         north, south = cluster.sps
         with second.standby.cut():
