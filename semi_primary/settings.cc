@@ -208,7 +208,7 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
                    100000, &settings->hook_connections_max);
   declared.Integer("request_retention_h",
                    "hours for which the answers of requests are known at least (psp.request; mode native)",
-                   168, 1, 87600, &settings->request_retention_h);
+                   168, 24, 87600, &settings->request_retention_h);
   declared.Integer(
       "lworkers",
       "local workers: sessions that take commit requests and apply local transactions (mode views)", 4, 1, 64,

@@ -16,7 +16,9 @@ constexpr std::int64_t kTroubleWaitMs = 500;
 constexpr std::int64_t kAlignEveryUs = 5'000'000;
 constexpr std::int64_t kFollowEveryUs = 20'000'000;  // a query for each sequence
 constexpr std::int64_t kWatchEveryUs = 600'000'000;
-constexpr std::int64_t kKeepEveryUs = 60'000'000;
+constexpr std::int64_t kCountEveryUs = 60'000'000;
+constexpr std::int32_t kNotNow = -1;
+constexpr std::string_view kFirstUuid = "00000000-0000-0000-0000-000000000000";
 
 }  // namespace
 
@@ -32,7 +34,8 @@ Housekeeper::Housekeeper(const std::string& conninfo, bool views_mode, std::int6
   session_.Prepare("forget_watermarks", "SELECT psp.forget_watermarks()");
   if (views_mode) return;
   session_.Prepare("clean", "SELECT psp.clean()");
-  session_.Prepare("keep_requests", "SELECT psp.keep_requests($1, $2)");
+  session_.Prepare("count_age", "SELECT psp.count_age($1, $2)");
+  session_.Prepare("remove_old_requests", "SELECT psp.remove_old_requests($1)");
 }
 
 Result<Identity, StartProblem> Housekeeper::Claim(const std::string& name, const std::string& served_at) {
@@ -124,7 +127,6 @@ void Housekeeper::WriteStatus(double seconds) {
     return;
   }
   last_written_ = now;
-  KeepRequests();
   const bool is_well = now.state == "streaming" || now.state == "catchup";
   if (!is_well || !now.has_caught_up) return sequences_.MakeDue();
   sequences_.AdvanceIfDue(now.closed_t);
@@ -133,23 +135,40 @@ void Housekeeper::WriteStatus(double seconds) {
     sequences_.Follow();
   }
   LookAfterSchema();
+  if (!views_mode_) KeepRequests();
+}
+
+void Housekeeper::CountAge(std::int64_t now_us) {
+  // A machine that has slept does not make requests older.
+  const std::int64_t passed_us = std::min(now_us - counted_us_.value_or(now_us), 2 * kCountEveryUs);
+  const auto newest = session_.Autocommit([&](pqxx::nontransaction& tx) {
+    return tx.exec_prepared1("count_age", static_cast<double>(passed_us) / 1e6, request_retention_s_)[0]
+        .as<std::int32_t>(kNotNow);
+  });
+  if (!newest) {
+    if (logged_.First(newest.error().message)) spdlog::warn("requests: {}", newest.error().message);
+    return;
+  }
+  if (*newest == kNotNow) return;
+  counted_us_ = now_us;
+  if (std::exchange(removed_generation_, *newest) != *newest) request_position_ = kFirstUuid;
 }
 
 void Housekeeper::KeepRequests() {
   const std::int64_t now_us = MonotonicUs();
-  if (views_mode_ || now_us < keep_at_us_) return;
-  // A machine that has slept does not make requests older.
-  const std::int64_t passed_us = std::min(now_us - kept_us_.value_or(now_us), 2 * kKeepEveryUs);
-  const auto more = session_.Autocommit([&](pqxx::nontransaction& tx) {
-    return tx.exec_prepared1("keep_requests", static_cast<double>(passed_us) / 1e6, request_retention_s_)[0]
-        .as<bool>();
-  });
-  if (!more) {
-    if (logged_.First(more.error().message)) spdlog::warn("requests: {}", more.error().message);
-    return;
+  if (now_us >= count_at_us_ && request_position_.empty()) {
+    count_at_us_ = now_us + kCountEveryUs;
+    CountAge(now_us);
   }
-  kept_us_ = now_us;
-  keep_at_us_ = *more ? now_us : now_us + kKeepEveryUs;
+  if (request_position_.empty()) return;
+  const auto last = session_.Autocommit([&](pqxx::nontransaction& tx) {
+    return tx.exec_prepared1("remove_old_requests", request_position_)[0].as<std::string>("");
+  });
+  if (last) {
+    request_position_ = *last;
+  } else if (logged_.First(last.error().message)) {
+    spdlog::warn("requests: {}", last.error().message);
+  }
 }
 
 void Housekeeper::LookAfterSchema() {

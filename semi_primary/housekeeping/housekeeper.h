@@ -1,6 +1,6 @@
 // The daemon's own thread and session, apart from applying: claims the database (claim.h), saves the
 // primary's epochs, and once a second writes psp.daemon_status, looks after sequences and schema, and, in
-// native mode, removes what finished transactions have left (psp.clean) and requests that are old (psp.keep_requests). After a lost connection it continues
+// native mode, removes what finished transactions have left (psp.clean) and requests that are old (psp.remove_old_requests). After a lost connection it continues
 // in the same database only.
 #pragma once
 
@@ -49,6 +49,7 @@ class Housekeeper {
   bool TrySaveEpochs(const EpochStarts& epochs);
   void WriteStatus(double seconds);
   void KeepRequests();
+  void CountAge(std::int64_t now_us);
   void LookAfterSchema();
 
   const std::string conninfo_;
@@ -69,8 +70,11 @@ class Housekeeper {
   std::int64_t align_at_us_ = 0;
   std::int64_t follow_at_us_ = 0;
   std::int64_t watch_at_us_ = 0;
-  std::int64_t keep_at_us_ = 0;
-  std::optional<std::int64_t> kept_us_;  // when requests were last looked after
+  std::int64_t count_at_us_ = 0;
+  std::optional<std::int64_t> counted_us_;  // up to when the age of requests has been counted
+  // Old requests are being removed, up to this id, or have been when it is empty: all that were old when this generation was the newest.
+  std::string request_position_;
+  std::int32_t removed_generation_ = 0;
   // After a lost session PostgreSQL may have crashed. Until the apply worker has begun again, too, it is not
   // known whether own commits are missing.
   std::uint64_t sure_from_generation_ = 0;

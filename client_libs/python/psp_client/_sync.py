@@ -36,6 +36,7 @@ from psp_client._common import (
 )  # fmt: skip
 from psp_client._errors import OutcomeUnknown, failed_transaction, instead_of, is_retryable
 from psp_client._messages import Kind, Reply
+from psp_client._request import ASK, DONE, Request, answer, stored
 from psp_client._outcome import FIND_ID, FIND_PSP, FORGOTTEN
 
 T = TypeVar("T")
@@ -172,29 +173,34 @@ class Client:
 
     def run(
         self, function: Callable[[psycopg.Connection[Any]], T], isolation: str | None = None, *,
-        read_only: bool = False,
+        read_only: bool = False, request: Request | None = None,
     ) -> T:  # fmt: skip
         """Runs `function` in a transaction and commits it; again after 40001, a lost connection and the like.
 
         Another exception of `function` rolls back and is passed on. An unknown outcome is not retried.
         Inside another `run` it raises TransactionOpenError, and the outer transaction continues.
+
+        `request`: `function` runs for it once in all, in this program and in others; what it returns is stored
+        as JSON, and each later `run` returns that. An unknown outcome is retried then: psp knows. Raises RequestFailed
+        if the request has failed for good, and ProgrammingError (PS422) if its key was another's. Native mode.
         """
         self._refuse_second()
         failures = 0
         while True:
             try:
                 self.begin(isolation, read_only=read_only)
-                result = function(self.connection)
+                if request is None:
+                    result = function(self.connection)
+                else:
+                    result = self._serve(function, request)
                 self.commit()
                 return result
             except psycopg.Error as error:
                 self._roll_back_quietly()
                 failures += 1
-                if (
-                    self._attempt.is_undecided
-                    or not is_retryable(error)
-                    or failures >= self.settings.backoff.attempts
-                ):
+                is_unknown = self._attempt.is_undecided or isinstance(error, OutcomeUnknown)
+                may_retry = request is not None if is_unknown else is_retryable(error)
+                if not may_retry or failures >= self.settings.backoff.attempts:
                     raise
                 time.sleep(self.settings.backoff.pause_s(failures))
             except BaseException:
@@ -202,6 +208,18 @@ class Client:
                 raise
 
     # ---- how ------------------------------------------------------------------------------------
+
+    def _serve(self, function: Callable[[psycopg.Connection[Any]], T], request: Request) -> T:
+        """The request's result, stored in the open transaction or earlier."""
+        cursor = plain_cursor(self.connection).execute(ASK.encode(), request.parameters)
+        found = answer(cursor.fetchone())
+        if not found.is_new:
+            known: T = found.known()
+            return known
+        text, result = stored(function(self.connection))
+        plain_cursor(self.connection).execute(DONE.encode(), (text,))
+        served: T = result
+        return served
 
     def _refuse_second(self) -> None:
         if self._open is not None:

@@ -10,7 +10,7 @@ CREATE TABLE psp.requests (
     failed       boolean NOT NULL DEFAULT false,
     completed_at timestamptz,           -- null: the transaction that serves it has stored no result yet
     result       jsonb
-);
+) WITH (fillfactor = 70);
 
 -- Requests become old by generations, so that no clock decides what is still known. A row of its own begins each, and goes with the stream.
 -- A request is known for as long as @REQUEST_GENERATIONS@ generations have not begun after its own; then all semi-primaries and the primary forget
@@ -19,8 +19,7 @@ CREATE TABLE psp.request_age (
     only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     generation integer NOT NULL DEFAULT 0,
     age_s      float8 NOT NULL DEFAULT 0,
-    is_due     boolean NOT NULL DEFAULT false,  -- the next one may begin
-    cleaned    integer NOT NULL DEFAULT 0       -- older ones than this have been removed here
+    is_due     boolean NOT NULL DEFAULT false   -- the next one may begin
 );
 INSERT INTO psp.request_age DEFAULT VALUES;
 
@@ -39,44 +38,55 @@ $$;
 CREATE FUNCTION psp.begin_generation() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    next integer;
+    next CONSTANT integer := (SELECT a.generation + 1 FROM psp.request_age a WHERE a.is_due);
 BEGIN
-    SELECT a.generation + 1 INTO next FROM psp.request_age a WHERE a.is_due FOR UPDATE SKIP LOCKED;
     IF next IS NULL OR next <> psp.newest_generation() + 1 THEN  -- it has begun elsewhere since then
         RETURN;
     END IF;
-    UPDATE psp.request_age SET generation = next, age_s = 0, is_due = false;
-    INSERT INTO psp.requests AS r (id, generation, role, fingerprint) VALUES (psp.generation_id(next), next, '', psp.generation_id(next));
-    UPDATE psp.requests r SET completed_at = clock_timestamp() WHERE r.id = psp.generation_id(next);  -- which is captured
+    PERFORM FROM psp.request_age a WHERE a.is_due AND a.generation = next - 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    INSERT INTO psp.requests AS r (id, generation, role, fingerprint) VALUES (psp.generation_id(next), next, '', psp.generation_id(next))
+        ON CONFLICT ON CONSTRAINT requests_pkey DO NOTHING;
+    IF FOUND THEN
+        UPDATE psp.requests r SET completed_at = clock_timestamp() WHERE r.id = psp.generation_id(next);  -- which is captured
+        UPDATE psp.request_age SET generation = next, age_s = 0, is_due = false;
+    END IF;
 END $$;
 
--- The daemon calls this now and then. passed_s: since the last time; retention_s: for how long requests are known at least. Removes what has
--- expired, a piece at a time; true: there may be more.
-CREATE FUNCTION psp.keep_requests(passed_s float8, retention_s float8) RETURNS boolean
+-- The daemon calls this now and then, while nothing is missing here. passed_s: since the last time; retention_s: for how long requests are known at
+-- least. Returns the newest generation; null: a transaction that begins the next one is in the way, so the time counts later.
+CREATE FUNCTION psp.count_age(passed_s float8, retention_s float8) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    piece  CONSTANT integer := 5000;
     newest CONSTANT integer := psp.newest_generation();
-    oldest CONSTANT integer := newest - @REQUEST_GENERATIONS@;
     ages   psp.request_age;
-    n_removed bigint := 0;
 BEGIN
     SELECT * INTO ages FROM psp.request_age FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
-        RETURN false;
+        RETURN NULL;
+    ELSIF ages.generation <> newest THEN
+        UPDATE psp.request_age SET generation = newest, age_s = 0, is_due = false;
+    ELSIF NOT ages.is_due THEN  -- else it stays as it is: under REPEATABLE READ who begins the next one loses by a change
+        UPDATE psp.request_age SET age_s = ages.age_s + passed_s, is_due = ages.age_s + passed_s >= retention_s / @REQUEST_GENERATIONS@;
     END IF;
-    ages.age_s := CASE WHEN ages.generation = newest THEN ages.age_s + passed_s ELSE 0 END;
-    IF ages.cleaned < oldest THEN
-        WITH old AS MATERIALIZED (
-            SELECT r.id FROM psp.requests r WHERE r.generation < oldest LIMIT piece FOR UPDATE SKIP LOCKED
-        ), removed AS (
-            DELETE FROM psp.requests r WHERE r.id = ANY (ARRAY(SELECT o.id FROM old o)) RETURNING true
-        )
-        SELECT count(*) INTO n_removed FROM removed;
-    END IF;
-    UPDATE psp.request_age SET generation = newest, age_s = ages.age_s, is_due = ages.age_s >= retention_s / @REQUEST_GENERATIONS@,
-                               cleaned = CASE WHEN n_removed < piece THEN greatest(oldest, cleaned) ELSE cleaned END;
-    RETURN n_removed = piece;
+    RETURN newest;
+END $$;
+
+-- Removes what has expired among the next requests after an id, a bounded number. Returns the last id that it has looked at; null: it was the last.
+CREATE FUNCTION psp.remove_old_requests(after uuid) RETURNS uuid
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    piece  CONSTANT integer := 5000;
+    oldest CONSTANT integer := psp.newest_generation() - @REQUEST_GENERATIONS@;
+    last   CONSTANT uuid := (SELECT r.id FROM psp.requests r WHERE r.id > remove_old_requests.after ORDER BY r.id OFFSET piece - 1 LIMIT 1);
+BEGIN
+    DELETE FROM psp.requests r WHERE r.id = ANY (ARRAY(
+        SELECT o.id FROM psp.requests o
+         WHERE o.id > remove_old_requests.after AND (o.id <= last OR last IS NULL) AND o.generation < oldest
+           FOR UPDATE SKIP LOCKED));
+    RETURN last;
 END $$;
 
 CREATE FUNCTION psp.request_hash(text text) RETURNS uuid
@@ -125,6 +135,7 @@ CREATE FUNCTION psp.take_request(id uuid, role name, fingerprint uuid, generatio
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lock_timeout CONSTANT text := current_setting('lock_timeout');
+    oldest       CONSTANT integer := generation - @REQUEST_GENERATIONS@;
     taken_by     xid;
 BEGIN
     IF wait IS NOT NULL THEN
@@ -132,10 +143,12 @@ BEGIN
     END IF;
     INSERT INTO psp.requests AS r (id, generation, role, fingerprint)
     VALUES (take_request.id, take_request.generation, take_request.role, take_request.fingerprint)
-        ON CONFLICT ON CONSTRAINT requests_pkey DO UPDATE
-       SET generation = excluded.generation, fingerprint = excluded.fingerprint, failed = false, completed_at = NULL, result = NULL
-     WHERE r.generation < excluded.generation - @REQUEST_GENERATIONS@  -- it has expired
-    RETURNING r.xmin INTO taken_by;
+        ON CONFLICT ON CONSTRAINT requests_pkey DO NOTHING RETURNING r.xmin INTO taken_by;
+    IF NOT FOUND AND EXISTS (SELECT FROM psp.requests r WHERE r.id = take_request.id AND r.generation < oldest) THEN
+        UPDATE psp.requests r
+           SET generation = take_request.generation, fingerprint = take_request.fingerprint, failed = false, completed_at = NULL, result = NULL
+         WHERE r.id = take_request.id AND r.generation < oldest RETURNING r.xmin INTO taken_by;
+    END IF;
     IF wait IS NOT NULL THEN
         PERFORM set_config('lock_timeout', lock_timeout, true);
     END IF;
@@ -152,7 +165,9 @@ END $$;
 CREATE FUNCTION psp.write_request() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    role        CONSTANT name := coalesce(NEW.of_role, nullif(current_setting('psp.request_role', true), '')::name, NEW.caller);
+    -- The setting is the session's: a function that runs as another role does not follow it.
+    setting     CONSTANT text := CASE WHEN NEW.caller = psp.role_of_statement() THEN nullif(current_setting('psp.request_role', true), '') END;
+    role        CONSTANT name := coalesce(NEW.of_role, setting::name, NEW.caller);
     fingerprint CONSTANT uuid := psp.request_hash(NEW.fingerprint);
     asked_id    CONSTANT uuid := psp.request_id(role, NEW.key);
     newest      CONSTANT integer := psp.newest_generation();
@@ -222,16 +237,16 @@ $$;
 -- Stores, in a transaction of its own, that a request has failed: what was rolled back cannot say so. Returns what is stored under the key then:
 -- another attempt may have been faster. sqlstate: with what it failed; errors after which the request can be served again are refused.
 CREATE FUNCTION psp.request_failed(key text, fingerprint text DEFAULT '', result jsonb DEFAULT NULL, sqlstate text DEFAULT NULL,
-                                   of_role name DEFAULT NULL, OUT failed boolean, OUT completed_at timestamptz, OUT stored jsonb) RETURNS record
+                                   wait interval DEFAULT NULL, of_role name DEFAULT NULL, OUT failed boolean, OUT completed_at timestamptz, OUT stored jsonb) RETURNS record
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     asked record;
 BEGIN
-    IF left(sqlstate, 2) IN ('08', '40', '53', '55', '57', '58', 'XX') THEN
+    IF upper(left(sqlstate, 2)) IN ('08', '25', '2D', '40', '53', '54', '55', '57', '58', 'XX') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('psp: error %s does not tell how the request ends', sqlstate),
             DETAIL = 'Errors of its class pass by, or leave open what has become of a COMMIT.', HINT = 'Ask for the request again.';
     END IF;
-    SELECT * INTO asked FROM psp.request(request_failed.key, request_failed.fingerprint, of_role => request_failed.of_role);
+    SELECT * INTO asked FROM psp.request(request_failed.key, request_failed.fingerprint, request_failed.wait, request_failed.of_role);
     IF asked.state = 'new' THEN
         PERFORM psp.complete_request(request_failed.result, true);
         SELECT * INTO asked FROM psp.request(request_failed.key, request_failed.fingerprint, of_role => request_failed.of_role);
@@ -247,7 +262,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM psp.requests r WHERE r.id = NEW.id AND r.completed_at IS NULL) THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_termination', MESSAGE = 'psp: the transaction serves a request and stores no result of it',
-            HINT = 'SELECT psp.request_done(RESULT) before COMMIT.';
+            HINT = 'SELECT psp.request_done(RESULT) before COMMIT. (SET CONSTRAINTS ALL IMMEDIATE looks at once: leave it until then.)';
     END IF;
     RETURN NULL;
 END $$;

@@ -6,5 +6,5 @@
 SELECT psp.give(pg_catalog.array_agg('FUNCTION ' || f.oid::pg_catalog.regprocedure), 'psp_functions')
   FROM pg_catalog.pg_proc f
  WHERE f.pronamespace = 'psp'::pg_catalog.regnamespace AND f.prosecdef
-   AND f.proname IN ('advisory_xact_lock', 'begin', 'check_request_is_done', 'client_endpoint', 'commit_hook', 'complete_request', 'first_write', 'keep_requests', 'keep_statement', 'key_to_add', 'on_joined', 'outcome',
+   AND f.proname IN ('advisory_xact_lock', 'begin', 'check_request_is_done', 'client_endpoint', 'commit_hook', 'complete_request', 'count_age', 'first_write', 'keep_statement', 'key_to_add', 'on_joined', 'outcome', 'remove_old_requests',
                      'refuse_replica', 'runs_as_it_is', 'snapshot', 'statements_of_transaction', 'token', 'transaction_id', 'wait_for', 'write_read', 'write_request', 'write_statement');

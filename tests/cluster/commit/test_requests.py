@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from random import random
 from typing import Any, LiteralString
 
+import psp_client
 import psycopg
 import pytest
 from psp.cluster.configs import PRIMARY
@@ -194,6 +196,31 @@ def test_roles_share_no_keys_unless_they_share_a_role(pair: LocalCluster) -> Non
         assert ask(connection, "shared")[0] == "known"
 
 
+def test_a_function_of_another_role_does_not_follow_the_sessions_setting(pair: LocalCluster) -> None:
+    """It would use keys of the function's owner that its caller has no right to."""
+    north = pair.sps[0]
+    with connect(as_admin(north)) as connection:
+        connection.execute(
+            """
+            SET psp.schema_changes = 'local';
+            CREATE ROLE owner IN ROLE payments;
+            CREATE SCHEMA of_owner AUTHORIZATION owner;
+            CREATE FUNCTION of_owner.ask(key text) RETURNS text LANGUAGE sql SECURITY DEFINER
+                AS 'SELECT state FROM psp.request(key)';
+            ALTER FUNCTION of_owner.ask(text) OWNER TO owner;
+            GRANT USAGE ON SCHEMA of_owner TO PUBLIC;
+            """
+        )
+    with connect(as_admin(north)) as connection:
+        connection.execute("SET ROLE owner")
+        assert connection.execute("SELECT of_owner.ask('asked')").fetchone() == ("new",)
+        connection.execute(DONE, [None])
+    with connect(as_admin(north)) as connection:
+        connection.execute("SET ROLE eve")
+        connection.execute("SET psp.request_role = 'payments'")
+        assert connection.execute("SELECT of_owner.ask('asked')").fetchone() == ("known",)
+
+
 def test_nobody_writes_requests_by_hand(pair: LocalCluster) -> None:
     for statement in (
         "INSERT INTO psp.requests (id, role, fingerprint) VALUES (gen_random_uuid(), 'x', gen_random_uuid())",
@@ -203,6 +230,8 @@ def test_nobody_writes_requests_by_hand(pair: LocalCluster) -> None:
         with raises("42501") as caught, connect(as_admin(pair.sps[0])) as connection:
             connection.execute(statement.encode())
         assert "psp's own functions" in str(caught[0])
+    with raises("0A000"), connect(as_admin(pair.sps[0])) as connection:
+        connection.execute("TRUNCATE psp.requests")
 
 
 def test_several_requests_in_one_transaction_one_after_the_other(pair: LocalCluster) -> None:
@@ -232,7 +261,7 @@ def test_a_key_is_needed(pair: LocalCluster, key: str | None) -> None:
 def generation_begins(sp: SpNode) -> None:
     """The newest generation has lasted for long, and the next request begins another one."""
     for _ in range(2):  # if another server has begun it, it begins to last here with the first
-        execute(as_admin(sp), "SELECT psp.keep_requests(1e9, 1)")
+        execute(as_admin(sp), "SELECT psp.count_age(1e9, 1)")
     with connect(sp) as connection:
         assert ask(connection, f"begins {random()}") == NEW
         connection.execute(DONE, [None])
@@ -257,7 +286,7 @@ def test_answers_are_forgotten_everywhere_when_they_are_old(pair: LocalCluster) 
     wait_until_seen(north, south)
     for sp in pair.sps:
         assert pay(sp, "old", 2) == ("known", False, {"paid": 2})
-        execute(as_admin(sp), "SELECT psp.keep_requests(0, 1)")
+        execute(as_admin(sp), "SELECT psp.remove_old_requests('00000000-0000-0000-0000-000000000000')")
     assert stored(north) == stored(south)
     oldest = execute(as_admin(north), "SELECT min(generation) FROM psp.requests")
     assert oldest == execute(as_admin(north), "SELECT psp.newest_generation() - 4")
@@ -279,6 +308,85 @@ def test_a_generation_that_begins_twice_begins_once(pair: LocalCluster) -> None:
         connection.execute(DONE, [None])
     for sp in pair.sps:
         assert execute(as_admin(sp), "SELECT psp.newest_generation()") == [(newest + 1,)]
+
+
+def test_the_python_package_serves_a_request_once(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    before = balance(north)
+    calls = []
+    request = psp_client.Request("package", "pay 1")
+
+    def work(connection: psycopg.Connection[Any]) -> dict[str, tuple[int, ...]]:
+        if not calls:  # its COMMIT finds no daemon
+            pair.kill(north.name)
+        elif not pair.is_running(north.name, "daemon"):
+            pair.start(north.name)
+        calls.append(1)
+        connection.execute("UPDATE account SET balance = balance + 1 WHERE id = 1")
+        return {"paid": (1,)}
+
+    with psp_client.connect(north.dsn) as client:
+        first: Any = client.run(work, request=request)
+        assert first == {"paid": [1]}, "as it is stored"
+        served = len(calls)
+        assert served > 1
+        assert client.run(work, request=request) == first
+        with raises("PS422"):
+            client.run(work, request=psp_client.Request("package", "pay 2"))
+        execute(north, "SELECT psp.request_failed('lost', '', '\"no money\"')")
+        with pytest.raises(psp_client.RequestFailed) as failed:
+            client.run(work, request=psp_client.Request("lost"))
+        assert failed.value.result == "no money"
+    wait_until_seen(north, south)
+
+    async def again() -> Any:
+        async def work_again(_: psycopg.AsyncConnection[Any]) -> str:
+            return "served a second time"
+
+        async with await psp_client.connect_async(south.dsn) as client:
+            found: Any = await client.run(work_again, request=request)
+            new = await client.run(work_again, request=psp_client.Request("by asyncio"))
+            return found, new
+
+    assert asyncio.run(again()) == (first, "served a second time")
+    assert len(calls) == served
+    assert balance(south) == before + 1
+
+
+def test_a_generation_that_arrives_in_between_is_no_error(pair: LocalCluster) -> None:
+    """Another server has begun it, and its row is here when this one inserts it."""
+    north, south = pair.sps
+    settle(pair)
+    newest = execute(as_admin(north), "SELECT psp.newest_generation()")[0][0]
+    for _ in range(2):
+        execute(as_admin(south), "SELECT psp.count_age(1e9, 1)")
+    with connect(south) as connection:
+        assert ask(connection, "in between") == NEW
+        generation_begins(north)
+        wait_until_seen(north, south)
+        connection.execute(DONE, [None])
+    assert execute(as_admin(south), "SELECT psp.newest_generation()") == [(newest + 1,)]
+
+
+@pytest.mark.parametrize("capture", ["sql", "module"])
+def test_an_old_request_is_served_again_by_either_capture(pair: LocalCluster, capture: str) -> None:
+    north = pair.sps[0]
+    before = execute(as_admin(north), "SELECT capture FROM psp.identity")[0][0]
+    if capture == "module" and before == "sql":
+        pytest.skip("it needs the server module")
+    if capture != before:
+        execute(as_admin(north), "SELECT psp.use_capture(%s)", [capture])
+    try:
+        key = f"again by {capture}"
+        assert pay(north, key, 1) == NEW
+        for _ in range(5):
+            generation_begins(north)
+        assert pay(north, key, 1) == NEW
+        assert pay(north, key, 1) == ("known", False, {"paid": 1})
+        settle(pair)
+    finally:
+        if capture != before:
+            execute(as_admin(north), "SELECT psp.use_capture(%s)", [before])
 
 
 def test_under_kills_each_request_is_served_once(pair: LocalCluster) -> None:
