@@ -121,16 +121,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 measure(connection, 1)  # plans, caches
                 times_ms = measure(connection, options.seconds)
         captured = captured_by(sp.admin_dsn)
+    p50_ms = {kind: median(ms) for kind, ms in times_ms.items()}
     points = [
         {
             "kind": kind,
             "transactions": len(ms),
-            "p50_ms": median(ms),
+            "p50_ms": p50_ms[kind],
             "p95_ms": sorted(ms)[int(len(ms) * 0.95)],
         }
         for kind, ms in times_ms.items()
     ]
-    p50_ms = {point["kind"]: point["p50_ms"] for point in points}
     return {
         "captured_by": captured,
         "points": points,

@@ -1,4 +1,4 @@
-"""Requests that are served once, however often a client asks (psp.request, docs/once.md), for threads and asyncio."""
+"""Requests that are served once, however often a client asks (psp.request, docs/once.md)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ DONE = "SELECT psp.request_done(%s::pg_catalog.jsonb)"
 class Request:
     """What makes two attempts the same request.
 
-    key: chosen by the client that begins it, and sent with each attempt. payload: what it asks for; the same key
-    with another one is an error (PS422). of_role: the role whose request it is, if not the connection's.
+    key: chosen by the client that begins it, and sent with each attempt. payload: what it asks for; the
+    same key with another one is an error (PS422). of_role: the role whose request it is, if not the
+    connection's.
     """
 
     key: str

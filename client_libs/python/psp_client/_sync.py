@@ -36,8 +36,8 @@ from psp_client._common import (
 )  # fmt: skip
 from psp_client._errors import OutcomeUnknown, failed_transaction, instead_of, is_retryable
 from psp_client._messages import Kind, Reply
-from psp_client._request import ASK, DONE, Request, answer, stored
 from psp_client._outcome import FIND_ID, FIND_PSP, FORGOTTEN
+from psp_client._request import ASK, DONE, Request, answer, stored
 
 T = TypeVar("T")
 
@@ -180,19 +180,17 @@ class Client:
         Another exception of `function` rolls back and is passed on. An unknown outcome is not retried.
         Inside another `run` it raises TransactionOpenError, and the outer transaction continues.
 
-        `request`: `function` runs for it once in all, in this program and in others; what it returns is stored
-        as JSON, and each later `run` returns that. An unknown outcome is retried then: psp knows. Raises RequestFailed
-        if the request has failed for good, and ProgrammingError (PS422) if its key was another's. Native mode.
+        `request`: `function` runs for it once in all, in this program and in others; what it returns is
+        stored as JSON, and each later `run` returns that. An unknown outcome is retried then: psp knows.
+        Raises RequestFailed if the request has failed for good, and ProgrammingError (PS422) if its key was
+        another's. Native mode.
         """
         self._refuse_second()
         failures = 0
         while True:
             try:
                 self.begin(isolation, read_only=read_only)
-                if request is None:
-                    result = function(self.connection)
-                else:
-                    result = self._serve(function, request)
+                result = function(self.connection) if request is None else self._serve(function, request)
                 self.commit()
                 return result
             except psycopg.Error as error:

@@ -28,7 +28,9 @@ _FORMS: Mapping[str, LiteralString] = {
     "output": "CASE WHEN num_nulls(r.{0}) = 0 THEN concat(r.{0}) END",
 }
 
-_KNOWN_REQUESTS = f" WHERE r.generation >= (SELECT psp.newest_generation()) - {constant('REQUEST_GENERATIONS')}"
+_KNOWN_REQUESTS = (
+    f" WHERE r.generation >= (SELECT psp.newest_generation()) - {constant('REQUEST_GENERATIONS')}"
+)
 _IMAGES_AT_ONCE = 500
 _FOR_EVER = 2**63 - 1
 

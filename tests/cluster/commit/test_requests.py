@@ -313,7 +313,7 @@ def test_a_generation_that_begins_twice_begins_once(pair: LocalCluster) -> None:
 def test_the_python_package_serves_a_request_once(pair: LocalCluster) -> None:
     north, south = pair.sps
     before = balance(north)
-    calls = []
+    calls: list[int] = []
     request = psp_client.Request("package", "pay 1")
 
     def work(connection: psycopg.Connection[Any]) -> dict[str, tuple[int, ...]]:
