@@ -75,7 +75,8 @@ BEGIN
     LOOP
         parts := regexp_match(one.definition, '^CHECK \((.*)\)( NO INHERIT)?(?: NOT VALID)?$');
         CONTINUE WHEN parts IS NULL;
-        judge := CASE WHEN psp.has_plain_constants(one.expression) THEN parts[1] ELSE 'true' END;
+        -- A function in SQL that fails when PostgreSQL puts its text in place of it would fail behind an OR, too.
+        judge := CASE WHEN psp.has_plain_constants(one.expression) AND problem !~ '\mduring inlining\M' THEN parts[1] ELSE 'true' END;
         PERFORM psp.run_own_command(format('ALTER %s %s DROP CONSTRAINT %I', one.kind, one.label, one.name)),
                 psp.run_own_command(format(
                     'ALTER %s %s ADD CONSTRAINT %I CHECK (pg_catalog.current_setting(''session_replication_role'') OPERATOR(pg_catalog.=) ''replica'' OR %s)%s NOT VALID',

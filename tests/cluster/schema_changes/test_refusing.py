@@ -128,6 +128,25 @@ def test_a_check_that_depends_on_the_session_judges_where_rows_are_written(
     wait_applied(pair)
 
 
+def test_a_check_whose_function_cannot_be_planned_elsewhere(pair: LocalCluster) -> None:
+    """It calls another one by a bare name, in a schema of the writer's search_path only."""
+    north, south = pair.sps
+    with connect(north, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA aside")
+        connection.execute("SET search_path = aside, public")
+        sql: LiteralString = "RETURNS int IMMUTABLE LANGUAGE sql AS"
+        connection.execute(f"CREATE FUNCTION inner_one(int) {sql} 'SELECT $1'")
+        connection.execute(f"CREATE FUNCTION outer_one(int) {sql} 'SELECT inner_one($1)'")
+        connection.execute('ALTER TABLE "Parts" ADD CONSTRAINT planned CHECK (outer_one(id) > 0)')
+        connection.execute("INSERT INTO \"Parts\" VALUES (50, '2026-01-01 12:00Z', '2026-01-01')")
+    wait_applied(pair)
+    assert execute(south, 'SELECT id FROM "Parts" WHERE id = 50') == [(50,)]
+    wait_for_warning(south, "CHECK planned of table public.")
+    execute(north, 'ALTER TABLE "Parts" DROP CONSTRAINT planned')
+    execute(north, "DROP SCHEMA aside CASCADE")
+    wait_applied(pair)
+
+
 def test_a_domain_that_depends_on_the_session(pair: LocalCluster) -> None:
     north, south = pair.sps
     for number in (10, 20):
