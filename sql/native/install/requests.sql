@@ -29,14 +29,16 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 CREATE FUNCTION psp.newest_generation() RETURNS integer
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce((SELECT r.generation FROM psp.requests r WHERE r.id <= '00000000-0000-0000-0000-ffffffffffff' ORDER BY r.id DESC LIMIT 1), 0)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN coalesce((SELECT r.generation FROM psp.requests r WHERE r.id <= '00000000-0000-0000-0000-ffffffffffff' ORDER BY r.id DESC LIMIT 1), 0);
+END
 $$;
 
 -- Begins the next generation if it is due, in the transaction of a request that is done: nobody waits for it. If it has been begun elsewhere at the
 -- same time, one of the two transactions loses.
 CREATE FUNCTION psp.begin_generation() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     next CONSTANT integer := (SELECT a.generation + 1 FROM psp.request_age a WHERE a.is_due);
 BEGIN
@@ -90,15 +92,17 @@ BEGIN
 END $$;
 
 CREATE FUNCTION psp.request_hash(text text) RETURNS uuid
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT encode(substr(sha256(convert_to($1, 'UTF8')), 1, 16), 'hex')::uuid
-$$;
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN encode(substr(sha256(convert_to($1, 'UTF8')), 1, 16), 'hex')::uuid;
+END $$;
 
 -- Roles share no keys.
 CREATE FUNCTION psp.request_id(role name, key text) RETURNS uuid
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT psp.request_hash(format('%s %s %s', length(role), role, key))
-$$;
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN psp.request_hash(format('%s %s %s', length(role), role, key));
+END $$;
 
 -- Where psp.request hands over what is asked, and gets the answer. Nobody may give `caller`, so its default is true.
 CREATE VIEW psp.new_request AS
@@ -108,7 +112,7 @@ ALTER VIEW psp.new_request ALTER COLUMN caller SET DEFAULT current_user;
 
 -- Raises what is wrong with a request. role: whose it is.
 CREATE FUNCTION psp.check_request(asked psp.new_request, role name) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF coalesce(asked.key, '') = '' OR octet_length(asked.key) > 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'psp: the key of a request has 1 to 1,000 bytes',
@@ -125,22 +129,21 @@ END $$;
 -- The request that the transaction serves, if its result is not stored yet. Rows without a result are the transaction's own: no other is
 -- visible, since COMMIT refuses them. (Who changes the setting finds no other row either.)
 CREATE FUNCTION psp.open_request() RETURNS uuid
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT r.id FROM psp.requests r WHERE r.id::text = current_setting('psp.open_request', true) AND r.completed_at IS NULL
-$$;
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    asked_id CONSTANT uuid := nullif(current_setting('psp.open_request', true), '');
+BEGIN
+    RETURN CASE WHEN asked_id IS NOT NULL THEN (SELECT r.id FROM psp.requests r WHERE r.id = asked_id AND r.completed_at IS NULL) END;
+END $$;
 
 -- Makes the request the transaction's own; false: another transaction has it. A savepoint could be rolled back with the request and without
 -- the memory of who asked, so a request is none of a savepoint's: the row's xmin tells.
-CREATE FUNCTION psp.take_request(id uuid, role name, fingerprint uuid, generation integer, wait interval) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION psp.take_request(id uuid, role name, fingerprint uuid, generation integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
 DECLARE
-    lock_timeout CONSTANT text := current_setting('lock_timeout');
-    oldest       CONSTANT integer := generation - @REQUEST_GENERATIONS@;
-    taken_by     xid;
+    oldest   CONSTANT integer := generation - @REQUEST_GENERATIONS@;
+    taken_by xid;
 BEGIN
-    IF wait IS NOT NULL THEN
-        PERFORM set_config('lock_timeout', greatest(1, least(extract(epoch FROM wait) * 1000, 86400000))::integer::text, true);
-    END IF;
     INSERT INTO psp.requests AS r (id, generation, role, fingerprint)
     VALUES (take_request.id, take_request.generation, take_request.role, take_request.fingerprint)
         ON CONFLICT ON CONSTRAINT requests_pkey DO NOTHING RETURNING r.xmin INTO taken_by;
@@ -148,9 +151,6 @@ BEGIN
         UPDATE psp.requests r
            SET generation = take_request.generation, fingerprint = take_request.fingerprint, failed = false, completed_at = NULL, result = NULL
          WHERE r.id = take_request.id AND r.generation < oldest RETURNING r.xmin INTO taken_by;
-    END IF;
-    IF wait IS NOT NULL THEN
-        PERFORM set_config('lock_timeout', lock_timeout, true);
     END IF;
     IF taken_by <> pg_current_xact_id()::xid THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state', MESSAGE = 'psp: a request cannot begin behind a savepoint',
@@ -162,14 +162,27 @@ BEGIN
     RETURN taken_by IS NOT NULL;
 END $$;
 
+CREATE FUNCTION psp.take_request_within(wait interval, id uuid, role name, fingerprint uuid, generation integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    lock_timeout CONSTANT text := current_setting('lock_timeout');
+    is_taken     boolean;
+BEGIN
+    PERFORM set_config('lock_timeout', greatest(1, least(extract(epoch FROM wait) * 1000, 86400000))::integer::text, true);
+    is_taken := psp.take_request(id, role, fingerprint, generation);
+    PERFORM set_config('lock_timeout', lock_timeout, true);
+    RETURN is_taken;
+END $$;
+
+-- The functions above that have no search_path of their own run under this one's.
 CREATE FUNCTION psp.write_request() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- The setting is the session's: a function that runs as another role does not follow it.
-    setting     CONSTANT text := CASE WHEN NEW.caller = psp.role_of_statement() THEN nullif(current_setting('psp.request_role', true), '') END;
-    role        CONSTANT name := coalesce(NEW.of_role, setting::name, NEW.caller);
-    fingerprint CONSTANT uuid := psp.request_hash(NEW.fingerprint);
+    setting     CONSTANT text := nullif(current_setting('psp.request_role', true), '');
+    role        CONSTANT name := coalesce(NEW.of_role, CASE WHEN setting IS NOT NULL AND NEW.caller = psp.role_of_statement() THEN setting END, NEW.caller);
     asked_id    CONSTANT uuid := psp.request_id(role, NEW.key);
+    fingerprint CONSTANT uuid := psp.request_hash(NEW.fingerprint);
     newest      CONSTANT integer := psp.newest_generation();
     stored      psp.requests;
 BEGIN
@@ -180,7 +193,8 @@ BEGIN
         IF psp.open_request() IS NOT NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'psp: the transaction serves another request',
                 HINT = 'Call psp.request_done first.';
-        ELSIF psp.take_request(asked_id, role, fingerprint, newest, NEW.wait) THEN
+        ELSIF NEW.wait IS NULL AND psp.take_request(asked_id, role, fingerprint, newest)
+           OR NEW.wait IS NOT NULL AND psp.take_request_within(NEW.wait, asked_id, role, fingerprint, newest) THEN
             NEW.state := 'new';
             RETURN NEW;
         END IF;
@@ -208,7 +222,7 @@ CREATE TRIGGER psp_write_request INSTEAD OF INSERT ON psp.new_request
 -- request it is, if not the caller's or that of the setting psp.request_role; the caller must have it.
 CREATE FUNCTION psp.request(key text, fingerprint text DEFAULT '', wait interval DEFAULT NULL, of_role name DEFAULT NULL,
                             OUT state text, OUT failed boolean, OUT completed_at timestamptz, OUT result jsonb) RETURNS record
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO psp.new_request AS n (key, fingerprint, wait, of_role) VALUES (request.key, request.fingerprint, request.wait, request.of_role)
     RETURNING n.state, n.failed, n.completed_at, n.result INTO request.state, request.failed, request.completed_at, request.result;
@@ -230,7 +244,7 @@ END $$;
 
 -- Stores the result of the request that the transaction serves. Both become durable with its COMMIT, or neither.
 CREATE FUNCTION psp.request_done(result jsonb DEFAULT NULL) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql AS $$
     SELECT psp.complete_request(result, false)
 $$;
 
@@ -275,4 +289,10 @@ CREATE TRIGGER psp_check_statement_writer BEFORE INSERT OR UPDATE OR DELETE ON p
 ALTER TABLE psp.requests ENABLE ALWAYS TRIGGER psp_check_statement_writer;
 
 SELECT psp.give('{TABLE psp.requests}', 'psp_functions');
-SELECT psp.install_capture(ARRAY[psp.define_table('psp.requests', @REQUESTS_ID@, '{}') || '{"search_path": "pg_catalog, pg_temp"}']);
+SELECT psp.define_table('psp.requests', @REQUESTS_ID@, '{}');
+
+-- When it is known what captures rows here. The owner has no search_path of its own.
+CREATE FUNCTION psp.capture_requests() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT psp.install_capture(ARRAY[psp.define_table('psp.requests', @REQUESTS_ID@, '{}') || '{"search_path": "pg_catalog, pg_temp"}'])
+$$;
