@@ -46,9 +46,9 @@ class SemiPrimaryTest : public testing::Test {
     pqxx::nontransaction(admin).exec("CREATE DATABASE sp" + number + " TEMPLATE adopted");
     database_ = std::string(dsn) + " dbname=sp" + number;
     hook_listen_ = std::string("unix:") + dir + "/.s.PGSQL." + std::to_string(6000 + databases_);
-    table_id_ = Sql("SELECT table_id FROM psp.tables WHERE table_id > 0")[0][0].as<std::uint32_t>();
-    guard_id_ =
-        Sql("SELECT guards -> 0 ->> 'guard_id' FROM psp.tables WHERE table_id > 0")[0][0].as<std::uint32_t>();
+    table_id_ = Sql("SELECT table_id FROM psp.tables WHERE schema_name <> 'psp'")[0][0].as<std::uint32_t>();
+    guard_id_ = Sql("SELECT guards -> 0 ->> 'guard_id' FROM psp.tables WHERE schema_name <> 'psp'")[0][0]
+                    .as<std::uint32_t>();
     Start({});
     primary_.Enter();
   }
