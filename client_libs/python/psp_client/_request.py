@@ -6,7 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-ASK = "SELECT state, failed, result::pg_catalog.text FROM psp.request(%s, %s, of_role => %s)"
+ASK = (
+    "SELECT state, failed, result::pg_catalog.text "
+    "FROM psp.request(%s, %s, of_role => %s, wait => pg_catalog.make_interval(secs => %s))"
+)
 DONE = "SELECT psp.request_done(%s::pg_catalog.jsonb)"
 
 
@@ -16,17 +19,19 @@ class Request:
 
     key: chosen by the client that begins it, and sent with each attempt. payload: what it asks for; the
     same key with another one is an error (PS422). of_role: the role whose request it is, if not the
-    connection's.
+    connection's. wait_s: how long to wait for another attempt at the same semi-primary (LockNotAvailable
+    afterwards); None: until it has ended.
     """
 
     key: str
     payload: str = ""
     of_role: str | None = None
+    wait_s: float | None = None
 
     @property
-    def parameters(self) -> tuple[str, str, str | None]:
+    def parameters(self) -> tuple[str, str, str | None, float | None]:
         """Of ASK."""
-        return (self.key, self.payload, self.of_role)
+        return (self.key, self.payload, self.of_role, self.wait_s)
 
 
 class RequestFailed(Exception):

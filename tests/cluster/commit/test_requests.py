@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from random import random
 from typing import Any, LiteralString
@@ -14,6 +16,7 @@ import psycopg
 import pytest
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster, SpNode
+from psp_client import web
 
 from tests.cluster.support import adopted_pair, applying_paused, as_admin, connect, execute, raises, settle
 
@@ -351,6 +354,88 @@ def test_the_python_package_serves_a_request_once(pair: LocalCluster) -> None:
     assert asyncio.run(again()) == (first, "served a second time")
     assert len(calls) == served
     assert balance(south) == before + 1
+
+
+def serve_once(connection: psycopg.Connection[Any], call: web.Call) -> web.Response:
+    connection.execute("UPDATE account SET balance = balance + %s WHERE id = 1", [int(call.body)])
+    return web.Response(201, f'{{"paid": {int(call.body)}}}')
+
+
+async def serve_once_async(connection: psycopg.AsyncConnection[Any], call: web.Call) -> web.Response:
+    await connection.execute("UPDATE account SET balance = balance + %s WHERE id = 1", [int(call.body)])
+    return web.Response(201, f'{{"paid": {int(call.body)}}}')
+
+
+Serve = Callable[[str | None, bytes], tuple[int, str]]
+
+
+def by_wsgi(sp: SpNode) -> Serve:
+    """A call by its key and its body; the status and what is answered."""
+    application = web.wsgi(
+        lambda: psp_client.connect(sp.dsn), serve_once, caller=lambda call: call.headers["user"], wait_s=0.1
+    )
+
+    def call(key: str | None, body: bytes) -> tuple[int, str]:
+        statuses: list[str] = []
+        environ = {
+            "REQUEST_METHOD": "POST", "PATH_INFO": "/pay", "CONTENT_LENGTH": str(len(body)),
+            "wsgi.input": io.BytesIO(body), "HTTP_USER": "ann",
+            **({"HTTP_IDEMPOTENCY_KEY": key} if key else {}),
+        }  # fmt: skip
+        found = b"".join(application(environ, lambda status, _: statuses.append(status)))
+        return int(statuses[0].split()[0]), found.decode()
+
+    return call
+
+
+def by_asgi(sp: SpNode) -> Serve:
+    application = web.asgi(
+        lambda: psp_client.connect_async(sp.dsn),
+        serve_once_async,
+        caller=lambda call: call.headers["user"],
+        wait_s=0.1,
+    )
+
+    def call(key: str | None, body: bytes) -> tuple[int, str]:
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"User", b"ann"), *([(b"Idempotency-Key", key.encode())] if key else [])]
+        scope = {"type": "http", "method": "POST", "path": "/pay", "headers": headers}
+        asyncio.run(_awaited(application(scope, receive, send)))
+        return sent[0]["status"], sent[1]["body"].decode()
+
+    return call
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
+@pytest.mark.parametrize("serve", [by_wsgi, by_asgi])
+def test_a_web_service_answers_as_the_header_asks_for(
+    pair: LocalCluster, serve: Callable[[SpNode], Serve]
+) -> None:
+    north, south = pair.sps
+    before = balance(north)
+    name = f'"{serve.__name__}"'
+    assert serve(north)(None, b"3")[0] == 400
+    assert serve(north)("x" * 1001, b"3")[0] == 400
+    assert serve(north)(name, b"3") == (201, '{"paid": 3}')
+    wait_until_seen(north, south)
+    assert serve(south)(name, b"3") == (201, '{"paid": 3}')
+    assert serve(south)(name, b"4")[0] == 422
+    assert balance(south) == before + 3
+    with connect(north) as first:
+        key = json.dumps(["ann", "running"])
+        assert first.execute("SELECT state FROM psp.request(%s)", [key]).fetchone() == ("new",)
+        assert serve(north)("running", b"3")[0] == 409
+        first.rollback()
 
 
 def test_a_generation_that_arrives_in_between_is_no_error(pair: LocalCluster) -> None:
