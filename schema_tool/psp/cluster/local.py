@@ -9,6 +9,7 @@ One thread at a time may use an object. Everything raises PspError with the log'
 
 import dataclasses
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from psp.cluster import configs, daemons, state
 from psp.cluster.configs import APP_ROLE, PRIMARY, PRIMARY_DATABASE
 from psp.cluster.state import ClusterState, NodeState
 from psp.output import PspError
-from psp.paths import server_version
+from psp.paths import client_program, server_version
 from psp.primary.database import init_primary
 from psp.schema.model import Mode
 from psp.servers import folders, processes
@@ -326,10 +327,19 @@ class LocalCluster:
     # ---- databases under psp --------------------------------------------------------------------
 
     def load_schema(self, file: Path, name: str | None = None) -> None:
-        """Runs a file of plain SQL at an SP (the first one), as the application's role."""
+        """Runs a file at an SP (the first one) by psql, as the application's role.
+
+        PspError: a statement failed.
+        """
         target = self.sp(name) if name else self.sps[0]
-        with psycopg.connect(target.dsn, autocommit=True) as connection:
-            connection.execute(file.read_bytes())
+        psql = str(client_program("psql", server_version()))
+        done = subprocess.run(
+            [psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(file), "-d", target.dsn],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8",
+            check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise PspError(done.stderr.strip())
 
     def add_zone(self, zone: Zone, relay: bool = True) -> SpNode:
         """A server for one more SP, its database empty and plain. On an exception nothing is left of it."""
