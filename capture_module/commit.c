@@ -13,6 +13,7 @@
 #include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -158,7 +159,15 @@ static void RaiseDisturbed(const Commit *commit, MemoryContext memory) {
   RaiseUnknown(commit, psprintf("failed while the transaction was being committed: %s", error->message));
 }
 
-// The daemon's own word (40001, 08006, …) is raised as it is.
+// Some libraries run a transaction again after a deadlock, and not after 40001.
+static int CodeOf(const char *state) {
+  const char *lost = GetConfigOption("psp.lost_sqlstate", true, false);
+  if (strcmp(state, "40001") == 0 && lost != NULL && strcmp(lost, "40P01") == 0)
+    return ERRCODE_T_R_DEADLOCK_DETECTED;
+  return MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]);
+}
+
+// The daemon's own word (40001, 08006, …) is raised as it is, but for psp.lost_sqlstate.
 static void RaiseRefused(const Commit *commit, const Answer *answer) {
   if (answer->kind == kAnswerLost)
     RaiseUnknown(commit, "the semi-primary daemon was lost while the transaction was being committed");
@@ -166,9 +175,7 @@ static void RaiseRefused(const Commit *commit, const Answer *answer) {
     RaiseUnknown(commit, "the answer to the COMMIT is not the semi-primary daemon's");
   if (strncmp(answer->message, "psp: ", 5) != 0 && strncmp(answer->sqlstate, "08", 2) == 0)
     RaiseUnknown(commit, psprintf("failed while the transaction was being committed: %s", answer->message));
-  const char *state = answer->sqlstate;
-  ereport(ERROR, errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
-          errmsg_internal("%s", answer->message),
+  ereport(ERROR, errcode(CodeOf(answer->sqlstate)), errmsg_internal("%s", answer->message),
           answer->detail[0] == '\0' ? 0 : errdetail_internal("%s", answer->detail),
           answer->hint[0] == '\0' ? 0 : errhint("%s", answer->hint));
 }

@@ -4,10 +4,19 @@ import threading
 from typing import Any, LiteralString
 
 import psycopg
+import pytest
 from psp.cluster.local import LocalCluster, SpNode
 from psp.cluster.verify import wait_drained
 
-from tests.cluster.support import SERIALIZATION_FAILURE, connect, execute, retry, wait_for_row
+from tests.cluster.support import (
+    SERIALIZATION_FAILURE,
+    applying_paused,
+    connect,
+    execute,
+    raises,
+    retry,
+    wait_for_row,
+)
 
 
 def race(
@@ -42,6 +51,23 @@ def assert_one_winner(
     assert len(winners) == 1, outcomes
     assert {error.sqlstate for error in losers} == {SERIALIZATION_FAILURE}
     return winners[0], losers
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"), [("40P01", "40P01"), ("40001", "40001"), ("23505", "40001")]
+)
+def test_the_loser_is_told_the_code_that_it_has_chosen(
+    cluster: LocalCluster, setting: str, expected: str
+) -> None:
+    north, south = cluster.sps[:2]
+    execute(north, "INSERT INTO account VALUES (902, 'coded', NULL, 100) ON CONFLICT DO NOTHING")
+    wait_for_row(south, "SELECT 1 FROM account WHERE id = 902")
+    with applying_paused(south):
+        execute(north, "UPDATE account SET balance = balance + 1 WHERE id = 902")
+        with raises(expected) as caught, connect(south) as connection:
+            connection.execute("SELECT set_config('psp.lost_sqlstate', %s, false)", [setting])
+            connection.execute("UPDATE account SET balance = balance + 1 WHERE id = 902")
+    assert caught[0].diag.message_primary == "could not serialize access due to concurrent update"
 
 
 def test_the_same_row_on_two_sps(cluster: LocalCluster) -> None:
