@@ -1,11 +1,14 @@
 """`psp primary`: prepares the PostgreSQL database of the primary, and compares the others with it."""
 
+import os
+import signal
 import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import psycopg
 import typer
 
 from psp.cluster import verify
@@ -175,7 +178,8 @@ def promote(
             )
         for one in found:
             error_console.print(f"Not heeded: {one}", style="bold red")
-        server = promotion.promote(dsn, timeout_s)
+        with psycopg.connect(dsn, connect_timeout=promotion.CONNECT_S, autocommit=True) as connection:
+            server = promotion.promote(connection, timeout_s)
     console.print(f"The server is writable, with transactions up to {server.newest_t}. Next:")
     for step in promotion.next_steps(dsn, server):
         console.print(f"- {step}")
@@ -195,7 +199,7 @@ def switchover(
     withdraw: Annotated[
         bool, typer.Option("--withdraw", help="Take an unfinished one back: the old server goes on.")
     ] = False,
-    timeout_s: Annotated[int, typer.Option(min=1, max=200, help="How long each step may take.")] = 20,
+    timeout_s: Annotated[int, typer.Option(min=1, max=90, help="How long each step may take.")] = 20,
 ) -> None:
     """For planned work: a streaming standby takes the primary's place, and no COMMIT fails.
 
@@ -216,19 +220,33 @@ def switchover(
         if withdraw:
             _withdraw(old, standby_dsn, force)
         else:
-            _switch(old, standby_dsn, force, timeout_s, None if stop is None else partial(_run, stop))
+            _switch(
+                old, standby_dsn, force, timeout_s, None if stop is None else partial(_run, stop, timeout_s)
+            )
 
 
-def _run(command: str) -> None:
-    done = subprocess.run(command, shell=True, check=False)
-    if done.returncode != 0:
-        raise PspError(f"the command to stop the old server has ended with {done.returncode}: {command}")
+def _run(command: str, timeout_s: int) -> None:
+    """With all that it has started it is killed when it takes too long."""
+    with subprocess.Popen(command, shell=True, start_new_session=True) as process:
+        try:
+            code = process.wait(timeout_s)
+        except BaseException as problem:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(problem, subprocess.TimeoutExpired):
+                raise PspError(
+                    f"the command to stop the old server took {timeout_s} s: {command}"
+                ) from problem
+            raise
+    if code != 0:
+        raise PspError(f"the command to stop the old server has ended with {code}: {command}")
 
 
 def _withdraw(old: switching.Connection, standby_dsn: str, force: bool) -> None:
-    if not force:
-        switching.refuse_promoted(standby_dsn)
-    if switching.withdraw(old):
+    if force:
+        was_asked = switching.withdraw(old, even_if_promoting=True)
+    else:
+        was_asked = switching.withdraw_checked(old, standby_dsn)
+    if was_asked:
         console.print("Withdrawn: the old server's psp-primary begins again, within a second if it runs.")
     else:
         console.print("There was nothing to withdraw.")
@@ -244,6 +262,7 @@ def _switch(
     with switching.at_standby(standby_dsn) as standby:
         source, target = switching.look_at_source(old), switching.look_at_target(standby)
         switching.refuse_unfit(source, target)
+        switching.refuse_unserved(source)
         found = list(switching.objections(source, target))
         if found and not force:
             raise PspError(
@@ -252,7 +271,9 @@ def _switch(
             )
         for one in found:
             error_console.print(f"Not heeded: {one}", style="bold red")
-        done = switching.switch(old, standby, standby_dsn, timeout_s, console.print, stop)
+        if source.was_asked:
+            console.print("An earlier one is finished: COMMITs wait only for as long as that one has told.")
+        done = switching.switch(old, standby, timeout_s, console.print, stop)
     if done.seconds is None:
         console.print(
             "The standby is writable, and no psp-primary has begun there yet: its log tells why. Next:",

@@ -109,7 +109,7 @@ def show_hand_over(status: dict[str, Any]) -> str | None:
         return None
     return (
         "This server hands over, or has handed over, to its standby: psp-primary decides nothing here. If "
-        "the standby was not promoted: psp primary switchover --withdraw."
+        "the standby was not promoted: psp primary switchover --withdraw, or again without that."
     )
 
 

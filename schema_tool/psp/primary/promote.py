@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -158,15 +158,17 @@ def look_at_old(dsn: str | None) -> OldServer:
     return "standby" if row is not None and row[0] else "writable"
 
 
-def promote(dsn: str, timeout_s: int) -> Standby:
-    """Returns what is there when the server is writable. PspError if it is not in time."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        row = connection.execute("SELECT pg_promote(true, %s)", (timeout_s,)).fetchone()
-        if row is None or not row[0]:
-            raise PspError(
-                f"the standby is not writable after {timeout_s} s", "It may still become so: see its log."
-            )
-        return read_server(connection)
+def promote(connection: psycopg.Connection[Any], timeout_s: int) -> Standby:
+    """Returns what is there when the server is writable. PspError if it is not in time.
+
+    After any error it may be, or become so. The connection must be in autocommit.
+    """
+    row = connection.execute("SELECT pg_promote(true, %s)", (timeout_s,)).fetchone()
+    if row is None or not row[0]:
+        raise PspError(
+            f"the standby is not writable after {timeout_s} s", "It may still become so: see its log."
+        )
+    return read_server(connection)
 
 
 def next_steps(dsn: str, server: Standby) -> list[str]:

@@ -2,14 +2,14 @@
 
 The order makes it safe: a row in psp.hand_over keeps every psp-primary of the old server from deciding, on
 its timeline and for good; the standby is promoted only when it has replayed all that was decided before.
-Until then everything can be taken back.
+Until then everything can be taken back. A mark in the row, from before the promotion, says that this is over.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,15 +18,22 @@ from psycopg.rows import class_row
 
 from psp.output import PspError
 from psp.primary.database import check_version, daemon_lock
+from psp.primary.members import standstill_text
 from psp.primary.promote import CONNECT_S, Standby, make_a_standby, promote
 from psp.sql_files import constant, read_sql
 from psp.waiting import WaitTimeout, wait_until
 
-LIMIT_MIN_S = 60
-LIMIT_MAX_S = 600
+END_S = 30
+"""At least so long for psp-primary to end: it decides what it has, tells all of them, and starts."""
 LOOK_S = 0.02
 CATCH_UP_S = 5
 """A standby that needs longer for what was written before would keep COMMITs waiting."""
+
+LOOK_FIRST = (
+    "Look: SELECT pg_is_in_recovery() there. Is it writable, start psp-primary beside it. Is it still a "
+    "standby, say psp primary switchover again; --withdraw --force only if it can never become writable."
+)
+UNLESS_PROMOTED = "--force withdraws all the same: only if it was not promoted, and never will be."
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Tell = Callable[[str], None]
@@ -44,7 +51,10 @@ class Source:
     timeline: str | None
     is_served: bool
     lost_slots: Sequence[str]
+    standstill: str | None
     was_asked: bool
+    target: str | None
+    is_promoting: bool
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,7 @@ class Target:
     is_paused: bool
     synchronous_standby_names: str
     standbys: int
+    timeline: int
     awaits_restart: Sequence[str]
 
 
@@ -75,8 +86,11 @@ class Switched:
 
 def objections(source: Source, target: Target) -> Iterator[str]:
     """Why COMMITs would wait for long, or something would be missing afterwards; none: nothing was found."""
-    if not source.is_served and not source.was_asked:
-        yield "no psp-primary serves the old server's database: nobody would tell the semi-primaries to wait"
+    if source.standstill is not None:
+        yield (
+            f"nothing can be decided at the old server now: {standstill_text(source.standstill)}. Not every "
+            "semi-primary would be told to wait"
+        )
     if not target.streams:
         yield "the standby does not stream at this moment: it would not get what is decided last"
     if target.is_paused:
@@ -87,11 +101,12 @@ def objections(source: Source, target: Target) -> Iterator[str]:
         yield (
             f"the standby does not have these logical slots of the old server: {', '.join(source.lost_slots)}"
         )
-    if (source.copies > 0 or target.synchronous_standby_names) and target.standbys == 0:
+    required = max(source.copies, 1 if target.synchronous_standby_names else 0)
+    if target.standbys < required:
         yield (
-            "the new server must have a synchronous standby, and none follows the standby yet: COMMITs would "
-            "wait until it is set up. To go on without one: empty synchronous_standby_names at the standby, "
-            "and run psp primary copies with 0 at the old server"
+            f"the new server must have synchronous standbys ({required} at least), and {target.standbys} "
+            "follow the standby now: COMMITs would wait until they are set up. To go on without: empty "
+            "synchronous_standby_names at the standby, and run psp primary copies with 0 at the old server"
         )
 
 
@@ -106,6 +121,45 @@ def refuse_unfit(source: Source, target: Target) -> None:
         raise PspError("the second server is no standby: it is writable already")
     if source.system_identifier != target.system_identifier or source.cluster_id != target.cluster_id:
         raise PspError("the second server is no standby of the first one")
+    assert source.timeline is not None, "it is no standby"
+    if target.timeline > int(source.timeline, 16):
+        raise PspError(
+            "the second server has followed a server that was promoted since: the first one is not the "
+            "cluster's newest",
+        )
+
+
+def refuse_unserved(source: Source) -> None:
+    """PspError if there is no psp-primary to end the hand-over and to tell the semi-primaries to wait."""
+    if not source.is_served and not source.was_asked:
+        raise PspError(
+            "no psp-primary serves the old server's database: nobody would tell the semi-primaries to wait",
+            "Start it. Where it cannot run: stop the old server, then psp primary promote.",
+        )
+
+
+def refuse_withdrawal(source: Source, target: Target, address: str) -> None:
+    """PspError unless the standby that was to take over still is one, and will not be promoted.
+
+    Otherwise two servers would decide.
+    """
+    if not target.is_standby:
+        raise PspError(
+            "the standby was promoted: if the old server went on, two servers would decide",
+            "Start psp-primary beside the new one, and make the old one its standby.",
+        )
+    refuse_unfit(source, target)
+    if source.target is not None and source.target != address:
+        raise PspError(
+            f"the hand-over is to {source.target}, and {address} was asked",
+            "Name the standby as before. --force withdraws all the same: only if that one was not "
+            "promoted, and never will be.",
+        )
+    if source.is_promoting:
+        raise PspError(
+            "the standby may be about to become writable: its promotion was to begin",
+            f"Say psp primary switchover again to finish it. {UNLESS_PROMOTED}",
+        )
 
 
 def look_at_source(connection: Connection) -> Source:
@@ -128,42 +182,51 @@ def _look(connection: Connection, kind: type[T], name: str, parameters: Sequence
 
 
 @contextmanager
-def at_old(old_dsn: str) -> Iterator[Connection]:
-    """A connection to the old server. While it is open, nobody else switches or withdraws."""
-    with psycopg.connect(old_dsn, connect_timeout=CONNECT_S, autocommit=True) as old:
+def alone_at(dsn: str, name: str) -> Iterator[Connection]:
+    """A connection to the server. While it is open, nobody else switches or withdraws there."""
+    with psycopg.connect(dsn, connect_timeout=CONNECT_S, autocommit=True) as connection:
         lock = (constant("LOCK_CLASS"), constant("SWITCHOVER_LOCK"))
-        row = old.execute("SELECT pg_try_advisory_lock(%s, %s)", lock).fetchone()
+        row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", lock).fetchone()
         if row is None or not row[0]:
-            raise PspError("another psp primary switchover is at work at the old server")
-        yield old
+            raise PspError(f"another psp primary switchover is at work at the {name}")
+        yield connection
 
 
-def at_standby(standby_dsn: str) -> Connection:
-    """A connection to the standby."""
-    return psycopg.connect(standby_dsn, connect_timeout=CONNECT_S, autocommit=True)
+def at_old(old_dsn: str) -> AbstractContextManager[Connection]:
+    """Alone at the old server."""
+    return alone_at(old_dsn, "old server")
 
 
-def refuse_promoted(standby_dsn: str) -> None:
-    """PspError unless the standby still is one: if the old server goes on, two servers must not decide."""
+def at_standby(standby_dsn: str) -> AbstractContextManager[Connection]:
+    """Alone at the standby: the lock lasts where the old server, and the lock there, ends meanwhile."""
+    return alone_at(standby_dsn, "standby")
+
+
+def address(connection: Connection) -> str:
+    """Of its server, as the command names it."""
+    return f"{connection.info.host}:{connection.info.port}"
+
+
+def withdraw_checked(old: Connection, standby_dsn: str) -> bool:
+    """As withdraw(). PspError unless the standby was not promoted, and will not be."""
     try:
         with at_standby(standby_dsn) as standby:
-            is_standby = look_at_target(standby).is_standby
+            refuse_withdrawal(look_at_source(old), look_at_target(standby), address(standby))
+            return withdraw(old, even_if_promoting=False)
     except psycopg.OperationalError as error:
         raise PspError(
-            f"whether the standby was promoted cannot be seen: {error}",
-            "--force withdraws all the same: only if it was not, and never will be.",
+            f"whether the standby was promoted cannot be seen: {error}", UNLESS_PROMOTED
         ) from error
-    if not is_standby:
-        raise PspError(
-            "the standby was promoted: if the old server went on, two servers would decide",
-            "Start psp-primary beside the new one, and make the old one its standby.",
-        )
+
+
+def limit_s(timeout_s: int) -> int:
+    """For how long semi-primaries let COMMITs wait: the end at the old server, and five more steps."""
+    return max(END_S, timeout_s) + 5 * timeout_s + END_S
 
 
 def switch(
     old: Connection,
     standby: Connection,
-    standby_dsn: str,
     timeout_s: int,
     tell: Tell,
     stop: Callable[[], None] | None = None,
@@ -173,28 +236,39 @@ def switch(
     `stop`: stops the old server when it decides nothing more, in fast mode.
     """
     _prepare(old, standby, tell)
-    begun = _newest_start(standby)
-    limit_s = min(max(LIMIT_MIN_S, 3 * timeout_s), LIMIT_MAX_S)
     since = time.monotonic()
+    may_be_promoted = is_marked = False
     try:
-        begin(old, limit_s)
+        may_be_promoted = begin(old, limit_s(timeout_s), address(standby))
         tell("The old server's psp-primary ends: COMMITs wait.")
-        position = wait_until("psp-primary to end at the old server", lambda: end(old), timeout_s, LOOK_S)
+        position = wait_until(
+            "psp-primary to end at the old server", lambda: end(old), max(END_S, timeout_s), LOOK_S
+        )
+        _await_replay(standby, position, timeout_s)
+        begun = _newest_start(standby)
+        is_marked = True
+        mark_promoting(old)
         if stop is not None:
             tell("The old server is stopped.")
             stop()
             wait_until(
                 "the standby to have the old server's end", lambda: _has_all(standby), timeout_s, LOOK_S
             )
-        _await_replay(standby, position, timeout_s)
     except BaseException as problem:
-        _take_back(old, problem)
+        if may_be_promoted:
+            raise PspError(f"{problem}; an earlier switchover may have promoted it", LOOK_FIRST) from problem
+        _take_back(old, problem, even_if_promoting=is_marked)
         raise
     tell("It decides nothing more, and the standby has everything: the standby is promoted.")
-    server = promote(standby_dsn, timeout_s)
+    try:
+        server = promote(standby, timeout_s)
+    except (PspError, psycopg.Error, KeyboardInterrupt) as problem:
+        raise PspError(
+            f"the standby may be promoted, or become so: {str(problem) or 'interrupted'}", LOOK_FIRST
+        ) from problem
     try:
         wait_until("psp-primary to begin", lambda: _newest_start(standby) > begun, timeout_s, LOOK_S)
-    except WaitTimeout:
+    except (WaitTimeout, psycopg.Error):
         return Switched(server, stop is not None, None)
     return Switched(server, stop is not None, time.monotonic() - since)
 
@@ -204,8 +278,10 @@ def next_steps(standby_dsn: str, switched: Switched) -> list[str]:
     others = "Other standbys of the old server must follow the new one (primary_conninfo)."
     if switched.was_stopped:
         return [
-            "The old server can follow the new one as it is: an empty file standby.signal in its data "
-            "directory, primary_conninfo for the new one, and start it. Leave its psp-primary beside it.",
+            "The old server can follow the new one as it is, if its shutdown has reached that: an empty file "
+            "standby.signal in its data directory, primary_conninfo for the new one, and start it. Leave its "
+            "psp-primary beside it. Should it log that the new timeline forked off before, then: "
+            + make_a_standby(standby_dsn, switched.server),
             others,
         ]
     return [
@@ -229,9 +305,25 @@ def _prepare(old: Connection, standby: Connection, tell: Tell) -> None:
     standby.execute("CHECKPOINT")
 
 
-def begin(old: Connection, limit_s: int) -> None:
-    """From its COMMIT on, no psp-primary of this server goes on to decide."""
-    _write(old, read_sql("primary/command/begin_hand_over.sql"), (limit_s * 1000,))
+def begin(old: Connection, limit_s: int, target: str) -> bool:
+    """From its COMMIT on, no psp-primary of this server goes on to decide. `target`: the standby's address().
+
+    Returns whether an earlier command may have promoted that one: then nothing is taken back. PspError if
+    that may hold for another one.
+    """
+    row = _write(old, "begin_hand_over", (limit_s * 1000, target))
+    if row is None:
+        raise PspError(
+            "an earlier switchover may have promoted another standby",
+            f"Name that one. Otherwise --withdraw --force first. {UNLESS_PROMOTED}",
+        )
+    return bool(row[0])
+
+
+def mark_promoting(old: Connection) -> None:
+    """From its COMMIT on nobody withdraws without --force, also if this connection, and its lock, is lost."""
+    if _write(old, "promote_hand_over", None) is None:
+        raise PspError("the hand-over was withdrawn meanwhile")
 
 
 def end(old: Connection) -> str | None:
@@ -267,27 +359,28 @@ def _newest_start(standby: Connection) -> int:
     return int(epoch)
 
 
-def _take_back(old: Connection, problem: BaseException) -> None:
+def _take_back(old: Connection, problem: BaseException, *, even_if_promoting: bool) -> None:
+    """Of this command's own, which has not promoted the standby."""
     try:
-        withdraw(old)
+        withdraw(old, even_if_promoting=even_if_promoting)
     except psycopg.Error as error:
         raise PspError(
             f"{problem}; and the hand-over could not be withdrawn: {error}",
             "Nothing was promoted. Start the old server if it is stopped, and say psp primary switchover "
-            "--withdraw: COMMITs wait for it for a minute.",
+            f"--withdraw{' --force' if even_if_promoting else ''}: COMMITs wait for it, for minutes at most.",
         ) from problem
 
 
-def withdraw(old: Connection) -> bool:
+def withdraw(old: Connection, *, even_if_promoting: bool) -> bool:
     """The old server's psp-primary begins again. Returns whether there was something to withdraw.
 
     Only while the standby is none of the cluster's primaries: otherwise two servers decide.
     """
-    return _write(old, "DELETE FROM psp.hand_over", None) > 0
+    return _write(old, "withdraw_hand_over", (even_if_promoting,)) is not None
 
 
-def _write(old: Connection, statement: Any, parameters: Sequence[object] | None) -> int:
+def _write(old: Connection, name: str, parameters: Sequence[object] | None) -> tuple[Any, ...] | None:
     """Its COMMIT waits for no standby: the one that counts is waited for here."""
     with old.transaction():
         old.execute("SET LOCAL synchronous_commit = local")
-        return old.execute(statement, parameters).rowcount
+        return old.execute(read_sql(f"primary/command/{name}.sql"), parameters).fetchone()

@@ -22,7 +22,9 @@ CREATE TABLE psp.hand_over (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     timeline text NOT NULL,
     limit_ms integer NOT NULL,  -- how long semi-primaries let COMMITs wait for the next primary
-    ended_at timestamptz
+    ended_at timestamptz,
+    target text NOT NULL,  -- the standby's address
+    promoting_at timestamptz  -- from here on the standby may be promoted
 );
 
 -- Which start of the daemon decided which numbers: those from start_t to before the next one's. A database that was

@@ -1,7 +1,7 @@
 """`psp primary switchover`: a standby takes the place of a server that lives, and no client sees an error."""
 
 from collections.abc import Callable
-from typing import LiteralString
+from typing import LiteralString, NoReturn
 
 import psycopg
 import pytest
@@ -29,6 +29,11 @@ OPTIONS = Options(
 def switchover(cluster: LocalCluster, second: Second, *options: str) -> Result:
     dsns = (cluster.primary_dsn, second.standby.server.dsn(PRIMARY_DATABASE))
     return CliRunner().invoke(app, ["primary", "switchover", *dsns, *options])
+
+
+def address(second: Second) -> str:
+    with switching.at_standby(second.standby.server.dsn(PRIMARY_DATABASE)) as standby:
+        return switching.address(standby)
 
 
 def epoch(cluster: LocalCluster) -> int:
@@ -111,14 +116,14 @@ def test_a_switch_that_does_not_come_about_is_no_error() -> None:
                 busy = switchover(cluster, second)
                 assert "another psp primary switchover" in busy.stderr
                 with pytest.raises(WaitTimeout, match="the standby to replay"):
-                    switching.switch(old, to, dsn, 5, pause_replay)
+                    switching.switch(old, to, 5, pause_replay)
             standby.execute("SELECT pg_wal_replay_resume()")
             begins_again(cluster, before)
 
         def is_killed_and_withdrawn() -> None:
             before = epoch(cluster)
             with switching.at_old(cluster.primary_dsn) as old:
-                switching.begin(old, 60)
+                switching.begin(old, 60, address(second))
                 wait_until("the old one to end", lambda: switching.end(old), WAIT_S)
             status = CliRunner().invoke(app, ["primary", "status", cluster.primary_dsn])
             assert "This server hands over" in status.output
@@ -129,6 +134,52 @@ def test_a_switch_that_does_not_come_about_is_no_error() -> None:
         under_load(cluster.sps, fails, is_killed_and_withdrawn)
 
 
+def test_a_promotion_that_may_have_begun_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command loses the standby when it is to be promoted: only forwards, and nobody sees an error."""
+    with with_second(TABLE, OPTIONS) as (cluster, second), second.runs():
+        second.says("this PostgreSQL is a standby")
+
+        def lost(*_: object) -> NoReturn:
+            raise psycopg.OperationalError("the connection is lost")
+
+        def switch() -> None:
+            before = epoch(cluster)
+            with monkeypatch.context() as changed:
+                changed.setattr(switching, "promote", lost)
+                failed = switchover(cluster, second)
+            assert failed.exit_code == 1
+            assert "may be promoted, or become so" in failed.stderr.replace("\n", " ")
+            refused = switchover(cluster, second, "--withdraw")
+            assert refused.exit_code == 1
+            assert "about to become writable" in refused.stderr
+            with switching.at_standby(second.standby.server.dsn(PRIMARY_DATABASE)):
+                for options in ((), ("--withdraw",)):
+                    busy = switchover(cluster, second, *options)
+                    assert "at work at the standby" in busy.stderr
+            assert epoch(cluster) == before
+            done = switchover(cluster, second)
+            assert done.exit_code == 0, done.output
+            assert "An earlier one is finished" in done.stdout
+            assert epoch(cluster) == before
+
+        under_load(cluster.sps, switch)
+
+
+def test_a_stop_that_fails_is_taken_back() -> None:
+    """It comes after the mark that forbids a withdrawal to others."""
+    with with_second(TABLE, OPTIONS) as (cluster, second), second.runs():
+        second.says("this PostgreSQL is a standby")
+
+        def fails() -> None:
+            before = epoch(cluster)
+            failed = switchover(cluster, second, "--stop", "exit 3")
+            assert failed.exit_code == 1
+            assert "has ended with 3" in failed.stderr
+            begins_again(cluster, before)
+
+        under_load(cluster.sps, fails)
+
+
 def test_a_daemon_that_starts_meanwhile_waits() -> None:
     """Also where the one before it has crashed, and could not say that it has ended."""
     with adopted_pair([TABLE], OPTIONS) as cluster:
@@ -136,11 +187,11 @@ def test_a_daemon_that_starts_meanwhile_waits() -> None:
         cluster.kill(PRIMARY)
         before = epoch(cluster)
         with switching.at_old(cluster.primary_dsn) as old:
-            switching.begin(old, 60)
+            switching.begin(old, 60, "standby:5432")
             assert switching.end(old) is None
             with running(lambda: cluster.start(PRIMARY, "daemon")):
                 wait_until("it to end the hand-over", lambda: switching.end(old), WAIT_S)
                 assert epoch(cluster) == before
-                assert switching.withdraw(old)
+                assert switching.withdraw(old, even_if_promoting=False)
         assert epoch(cluster) > before
         settle(cluster)

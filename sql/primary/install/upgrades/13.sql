@@ -5,7 +5,9 @@ CREATE TABLE psp.hand_over (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     timeline text NOT NULL,
     limit_ms integer NOT NULL,  -- how long semi-primaries let COMMITs wait for the next primary
-    ended_at timestamptz
+    ended_at timestamptz,
+    target text NOT NULL,  -- the standby's address
+    promoting_at timestamptz  -- from here on the standby may be promoted
 );
 ALTER TABLE psp.cluster ALTER COLUMN schema_version SET DEFAULT 13;
 UPDATE psp.cluster SET schema_version = 13;
