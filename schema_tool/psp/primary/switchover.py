@@ -31,7 +31,8 @@ CATCH_UP_S = 5
 
 LOOK_FIRST = (
     "Look: SELECT pg_is_in_recovery() there. Is it writable, start psp-primary beside it. Is it still a "
-    "standby, say psp primary switchover again; --withdraw --force only if it can never become writable."
+    "standby, say psp primary switchover again (first start the old server, if it is stopped: it decides "
+    "nothing); --withdraw --force only if the standby can never become writable."
 )
 UNLESS_PROMOTED = "--force withdraws all the same: only if it was not promoted, and never will be."
 

@@ -153,6 +153,15 @@ def test_a_row_of_another_timeline_means_nothing(old: switching.Connection) -> N
     assert switching.look_at_source(old).target == "p3:5432"
 
 
+def test_a_standstill_is_read_from_the_watch(old: switching.Connection, pair: Pair) -> None:
+    """What psp-primary's watch calls itself (primary/server_watch.cc)."""
+    assert switching.look_at_source(old).standstill is None
+    with psycopg.connect(pair.primary_dsn, application_name="psp-primary watch: hearing: north, 3 s"):
+        assert switching.look_at_source(old).standstill == "hearing: north"
+    with psycopg.connect(pair.primary_dsn, application_name="psp-primary watch"):
+        assert switching.look_at_source(old).standstill is None
+
+
 def test_the_end_is_a_place_that_a_standby_reaches(old: switching.Connection) -> None:
     """At a page's end the place where the WAL goes on is behind the header of the next page."""
     switching.begin(old, 60, "p2:5432")
