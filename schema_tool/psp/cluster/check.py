@@ -12,6 +12,7 @@ from psp.cluster import obstacles
 from psp.cluster.verify import named
 from psp.problems import Problem, sort
 from psp.schema.server import ServerFacts
+from psp.sessions import open_session
 from psp.sql_files import read_sql
 
 _VERSION_SQL = "SELECT catalog_version FROM psp.identity"
@@ -42,7 +43,7 @@ def compare_with(
     for dsn in sp_dsns:
         try:
             (name,) = named([dsn])
-            with psycopg.connect(dsn) as other:
+            with open_session(dsn) as other:
                 other.read_only = True
                 other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 servers[name] = obstacles.read_server(other, True)

@@ -23,6 +23,7 @@ from psp.cluster.local import LocalCluster
 from psp.cluster.sums import Definitions, Sums, TableSum, primary_sums, read_sp
 from psp.output import PspError, console, print_json, table
 from psp.problems import Problem, problem_table
+from psp.sessions import open_session
 from psp.waiting import WaitTimeout, wait_until
 
 _PUBLISHED_SQL = """
@@ -114,7 +115,7 @@ class _Sp:
 
 def _read_sp(dsn: str, primary_dsn: str) -> _Sp:
     """In one snapshot."""
-    with psycopg.connect(dsn, row_factory=scalar_row) as connection:
+    with open_session(dsn, row_factory=scalar_row) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         version: Any = connection.execute("SELECT catalog_version FROM psp.identity").fetchone()
         return _Sp(version, *read_sp(connection, primary_dsn), obstacles.read_server(connection, True))
@@ -195,7 +196,7 @@ def named(sp_dsns: Iterable[str]) -> dict[str, str]:
 
 
 def _value(dsn: str, statement: str) -> Any:
-    with psycopg.connect(dsn, row_factory=scalar_row) as connection:
+    with open_session(dsn, row_factory=scalar_row) as connection:
         return connection.execute(statement).fetchone()
 
 

@@ -27,6 +27,7 @@ from psp.schema.model import Database, Mode
 from psp.schema.modes import LOCK_MODES
 from psp.schema.native.capture import CaptureChoice
 from psp.schema.server import read_facts
+from psp.sessions import open_session
 
 PRIMARY_ATTEMPTS = 20
 SMALL_BYTES = 1 << 20
@@ -60,7 +61,7 @@ def adopt(dsn: str, primary_dsn: str, options: Options, progress: Progress) -> i
 
     RefusedError: the database cannot be adopted as it is.
     """
-    with psycopg.connect(dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
+    with open_session(dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
         # Not the database's default: what is read under the locks is what is there under the locks.
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         lacking = modes.check_rights(connection, options.mode)

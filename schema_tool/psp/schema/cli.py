@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import psycopg
 import typer
 from rich import progress as bars
 from rich.text import Text
@@ -43,6 +42,7 @@ from psp.schema.rights import missing_rights
 from psp.schema.server import UnfitError, read_facts
 from psp.schema.views import convert as views
 from psp.schema.views.scratch import convert_file
+from psp.sessions import open_session
 from psp.sql_files import constant
 
 app = typer.Typer(no_args_is_help=True, help="Puts a database under psp, and takes it out again.")
@@ -78,7 +78,7 @@ def check_command(
             "host=db3 dbname=shop"
     """
     is_sp = False
-    with errors_shown(), psycopg.connect(dsn) as connection:
+    with errors_shown(), open_session(dsn) as connection:
         connection.read_only = True
         try:
             facts = read_facts(connection)
@@ -122,7 +122,7 @@ class _Bar:
 
 def _tell_what_is_missing(dsn: str) -> None:
     """What psp does without, as the role is no superuser. Errors are told when the work begins."""
-    with errors_shown(), psycopg.connect(dsn) as connection:
+    with errors_shown(), open_session(dsn) as connection:
         for problem in missing_rights(connection):
             if problem.severity == "warning":
                 _say(f"{problem.object}: {problem.problem}")
@@ -231,7 +231,7 @@ def join_command(
 
 def _tell_who_may_not_change(dsn: str) -> None:
     """Owners of captured tables whose schema changes are refused from now on."""
-    with errors_shown(), psycopg.connect(dsn) as connection:
+    with errors_shown(), open_session(dsn) as connection:
         facts = read_facts(connection)
         if facts.adopted and facts.superuser:  # without a superuser there are no schema changes
             for line in changers.advice(changers.read_owners(connection)):
@@ -254,7 +254,7 @@ def capture_command(
 
         psp schema capture "host=db dbname=shop" module
     """
-    with errors_shown(), psycopg.connect(dsn) as connection:
+    with errors_shown(), open_session(dsn) as connection:
         chosen = use_capture(connection, wanted)
     console.print(Text(f"Rows are captured by {'the server module' if chosen == 'module' else 'SQL'}."))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 
+from psp.sessions import open_session
 from psp.sql_files import read_sql
 
 
@@ -28,7 +29,7 @@ def let_in(connection: psycopg.Connection[Any]) -> None:
 
 def advice(dsn: str) -> str:
     """What to tell the person who has just made the semi-primary."""
-    with psycopg.connect(dsn) as connection:
+    with open_session(dsn) as connection:
         row = connection.execute(
             "SELECT EXISTS (SELECT FROM psp.connect_rights), current_database(), current_user"
         ).fetchone()

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from psp.output import PspError, table
 from psp.schema.server import read_facts
+from psp.sessions import open_session
 from psp.sql_files import read_sql
 
 
@@ -19,7 +20,7 @@ def read_history(dsn: str, primary_dsn: str | None) -> list[dict[str, Any]]:
     `global_t` is the number of the statement's transaction, None without `primary_dsn`. PspError: the
     database is no semi-primary in native mode. psycopg.Error: the role may not read psp.schema_history.
     """
-    with psycopg.connect(dsn) as connection, connection.cursor(row_factory=dict_row) as cursor:
+    with open_session(dsn) as connection, connection.cursor(row_factory=dict_row) as cursor:
         if not read_facts(connection).adopted:
             raise PspError(
                 "the database is no semi-primary in native mode", "psp.ddl and its history need one"

@@ -22,6 +22,7 @@ from psp.schema.modes import begin, check_empty, choose_capture, install
 from psp.schema.named_roles import roles_named
 from psp.schema.native.capture import CaptureChoice
 from psp.schema.server import read_facts, refuse_unfit
+from psp.sessions import open_session
 from psp.sql_files import read_sql
 
 _FILLED = (
@@ -44,7 +45,7 @@ def prepare_join(
     runs all schema changes. The primary registers it first. Clients cannot connect before its copy is whole.
     PspError or psycopg.Error: the database is as empty as it was.
     """
-    with psycopg.connect(sp_dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
+    with open_session(sp_dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
         refuse_unfit(connection)
         member = _read_member(primary_connection, schema_from, say)
         cluster = primary.read_cluster(primary_connection, lock=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import psycopg
-
 from psp.output import PspError
 from psp.schema.server import read_facts
+from psp.sessions import open_session
 from psp.sql_files import read_sql
 
 
@@ -15,7 +14,7 @@ def accept_loss(dsn: str) -> None:
     PspError: the database is no semi-primary, or has followed no primary yet. psycopg.Error: the role may
     not.
     """
-    with psycopg.connect(dsn) as connection:
+    with open_session(dsn) as connection:
         if not read_facts(connection).adopted:
             raise PspError(
                 "the database is no semi-primary", "Name the database of the semi-primary that waits."

@@ -14,8 +14,10 @@ def refresh(dsn: str, say: Say) -> int:
     count = 0
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("SET psp.schema_changes = local")  # the other semi-primaries have their rows
-        query = read_sql("catalog/unpopulated_views.sql")
-        for schema, name in connection.execute(query).fetchall():
+        with connection.transaction():  # REFRESH has the path that the views' functions need, and their owner
+            connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+            found = connection.execute(read_sql("catalog/unpopulated_views.sql")).fetchall()
+        for schema, name in found:
             try:
                 statement = sql.SQL("REFRESH MATERIALIZED VIEW {}").format(sql.Identifier(schema, name))
                 connection.execute(statement)

@@ -15,6 +15,7 @@ from psp.output import PspError
 from psp.schema.dump import dump_schema_without
 from psp.schema.model import Stride
 from psp.schema.server import read_facts
+from psp.sessions import open_session
 from psp.sql_files import constant, read_sql
 from psp.waiting import WaitTimeout, wait_until
 
@@ -59,7 +60,7 @@ def read_member(dsn: str, cluster_id: str, adopted_ddl: str, say: Say) -> Member
     Begins again as long as schema changes commit there meanwhile. PspError: the database is not fit.
     """
     while True:
-        with psycopg.connect(dsn) as connection:
+        with open_session(dsn) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             connection.execute("SET search_path = pg_catalog, pg_temp")

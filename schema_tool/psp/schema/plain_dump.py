@@ -26,6 +26,7 @@ from psp.schema.keys import KEY_COLUMN, has_key_of_psp
 from psp.schema.reading import gate_of_snapshot
 from psp.schema.server import read_facts
 from psp.schema.strides import Unstrided, columns_of_sequences, unstrided
+from psp.sessions import open_session
 from psp.sql_files import read_sql
 
 _OWN_SCHEMAS = ("psp", DBLINK_SCHEMA)
@@ -61,7 +62,7 @@ def dump_plain(
     dsn: str, out: IO[bytes], *, no_owner: bool = False, drop_keys: bool = False, warn: Warn = lambda _: None
 ) -> None:
     """Writes the schema and all rows of one moment. After a PspError `out` may have a part of them."""
-    with psycopg.connect(dsn) as connection:
+    with open_session(dsn) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         _check(connection)

@@ -22,8 +22,8 @@ from psp.schema.generate import TEXT_SETTINGS
 from psp.sql_files import read_sql
 
 PART_BYTES = 1 << 21
-LOCK_WAIT_MS = 2500
-"""Above deadlock_timeout's default, after which autovacuum gives way."""
+LOCK_WAIT_MS = 500
+"""Below deadlock_timeout's default, after which autovacuum would give way: it goes on, and COPY reads."""
 ROWS = "pg_temp.psp_rows"
 """The temporary table."""
 
@@ -64,14 +64,21 @@ def gate_of_snapshot(connection: Connection) -> Iterator[Gate]:
 
 @contextmanager
 def _locked(connection: Connection, look: Connection, table: str) -> Iterator[bool]:
-    """Who cannot have the lock knows nothing of what is there when the SELECT is planned."""
+    """Who cannot have the lock knows nothing of what is there when the SELECT is planned.
+
+    A role that may only SELECT may not have it.
+    """
     with connection.transaction(force_rollback=True):
         try:
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = {LOCK_WAIT_MS}".encode())
                 connection.execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE".encode())
             is_locked = True
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+        except (
+            psycopg.errors.LockNotAvailable,
+            psycopg.errors.DeadlockDetected,
+            psycopg.errors.InsufficientPrivilege,
+        ):
             is_locked = False
         connection.execute("SET LOCAL constraint_exclusion = off")
         yield is_locked and not tables_with_code(look, [table])

@@ -21,6 +21,7 @@ from psp.schema.reading import Gate, gate_under_locks
 from psp.schema.server import read_facts
 from psp.schema.strides import Columns, columns_of_sequences, tables_of, unstrided
 from psp.schema.views.release import plain_tables
+from psp.sessions import open_session
 from psp.sql_files import read_sql
 
 LOCK_MODE = "ACCESS EXCLUSIVE"
@@ -39,7 +40,7 @@ def release(
     `force`: even if the daemon seems to run, transactions of views mode are unfinished, or committed ones are
     missing. `confirm` gets warnings, and raises what it likes if people do not agree.
     """
-    with psycopg.connect(dsn) as connection:
+    with open_session(dsn) as connection:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # what the locks are for
         facts = read_facts(connection)
         if not (facts.adopted or facts.converted):

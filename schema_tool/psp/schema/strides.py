@@ -54,8 +54,10 @@ def unstrided(
         return None
     base, increment = row
     own_columns = columns.get((sequence.schema, sequence.name), [])
-    stored = [_stored_extreme(connection, gate, table, column, increment) for table, column in own_columns]
-    known = [value for value in stored if value is not None and sequence.minimum <= value <= sequence.maximum]
+    stored = [
+        _stored_extreme(connection, gate, table, column, sequence, increment) for table, column in own_columns
+    ]
+    known = [value for value in stored if value is not None]
     last = (max if increment > 0 else min)([sequence.last_value if sequence.is_called else base, *known])
     steps = max(0, -((base - last) // increment))  # rounded up
     drawn = base + increment * steps
@@ -65,20 +67,34 @@ def unstrided(
 
 
 def _stored_extreme(
-    connection: psycopg.Connection[Any], gate: Gate, table: str, column: str, increment: int
+    connection: psycopg.Connection[Any],
+    gate: Gate,
+    table: str,
+    column: str,
+    sequence: Sequence,
+    increment: int,
 ) -> int | None:
-    """The largest value in the column, of a descending sequence the smallest."""
+    """The largest value in the column, of a descending sequence the smallest.
+
+    Only of those that the sequence can draw: one that somebody has put beyond its limits hides no other.
+    """
     with gate(table) as may_select:
         if may_select:
-            query = sql.SQL("SELECT {}({})::text FROM {}").format(
-                sql.SQL("max" if increment > 0 else "min"), sql.Identifier(column), sql.SQL(table)
-            )
+            query = sql.SQL(
+                "SELECT pg_catalog.{extreme}({column})::text FROM {table} "
+                "WHERE {column} BETWEEN {minimum} AND {maximum}"
+            ).format(
+                extreme=sql.Identifier("max" if increment > 0 else "min"), column=sql.Identifier(column),
+                table=sql.SQL(table), minimum=sql.Literal(sequence.minimum),
+                maximum=sql.Literal(sequence.maximum),
+            )  # fmt: skip
             texts: Iterable[str] = [
                 text for (text,) in connection.execute(query).fetchall() if text is not None
             ]
         else:
             texts = column_values(connection, table, column)
-        known = (number for number in map(_number, texts) if number is not None)
+        numbers = (number for number in map(_number, texts) if number is not None)
+        known = (number for number in numbers if sequence.minimum <= number <= sequence.maximum)
         return max(known, default=None) if increment > 0 else min(known, default=None)
 
 

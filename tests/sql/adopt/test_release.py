@@ -8,6 +8,7 @@ from psp.cli import app
 from psp.cluster.sums import primary_sums, read_sp
 from psp.output import PspError
 from psp.primary.database import daemon_lock
+from psp.schema import reading
 from psp.schema.catalog import read_database
 from psp.schema.join import prepare_join
 from typer.testing import CliRunner, Result
@@ -197,3 +198,31 @@ def test_a_table_that_was_never_analysed_is_estimated_by_its_rows(pair: Pair) ->
         about = {table.name: table.rows_about for table in read_database(connection).tables}
     assert about["empty"] == 0
     assert 500 < about["full_"] < 2000
+
+
+BEYOND = """
+CREATE DOMAIN inner_d AS int; CREATE DOMAIN outer_d AS inner_d;
+CREATE SEQUENCE low MAXVALUE 1000; CREATE SEQUENCE odd; CREATE SEQUENCE nested;
+CREATE SEQUENCE falls INCREMENT -1 MINVALUE -1000 MAXVALUE -1;
+CREATE TABLE a (id int PRIMARY KEY DEFAULT nextval('low'), v int); INSERT INTO a VALUES (400), (5000);
+CREATE TABLE b (id int PRIMARY KEY, n numeric DEFAULT nextval('odd'));
+INSERT INTO b VALUES (1, 300), (2, 'NaN');
+CREATE TABLE c (id outer_d PRIMARY KEY DEFAULT nextval('nested')); INSERT INTO c VALUES (200);
+CREATE TABLE d (id int PRIMARY KEY DEFAULT nextval('falls')); INSERT INTO d VALUES (-70), (-9000);
+"""
+
+
+@pytest.mark.parametrize("is_copied", [False, True], ids=["SELECT", "COPY"])
+def test_a_value_that_no_sequence_draws_hides_no_other(
+    pair: Pair, is_copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row beyond MAXVALUE, a NaN, a domain over a domain."""
+    pair.run(BEYOND)
+    pair.adopt()
+    if is_copied:
+        monkeypatch.setattr(reading, "tables_with_code", lambda _, tables: set(tables))
+    result = release(pair, "--yes")
+    assert result.exit_code == 0, result.output
+    drawn = "SELECT nextval('low') > 400, nextval('odd') > 300, nextval('nested') > 200"
+    with pair.connect() as connection:
+        assert connection.execute(f"{drawn}, nextval('falls') < -70".encode()).fetchone() == (True,) * 4

@@ -102,6 +102,40 @@ def test_no_command_runs_code_of_owners(
         assert one(connection, "SELECT nextval('t_id_seq')") == 10
 
 
+NEARER = f"""
+{TRAP}
+CREATE FUNCTION same(oid, regclass) RETURNS bool LANGUAGE sql AS 'SELECT trap(1) = 1';
+CREATE FUNCTION same(oid, regnamespace) RETURNS bool LANGUAGE sql AS 'SELECT trap(1) = 1';
+CREATE FUNCTION same(oid, regproc) RETURNS bool LANGUAGE sql AS 'SELECT trap(1) = 1';
+CREATE FUNCTION same(oid, regtype) RETURNS bool LANGUAGE sql AS 'SELECT trap(1) = 1';
+CREATE OPERATOR = (FUNCTION = same, LEFTARG = oid, RIGHTARG = regclass);
+CREATE OPERATOR = (FUNCTION = same, LEFTARG = oid, RIGHTARG = regnamespace);
+CREATE OPERATOR = (FUNCTION = same, LEFTARG = oid, RIGHTARG = regproc);
+CREATE OPERATOR = (FUNCTION = same, LEFTARG = oid, RIGHTARG = regtype);
+CREATE DOMAIN d AS int;
+CREATE FUNCTION larger(d, d) RETURNS d LANGUAGE sql AS 'SELECT greatest($1, trap($2)::d)';
+CREATE AGGREGATE max(d) (SFUNC = larger, STYPE = d);
+CREATE TABLE t (id serial PRIMARY KEY, v int);
+ALTER TABLE t ALTER id TYPE d;
+INSERT INTO t (v) SELECT generate_series(1, 9);
+"""
+
+
+def test_names_of_owners_that_fit_better(pair: Pair, tmp_path: Path) -> None:
+    """An operator of exactly these types, an aggregate of a domain: nothing looks there."""
+    pair.run(NEARER)
+    with pair.connect() as connection, pytest.raises(psycopg.Error, match="trapped"):
+        connection.execute("SELECT FROM pg_class WHERE oid = 'pg_class'::regclass")
+    with pair.connect() as connection, pytest.raises(psycopg.Error, match="trapped"):
+        connection.execute("SELECT max(id) FROM t")
+    assert pair.adopt() == 1
+    assert verify_servers(pair.primary_dsn, {"one": pair.dsn}).consistent
+    with (tmp_path / "dump.sql").open("wb") as out:
+        dump_plain(pair.dsn, out)
+    assert 'setval(\'"public"."t_id_seq"\', 9, true)' in (tmp_path / "dump.sql").read_text()
+    release(pair.dsn, pair.primary_dsn, drop_keys=True, force=False, lock_wait_s=5, say=print)
+
+
 WRITTEN = {
     "generated": "ALTER TABLE t ADD g int GENERATED ALWAYS AS (v + trap(1)) STORED",
     "unique": "CREATE UNIQUE INDEX ON t ((v + trap(1))) WHERE v > trap(0)",
@@ -184,6 +218,25 @@ def test_who_cannot_have_the_lock_plans_nothing(pair: Pair, monkeypatch: pytest.
             assert sorted(reading.column_values(connection, "public.t", "id")) == [
                 str(n) for n in range(1, 10)
             ]
+
+
+def test_a_role_that_may_only_select_dumps(pair: Pair, tmp_path: Path) -> None:
+    """As the hint of its refusal says. The right to lock is the writers'."""
+    pair.run(TABLE)
+    pair.adopt()
+    pair.run("""
+        DROP ROLE IF EXISTS only_reads; CREATE ROLE only_reads LOGIN IN ROLE pg_read_all_data;
+        GRANT SELECT (mode, joining) ON psp.identity TO only_reads;
+        GRANT SELECT ON psp.sequences TO only_reads
+    """)
+    with (tmp_path / "dump.sql").open("wb") as out:
+        dump_plain(f"{pair.dsn} user=only_reads", out)
+    assert 'setval(\'"public"."t_id_seq"\', 9, true)' in (tmp_path / "dump.sql").read_text()
+
+
+def test_autovacuum_is_left_alone() -> None:
+    """PostgreSQL cancels it for who waits longer than deadlock_timeout, one second."""
+    assert reading.LOCK_WAIT_MS < 1000
 
 
 KINDS = Path(__file__).with_name("kinds_to_copy.sql").read_text(encoding="utf-8")

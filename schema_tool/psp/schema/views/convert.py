@@ -32,6 +32,7 @@ from psp.schema.views.generate import (
     variant_schema,
 )
 from psp.schema.views.rules import check_table
+from psp.sessions import open_session
 
 LOCK_MODE = "ACCESS EXCLUSIVE"
 _CANNOT = "the database cannot be converted"
@@ -48,7 +49,7 @@ def convert(dsn: str, options: Options, say: locks.Say) -> list[Problem]:
 
     RefusedError: the database cannot be converted as it is.
     """
-    with psycopg.connect(dsn) as connection:
+    with open_session(dsn) as connection:
         refuse_version(connection)
         facts = read_facts(connection)
         if not facts.superuser:

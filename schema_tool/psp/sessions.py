@@ -1,0 +1,24 @@
+"""Sessions of psp's commands, often a superuser's, in databases where others make functions and operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+
+def open_session(dsn: str, **more: Any) -> psycopg.Connection[Any]:
+    """psycopg.connect whose session looks for names in pg_catalog only, to its end, rollbacks included.
+
+    Under the database's own search_path an operator or aggregate of somebody's that fits better than
+    PostgreSQL's would run with the rights of who runs the command.
+    """
+    autocommit = more.pop("autocommit", False)
+    connection: psycopg.Connection[Any] = psycopg.connect(dsn, autocommit=True, **more)
+    try:
+        connection.execute("SET search_path = pg_catalog, pg_temp")
+        connection.autocommit = autocommit
+    except BaseException:
+        connection.close()
+        raise
+    return connection
