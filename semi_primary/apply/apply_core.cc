@@ -278,8 +278,8 @@ void ApplyCore::OnStatements(const PgResult<std::vector<GlobalT>>& missing, std:
   times_ended_ = 0;
   wanting_since_us_ = 0;
   if (!refusals_.empty()) {
-    notes_.push_back({Note::Level::kWarning,
-                      "apply: what had refused rows of others has made way; psp.status.warnings tells"});
+    notes_.push_back(
+        {Note::Level::kWarning, "apply: it goes on; psp.status.warnings tells of what has made way"});
     refusals_.clear();
   }
   if (state_ == State::kRows && copy_) {
@@ -306,6 +306,12 @@ void ApplyCore::OnTookTooLong(const PgError& error) {
   const bool has_session = ReactionTo(error) != ApplyReaction::kBegin;
   if (times_ended_ == 1 && has_session) return OnError(error);
   wanting_since_us_ = 0;
+  if (has_session && parts_ && parts_->end() - parts_->begin() > 1 && parts_->TrySmaller()) {
+    times_ended_ = 1;
+    notes_.push_back({Note::Level::kWarning,
+                      "apply: " + error.sqlstate + " " + error.message + "; trying in smaller parts"});
+    return BeginPart();
+  }
   if (times_ended_ == 2 && has_session && TrySettingAside(error.sqlstate, error.message)) return BeginPart();
   Stopped(watermark_, {PgReaction::kAbort, error.sqlstate, error.message}, kWaysOut);
 }

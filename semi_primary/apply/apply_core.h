@@ -64,8 +64,8 @@ class ApplyCore {
   void OnBackend(const PgResult<bool>& has_ended);
   void OnTemporaryRows(const PgResult<Done>& applied);
   void OnStatements(const PgResult<std::vector<GlobalT>>& missing, std::int64_t now_us);
-  // The rows were ended by the blocker watch. Once this may be a large batch, which gets more time when it is tried again. Then code of a table's owner
-  // does not end, and what calls it makes way, as what refuses rows does.
+  // The rows were ended by the blocker watch. They may be many: they are tried again with more time, then in smaller parts. A transaction alone is tried
+  // once more without what the error's CONTEXT names, whose code may not end. Then applying stops and tells; each try has twice the time.
   void OnTookTooLong(const PgError& error);
   void OnLookAlive(const PgResult<Done>& alive);
   void OnPaused() { pause_.reset(); }

@@ -481,16 +481,19 @@ TEST_F(ApplyCoreTest, WhatRefusesRowsIsSetAsideOneByOne) {
   EXPECT_THAT(Log(), ElementsAre("upsert W=2"));
 }
 
-TEST_F(ApplyCoreTest, RowsThatDoNotEndAreTriedOnceAgainThenWhatMayHoldThemMakesWay) {
+TEST_F(ApplyCoreTest, RowsThatDoNotEndAreTriedOnceAgainThenOneByOneThenWhatMayHoldThemMakesWay) {
   Log();
   session_.took_too_long = true;
   session_.results = {kEnded, kEnded};
   session_.Run({Step({Writes(1), Writes(2)})});
-  EXPECT_THAT(Log(), ElementsAre("upsert W=2 durable FAILS", "upsert W=2 durable FAILS",
-                                 "aside 1 upsert W=2 durable"));
-  session_.results = {kEnded, kEnded, kEnded};
+  EXPECT_THAT(Log(), ElementsAre("upsert W=2 durable FAILS", "upsert W=2 durable FAILS", "upsert W=1 durable",
+                                 "upsert W=2"));
+  session_.results = {kEnded, kEnded};
   session_.Run({Step({Writes(3)})});
-  EXPECT_THAT(Log(), ElementsAre("upsert W=3 FAILS", "upsert W=3 FAILS", "aside 1 upsert W=3 FAILS",
+  EXPECT_THAT(Log(), ElementsAre("upsert W=3 FAILS", "upsert W=3 FAILS", "aside 1 upsert W=3"));
+  session_.results = {kEnded, kEnded, kEnded};
+  session_.Run({Step({Writes(4)})});
+  EXPECT_THAT(Log(), ElementsAre("upsert W=4 FAILS", "upsert W=4 FAILS", "aside 1 upsert W=4 FAILS",
                                  "disconnect", "connect", "position", "claim"));
   EXPECT_TRUE(LastTrouble().stops);
   EXPECT_THAT(LastTrouble().message, HasSubstr("57014 canceled; ways out"));

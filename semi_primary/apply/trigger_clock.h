@@ -2,10 +2,11 @@
 //
 // The name of what the worker does tells that they may run, and differs from one statement to the next. Time is counted from when a name was first seen
 // here, so that a jump of the server's clock blames nobody. The time is that of the rows' writing, too: one that takes long by itself is ended in vain,
-// and must get through when it is tried again. So each end doubles the time, for an hour. Code of a trigger may catch a cancel: a
+// and must get through when it is tried again. So each end doubles the time, for an hour or, if it is longer, twice that time. Code of a trigger may catch a cancel: a
 // statement that is still there when its time is over again has done so.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,7 +33,7 @@ class TriggerClock {
   // The name's time begins again.
   Overdue TakeOverdue(std::int64_t now_us, std::int64_t batch) {
     const bool runs = batch == batch_ && name_.find(kMark) != std::string::npos;
-    if (ended_us_ != 0 && now_us - ended_us_ > kCalmUs) limit_us_ = timeout_us_;
+    if (ended_us_ != 0 && now_us - ended_us_ > std::max(kCalmUs, 2 * limit_us_)) limit_us_ = timeout_us_;
     if (!runs || now_us - since_us_ <= limit_us_) return {};
     since_us_ = ended_us_ = now_us;
     limit_us_ *= 2;

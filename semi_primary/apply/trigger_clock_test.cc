@@ -44,6 +44,18 @@ TEST_F(TriggerClockTest, EachEndDoublesTheTimeForAnHour) {
   EXPECT_EQ(Look(kLaterUs + 1001, kSecond), kSecond);
 }
 
+TEST_F(TriggerClockTest, WhatTakesHoursGetsThrough) {
+  std::int64_t now_us = 0;
+  std::int64_t limit_us = kTimeoutUs;
+  for (; limit_us < 7'200'000'000; limit_us *= 2) {
+    Look(now_us, kFirst);
+    ASSERT_EQ(Look(now_us + limit_us + 1, kFirst), kFirst) << limit_us;
+    now_us += limit_us + 2;
+  }
+  Look(now_us, kFirst);
+  EXPECT_EQ(Look(now_us + limit_us - 1, kFirst), "");
+}
+
 TEST_F(TriggerClockTest, EachStatementAndBatchHasItsOwnTime) {
   Look(0, kFirst);
   Look(900, kSecond);

@@ -7,15 +7,29 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO psp.set_aside_objects VALUES (note_set_aside.class, note_set_aside.object, note_set_aside.what, note_set_aside.definition, note_set_aside.problem)
 $$;
 
+-- Rows were cancelled: they may only have been many. Nothing makes way but what CONTEXT shows at work.
+CREATE FUNCTION psp.was_ended(problem text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT problem ~ '^(57014|57P01)'
+$$;
+
+-- Whether an error's CONTEXT names a function of users that an expression calls (pg_index, pg_constraint).
+CREATE FUNCTION psp.names_function_of(problem text, expression text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM regexp_matches(expression, ':(?:op)?funcid (\d+)', 'g') m(found) JOIN pg_proc p ON p.oid = m.found[1]::oid
+                    WHERE p.oid >= 16384
+                      AND (position(format('function "%s"', p.proname) IN problem) > 0
+                           -- With its end of a word before: f( is not in half_of(.
+                           OR problem ~ ('(^|[^\w$])' || regexp_replace(format('%I(', p.proname), '(\W)', '\\\1', 'g'))));
+END $$;
+
 -- Whether an error names an index, or, in its CONTEXT, a function that its expressions call.
 CREATE FUNCTION psp.is_named_by(problem text, index oid) RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM pg_class c WHERE c.oid = index AND position(c.relname IN problem) > 0)
-           OR EXISTS (SELECT FROM pg_index i CROSS JOIN regexp_matches(concat(i.indexprs::text, i.indpred::text), ':(?:op)?funcid (\d+)', 'g') m(found)
-                        JOIN pg_proc p ON p.oid = m.found[1]::oid
-                       WHERE i.indexrelid = index AND p.oid >= 16384
-                         AND (position(format('%I(', p.proname) IN problem) > 0 OR position(format('function "%s"', p.proname) IN problem) > 0));
+    RETURN EXISTS (SELECT FROM pg_class c WHERE c.oid = index AND position(c.relname IN problem) > 0 AND NOT psp.was_ended(problem))
+           OR EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = index AND psp.names_function_of(problem, concat(i.indexprs::text, i.indpred::text)));
 END $$;
 
 -- No constraint, unique index or exclusion constraint, on which certification relies.
@@ -30,7 +44,7 @@ BEGIN
          WHERE i.indrelid = ANY (relations) AND NOT (i.indisunique OR i.indisexclusion)
     )
     SELECT array_agg(DISTINCT coalesce(pg_partition_root(d.index), d.index)) INTO chosen FROM candidates d
-     WHERE CASE WHEN EXISTS (SELECT FROM candidates n WHERE n.is_named) THEN d.is_named ELSE psp.may_refuse_rows(d.index) END;
+     WHERE CASE WHEN EXISTS (SELECT FROM candidates n WHERE n.is_named) THEN d.is_named ELSE psp.may_refuse_rows(d.index) AND NOT psp.was_ended(problem) END;
     IF chosen IS NULL THEN
         RETURN;
     END IF;
@@ -51,7 +65,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET standard_conformin
                         WHERE t.oid >= 16384 AND t.typtype <> 'e')
 $$;
 
--- CHECKs of these relations, or of domains in them, that the problem names; without names those that call functions of users. From now on they judge
+-- CHECKs of these relations, or of domains in them, that the problem names; without names those that call functions of users (of rows that were cancelled
+-- only those whose function is named). From now on they judge
 -- only what is written here: rows of others were judged where they were written, under the settings of their sessions. They keep their names, which
 -- schema changes may say.
 CREATE FUNCTION psp.lift_checks(relations oid[], problem text, named boolean) RETURNS void
@@ -70,7 +85,8 @@ BEGIN
            AND (k.conrelid = ANY (relations)
                 OR EXISTS (SELECT FROM psp.reliant_relations('pg_type'::regclass, nullif(k.contypid, 0)) r(relation) WHERE r.relation = ANY (relations)))
            AND CASE WHEN named THEN position(k.conname IN problem) > 0
-                    ELSE EXISTS (SELECT FROM regexp_matches(k.conbin::text, ':(?:op)?funcid (\d+)', 'g') m(found) WHERE m.found[1]::oid >= 16384) END
+                    ELSE EXISTS (SELECT FROM regexp_matches(k.conbin::text, ':(?:op)?funcid (\d+)', 'g') m(found) WHERE m.found[1]::oid >= 16384)
+                         AND (NOT psp.was_ended(problem) OR psp.names_function_of(problem, k.conbin::text)) END
            AND NOT EXISTS (SELECT FROM psp.set_aside_objects a WHERE (a.class, a.object) = ('pg_constraint'::regclass, k.oid))
     LOOP
         parts := regexp_match(one.definition, '^CHECK \((.*)\)( NO INHERIT)?(?: NOT VALID)?$');
