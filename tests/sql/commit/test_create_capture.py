@@ -256,6 +256,7 @@ def test_it_is_what_adoption_makes(server: PgServer) -> None:
     before.run(";".join([SCHEMA, *changes]))
     # A generated key beside an ordinary role's function cannot be adopted (decision 76).
     before.run("ALTER FUNCTION low(text) OWNER TO CURRENT_USER")
+    before.run("ALTER FUNCTION low(text) SET search_path = pg_catalog")
     before.run(f"ALTER DATABASE {before.name} SET standard_conforming_strings = off")
     before.adopt()
     found = []
