@@ -34,7 +34,7 @@ std::string Hearing::Surplus(const proto::Hello& hello) const {
     return {};  // older than all that can be compared: it must join again
   const auto registered = registry_.find(hello.sp_id());
   const bool may_be_joining = registered == registry_.end() || registered->second.acked_t < 0;
-  if (may_be_joining && hello.newest_t() <= 0) return {};
+  if (may_be_joining && hello.newest_t() <= 0 && hello.own_commits().empty()) return {};
   std::string surplus;
   GlobalT newest_t = hello.newest_t();
   bool lacks = !HistoryObjection(past_.epochs, newest_t, hello.history()).empty();

@@ -107,6 +107,7 @@ void Core::OnRefused(const std::string& why, proto::Refused::Reason reason, std:
   primary_lacks_ = reason == proto::Refused::LACKS;
   if (reason == proto::Refused::NOT_YET) {
     if (is_new) AddNote(Note::Level::kInfo, "primary_hears", why);
+    submissions_.OnAskedToWait(now_us);
     return choice_.OnAskedToWait(now_us);
   }
   if (is_new)

@@ -183,12 +183,13 @@ void Submissions::OnTime(std::int64_t now_us) {
   std::vector<TxId> late;
   for (const auto& [ticket, tx_id] : by_ticket_) {
     const Entry& entry = entries_.at(tx_id);
-    const std::int64_t limit_us =
-        entry.state == State::kUnsent
-            ? std::min(options_.disconnected_grace_us, options_.commit_timeout_us)
-            : options_.commit_timeout_us +
-                  kUsPerByte * static_cast<std::int64_t>(entry.submission.write_set_bytes);
-    if (time_us - entry.limited_since_us >= limit_us) late.push_back(tx_id);
+    const bool unsent = entry.state == State::kUnsent;
+    const std::int64_t bytes = unsent ? 0 : static_cast<std::int64_t>(entry.submission.write_set_bytes);
+    const std::int64_t without_sign_us = time_us - std::max(entry.limited_since_us, asked_to_wait_us_);
+    if (time_us - entry.limited_since_us >= options_.commit_timeout_us + kUsPerByte * bytes ||
+        (unsent && without_sign_us >= options_.disconnected_grace_us)) {
+      late.push_back(tx_id);
+    }
   }
   for (const TxId& tx_id : late) {
     const auto found = entries_.find(tx_id);

@@ -78,6 +78,8 @@ class Submissions {
   // Until OnConnected, or until then, nobody has waited too long.
   void OnAway(std::int64_t now_us, std::int64_t until_us) { clock_.Pause(now_us, until_us); }
   bool is_paused(std::int64_t now_us) const { return clock_.stands(now_us); }
+  // The primary is there and not ready yet: the grace begins again. (commit_timeout goes on.)
+  void OnAskedToWait(std::int64_t now_us) { asked_to_wait_us_ = clock_.Time(now_us); }
   void OnDecision(const proto::Decision& decision, std::int64_t now_us);
   void OnOutcomeReply(const proto::OutcomeReply& reply);
   void OnOwnTransaction(const TxId& tx_id, GlobalT global_t);
@@ -156,6 +158,7 @@ class Submissions {
 
   const Options options_;
   PausableClock clock_;
+  std::int64_t asked_to_wait_us_ = 0;  // on that clock, the last time
   LocalCertification local_certification_;
   Entries entries_;
   std::unordered_map<Ticket, TxId> by_ticket_;      // entries with a ticket

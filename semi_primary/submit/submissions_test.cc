@@ -216,6 +216,18 @@ TEST_F(SubmissionsTest, UnsentEndsWith08006AfterTheGrace) {
   EXPECT_EQ(Sent(), "");
 }
 
+TEST_F(SubmissionsTest, ThePrimaryThatAsksToWaitIsWaitedFor) {
+  Submit('a', 1, "k");
+  for (int half_seconds = 1; half_seconds < 20; ++half_seconds) {
+    submissions_.OnAskedToWait(half_seconds * kSecond / 2);
+    submissions_.OnTime(half_seconds * kSecond / 2 + kSecond / 4);
+    EXPECT_EQ(Replies(), "") << half_seconds;
+  }
+  submissions_.OnAskedToWait(10 * kSecond);
+  submissions_.OnTime(10 * kSecond);
+  EXPECT_EQ(Replies(), "1:08006") << "as long as a COMMIT may wait at all";
+}
+
 TEST_F(SubmissionsTest, UnsentIsSentWhenThePrimaryComesBackInTime) {
   Submit('a', 1, "k");
   submissions_.OnConnected(0);

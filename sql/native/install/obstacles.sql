@@ -34,20 +34,39 @@ BEGIN
     PERFORM psp.run_own_command(format('ALTER %s %s RENAME TO %I', found.kind, found.identity, new_name));
 END $$;
 
--- Local objects of which an error says that they are there already. What the servers have together was free where the statement was made, so that only local ones
--- can be in the way.
-CREATE FUNCTION psp.move_local_objects(problem text) RETURNS boolean
+-- What an error says is there already: exactly one local relation, type or function of this name, in a schema in which the statement may have looked, and no
+-- superuser's. Everything else stays, and so does the statement: a name that was taken from somebody by mistake is worse than a stream that stops.
+CREATE FUNCTION psp.local_object_in_the_way(problem text, statement text, role name, settings jsonb) RETURNS SETOF psp.named_local_objects
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    parts CONSTANT text[] := regexp_match(problem, '^(relation|type|function) "(.+)" already exists(?: with same argument types)?$');
+    words CONSTANT text[] := psp.words_of(statement);
+    found psp.named_local_objects[];
+BEGIN
+    found := ARRAY(
+        SELECT n FROM psp.named_local_objects n
+         CROSS JOIN LATERAL (SELECT c.relnamespace AS schema, c.relowner AS owner FROM pg_class c WHERE n.class = 'pg_class'::regclass AND c.oid = n.object
+                             UNION ALL SELECT t.typnamespace, t.typowner FROM pg_type t WHERE n.class = 'pg_type'::regclass AND t.oid = n.object
+                             UNION ALL SELECT p.pronamespace, p.proowner FROM pg_proc p WHERE n.class = 'pg_proc'::regclass AND p.oid = n.object) h
+          JOIN pg_namespace s ON s.oid = h.schema JOIN pg_roles r ON r.oid = h.owner AND NOT r.rolsuper
+         WHERE n.name = parts[2] AND psp.is_renamed_by_alter(n.kind) AND (n.kind = 'routine') = (parts[1] = 'function')
+           AND (psp.is_named(s.nspname, statement, words) OR s.nspname IN (SELECT p.name FROM psp.names_in_path(settings ->> 'search_path', role) p))
+           AND NOT EXISTS (SELECT FROM pg_depend d WHERE (d.classid, d.objid, d.deptype) = (n.class, n.object, 'e')));
+    RETURN QUERY SELECT f.* FROM unnest(found) f WHERE cardinality(found) = 1;
+END $$;
+
+-- It gets another name. What the servers have together was free where the statement was made, so that only a local one can be in the way.
+CREATE FUNCTION psp.move_local_object(problem text, statement text, role name, settings jsonb) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
     found psp.named_local_objects;
-    moved boolean := false;
 BEGIN
-    FOR found IN SELECT n.* FROM psp.named_local_objects n
-                  WHERE position(n.name IN problem) > 0 AND psp.is_renamed_by_alter(n.kind) ORDER BY n.class, n.object LOOP
-        PERFORM psp.rename_local_object(found, psp.name_aside(found.object, found.name)), psp.tell_moved(found);
-        moved := true;
-    END LOOP;
-    RETURN moved;
+    SELECT l.* INTO found FROM psp.local_object_in_the_way(problem, statement, role, settings) l;
+    IF found.object IS NULL THEN
+        RETURN false;
+    END IF;
+    PERFORM psp.rename_local_object(found, psp.name_aside(found.object, found.name)), psp.tell_moved(found);
+    RETURN true;
 END $$;
 
 CREATE FUNCTION psp.tell_moved(found psp.named_local_objects) RETURNS void
@@ -73,10 +92,14 @@ BEGIN
         RETURN;
     END IF;
     words := psp.words_of(statement);
+    IF NOT (words && '{create,alter}' AND words && '{table,index}') THEN
+        RETURN;
+    END IF;
     FOR found IN
         SELECT n.* FROM psp.named_local_objects n
          WHERE n.class = 'pg_class'::regclass AND n.name ~ '_(pkey|key|idx|excl|seq)[0-9]*$' AND psp.is_renamed_by_alter(n.kind) AND NOT psp.is_named(n.name, statement, words)
-           AND EXISTS (SELECT FROM unnest(words) w(word) WHERE w.word <> '' AND starts_with(psp.folded(n.name), left(w.word, 28)))
+           AND EXISTS (SELECT FROM unnest(words) w(word)
+                        WHERE w.word <> '' AND starts_with(psp.folded(n.name), CASE WHEN octet_length(w.word) < 28 THEN w.word || '_' ELSE left(w.word, 14) END))
          ORDER BY n.object
     LOOP
         PERFORM psp.rename_local_object(found, psp.name_aside(found.object, found.name));
@@ -104,53 +127,14 @@ BEGIN
     END LOOP;
 END $$;
 
--- ---- what depends on an object that changes or goes ---------------------------------------------------------------------------------------------------------
+-- ---- publications with a condition or a list of columns, which an error's DETAIL names ---------------------------------------------------------------------
 
--- The text by which it can be made again.
-CREATE FUNCTION psp.definition_of(class oid, object oid) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
-BEGIN
-    RETURN CASE class
-        WHEN 'pg_class'::regclass THEN
-            (SELECT CASE c.relkind WHEN 'v' THEN format('CREATE VIEW %s AS %s', c.oid::regclass, pg_get_viewdef(c.oid))
-                                   WHEN 'm' THEN format('CREATE MATERIALIZED VIEW %s AS %s', c.oid::regclass, pg_get_viewdef(c.oid)) END
-               FROM pg_class c WHERE c.oid = object)
-        WHEN 'pg_proc'::regclass THEN (SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.oid = object AND p.prokind IN ('f', 'p'))
-        WHEN 'pg_policy'::regclass THEN
-            (SELECT format('CREATE POLICY %I ON %s FOR %s%s%s', p.polname, p.polrelid::regclass,
-                           CASE p.polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
-                           ' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')', ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')')
-               FROM pg_policy p WHERE p.oid = object)
-    END;
-END $$;
-
--- Local views, functions and policies that an error names in its DETAIL. They have no rows of their own: their definitions are kept.
-CREATE FUNCTION psp.drop_local_dependents(detail text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
-DECLARE
-    found   psp.named_local_objects;
-    told    text;
-    dropped boolean := false;
-BEGIN
-    FOR found IN SELECT n.* FROM psp.named_local_objects n
-                  WHERE position(n.name IN detail) > 0 AND n.kind IN ('view', 'materialized view', 'routine', 'policy') ORDER BY n.class, n.object LOOP
-        CONTINUE WHEN pg_describe_object(found.class, found.object, 0) IS NULL;  -- it has gone with another one
-        told := format('%s %s, which was at this semi-primary only, is dropped: it was in the way of a schema change', found.kind, found.identity);
-        PERFORM psp.note_set_aside('pg_namespace', 'psp'::regnamespace, told, coalesce(psp.definition_of(found.class, found.object), ''), detail);
-        RAISE WARNING USING MESSAGE = 'psp: ' || told, DETAIL = coalesce(psp.definition_of(found.class, found.object), '');
-        PERFORM psp.run_own_command(format('DROP %s %s CASCADE', found.kind, found.identity));
-        dropped := true;
-    END LOOP;
-    RETURN dropped OR psp.leave_local_publications(detail);
-END $$;
-
--- Local publications with a condition or a list of columns.
 CREATE FUNCTION psp.leave_local_publications(detail text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     relations CONSTANT oid[] := ARRAY(
         SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid JOIN psp.local_objects l ON (l.class, l.object) = ('pg_publication'::regclass, p.oid)
-         WHERE position(p.pubname IN detail) > 0);
+         WHERE p.pubname IN (SELECT m.found[1] FROM regexp_matches(detail, '\min publication (\S+)', 'g') m(found)));
 BEGIN
     PERFORM psp.leave_publications(relations, detail);
     RETURN relations <> '{}';
@@ -158,79 +142,51 @@ END $$;
 
 -- ---- rights ---------------------------------------------------------------------------------------------------------------------------------------------------
 
--- GRANTs that give a role what it lacks here, by PostgreSQL's message. Nothing by which it could act as another role: of functions those that run
--- with the rights of their caller, in languages that anybody may use; of tables what a foreign key needs.
-CREATE FUNCTION psp.missing_grants(problem text, role name) RETURNS SETOF text
+-- The GRANT that gives a role what it lacks here, by PostgreSQL's message: a function that runs with the rights of its caller, in a language that anybody may use, or
+-- a type; and if one only has this name. Nothing by which the role could act as another one, make something, or look into a schema.
+CREATE FUNCTION psp.missing_grant(problem text, role name) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    parts CONSTANT text[] := regexp_match(problem, '^permission denied for (?:foreign |materialized )?(\w+) (.*)$');
+    parts  CONSTANT text[] := regexp_match(problem, '^permission denied for (function|procedure|aggregate|type) (.*)$');
+    grants CONSTANT text[] := ARRAY(
+        SELECT CASE WHEN NOT p.prosecdef AND l.lanpltrusted THEN format('GRANT EXECUTE ON ROUTINE %s TO %I', p.oid::regprocedure, role) END
+          FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+         WHERE parts[1] <> 'type' AND p.proname = parts[2] AND p.oid >= 16384 AND p.pronamespace <> 'psp'::regnamespace
+           AND NOT has_function_privilege(role, p.oid, 'EXECUTE')
+        UNION ALL
+        SELECT format('GRANT USAGE ON TYPE %I.%I TO %I', n.nspname, t.typname, role) FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+         WHERE parts[1] = 'type' AND parts[2] IN (t.typname, format_type(t.oid, NULL)) AND t.typelem = 0 AND NOT has_type_privilege(role, t.oid, 'USAGE'));
 BEGIN
-    RETURN QUERY
-    SELECT format('GRANT EXECUTE ON ROUTINE %s TO %I', p.oid::regprocedure, role)
-      FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang AND l.lanpltrusted
-     WHERE parts[1] IN ('function', 'procedure', 'aggregate') AND p.proname = parts[2] AND p.oid >= 16384 AND p.pronamespace <> 'psp'::regnamespace
-       AND NOT p.prosecdef AND NOT has_function_privilege(role, p.oid, 'EXECUTE')
-    UNION ALL
-    SELECT format('GRANT USAGE, CREATE ON SCHEMA %I TO %I', n.nspname, role) FROM pg_namespace n
-     WHERE parts[1] = 'schema' AND n.nspname = parts[2] AND n.nspname <> 'psp' AND n.oid >= 2200
-       AND NOT (has_schema_privilege(role, n.oid, 'USAGE') AND has_schema_privilege(role, n.oid, 'CREATE'))
-    UNION ALL
-    SELECT format('GRANT USAGE ON TYPE %I.%I TO %I', n.nspname, t.typname, role) FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
-     WHERE parts[1] = 'type' AND parts[2] IN (t.typname, format_type(t.oid, NULL)) AND t.typelem = 0 AND NOT has_type_privilege(role, t.oid, 'USAGE')
-    UNION ALL
-    SELECT format('GRANT USAGE ON LANGUAGE %I TO %I', l.lanname, role) FROM pg_language l
-     WHERE parts[1] = 'language' AND l.lanname = parts[2] AND l.lanpltrusted AND NOT has_language_privilege(role, l.oid, 'USAGE')
-    UNION ALL
-    SELECT format('GRANT REFERENCES ON TABLE %s TO %I', c.oid::regclass, role) FROM psp.captured_relations r JOIN pg_class c ON c.oid = r.relation
-     WHERE parts[1] = 'table' AND c.relname = parts[2] AND NOT has_table_privilege(role, c.oid, 'REFERENCES')
-    UNION ALL
-    SELECT format('GRANT CREATE ON DATABASE %I TO %I', d.datname, role) FROM pg_database d
-     WHERE parts[1] = 'database' AND d.datname = parts[2] AND d.datname = current_database() AND NOT has_database_privilege(role, d.oid, 'CREATE');
+    RETURN CASE WHEN cardinality(grants) = 1 THEN grants[1] END;
 END $$;
 
 -- (The role is there: psp.check_role_of_statement.)
-CREATE FUNCTION psp.give_missing_rights(problem text, role name) RETURNS boolean
+CREATE FUNCTION psp.give_missing_right(problem text, role name) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    command text;
-    given   boolean := false;
+    command CONSTANT text := psp.missing_grant(problem, role);
 BEGIN
-    FOR command IN SELECT g FROM psp.missing_grants(problem, role) g LOOP
-        PERFORM psp.give_right(command);
-        given := true;
-    END LOOP;
-    RETURN given;
-END $$;
-
-CREATE FUNCTION psp.give_right(command text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
+    IF command IS NULL THEN
+        RETURN false;
+    END IF;
     PERFORM psp.run_own_command(command);
     RAISE WARNING USING MESSAGE = 'psp: a schema change needed a right that was missing here: ' || command;
     PERFORM psp.note_set_aside('pg_namespace', 'psp'::regnamespace, 'a schema change needed a right that was missing here: ' || command, '', '');
-END $$;
-
--- Schemas in which the statement looks for names, and that are here: its role may use them.
-CREATE FUNCTION psp.give_path(settings jsonb, role name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM psp.give_right(format('GRANT USAGE ON SCHEMA %I TO %I', n.nspname, role))
-       FROM psp.names_in_path(settings ->> 'search_path', role) p JOIN pg_namespace n ON n.nspname = p.name
-      WHERE settings -> 'schemas' ? p.name AND n.oid >= 2200 AND n.nspname <> 'psp' AND NOT has_schema_privilege(role, n.oid, 'USAGE');
+    RETURN true;
 END $$;
 
 -- ---- where a statement arrives --------------------------------------------------------------------------------------------------------------------------------
 
 -- Whether an error of a statement that has arrived has a cause here that makes way: then the statement may run. Errors of functions, which may raise
 -- each of them, move nothing.
-CREATE FUNCTION psp.remove_obstacle(state text, problem text, detail text, context text, role name) RETURNS boolean
+CREATE FUNCTION psp.remove_obstacle(state text, problem text, detail text, context text, statement text, role name, settings jsonb) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN CASE
         WHEN psp.may_pass(state) OR psp.is_in_function(E'\n' || context) THEN false
-        WHEN state IN ('42P07', '42710', '42723', '42P06') THEN psp.move_local_objects(problem)
-        WHEN state IN ('2BP01', '0A000') THEN psp.drop_local_dependents(detail)
-        WHEN state = '42501' THEN psp.give_missing_rights(problem, role)
+        WHEN state IN ('42P07', '42710', '42723') THEN psp.move_local_object(problem, statement, role, settings)
+        WHEN state IN ('2BP01', '0A000') THEN psp.leave_local_publications(detail)
+        WHEN state = '42501' THEN psp.give_missing_right(problem, role)
         ELSE false END;
 END $$;
 
@@ -247,14 +203,18 @@ BEGIN
     RETURN regexp_replace(bare, pattern, 'CREATE EXTENSION IF NOT EXISTS ', 'i');
 END $$;
 
--- Functions of this server alone whose names a statement has: it may mean others.
+-- Functions of this server alone whose names a statement has: it may mean others. Those of superusers and of extensions are at each server, if everything is as it
+-- should be, and the statement means them.
 CREATE FUNCTION psp.local_routines_in(statement text) RETURNS SETOF psp.named_local_objects
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     words CONSTANT text[] := psp.words_of(statement);
 BEGIN
     IF EXISTS (SELECT FROM psp.local_objects l WHERE l.class = 'pg_proc'::regclass) THEN
-        RETURN QUERY SELECT n.* FROM psp.named_local_objects n WHERE n.kind = 'routine' AND psp.is_named(n.name, statement, words);
+        RETURN QUERY
+        SELECT n.* FROM psp.named_local_objects n JOIN pg_proc p ON p.oid = n.object JOIN pg_roles r ON r.oid = p.proowner AND NOT r.rolsuper
+         WHERE n.kind = 'routine' AND psp.is_named(n.name, statement, words)
+           AND NOT EXISTS (SELECT FROM pg_depend d WHERE (d.classid, d.objid, d.deptype) = ('pg_proc'::regclass, p.oid, 'e'));
     END IF;
 END $$;
 
@@ -323,7 +283,7 @@ BEGIN
             RETURN;
         EXCEPTION WHEN OTHERS THEN
             GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
-            IF NOT psp.remove_obstacle(SQLSTATE, SQLERRM, detail, context, role) OR attempt OPERATOR(pg_catalog.=) 20 THEN
+            IF NOT psp.remove_obstacle(SQLSTATE, SQLERRM, detail, context, text, role, settings) OR attempt OPERATOR(pg_catalog.=) 20 THEN
                 RAISE;
             END IF;
         END;

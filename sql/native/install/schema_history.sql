@@ -354,7 +354,7 @@ BEGIN
     EXECUTE format('ALTER FUNCTION %s(text) OWNER TO %I', runner, NEW.role);
     PERFORM psp.end_own_commands();
     IF NOT here THEN
-        PERFORM set_config('lc_messages', 'C', true), psp.give_path(NEW.settings, NEW.role);  -- psp.remove_obstacle reads errors
+        PERFORM set_config('lc_messages', 'C', true);  -- psp.remove_obstacle reads errors
     END IF;
     FOR setting IN SELECT s.name, s.value FROM psp.settings_to_take(NEW.settings, NEW.role, NEW.statement) s LOOP
         PERFORM pg_catalog.set_config(setting.name, setting.value, true);

@@ -39,13 +39,6 @@ def locally(sp: SpNode, *statements: LiteralString) -> None:
             "view public.made, which is at this semi-primary only",
             "SELECT 1",
         ),
-        (
-            "CREATE VIEW over AS SELECT w FROM item",
-            "ALTER TABLE item ALTER w TYPE bigint",
-            "INSERT INTO item VALUES (3, 3)",
-            "view public.over, which was at this semi-primary only, is dropped",
-            "SELECT 1",
-        ),
     ],
 )
 def test_what_is_at_one_server_only_makes_way(
