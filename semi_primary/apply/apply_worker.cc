@@ -93,7 +93,9 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
           },
           [&](const RunStatements& run) {
             const auto missing = session_.Run(run);
-            if (!missing && activity_.ended_batch == core_.wanting_since_us())
+            const std::int64_t batch =
+                core_.wanting_since_us();  // 0: nothing that the watch could have ended
+            if (!missing && batch != 0 && activity_.ended_batch == batch)
               return core_.OnTookTooLong(missing.error());
             core_.OnStatements(missing, MonotonicUs());
           },
