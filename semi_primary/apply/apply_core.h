@@ -75,6 +75,10 @@ class ApplyCore {
 
   // Since when the worker has wanted the row locks of its batch, however often it gave way; 0: it wants none.
   std::int64_t wanting_since_us() const { return wanting_since_us_; }
+  // Whether the watch has ended what runs. `ended_batch`: wanting_since_us of the batch that it has ended last; 0: none yet.
+  bool IsEnded(std::int64_t ended_batch) const {
+    return ended_batch != 0 && ended_batch == wanting_since_us_;
+  }
   std::vector<Note> TakeNotes();
 
  private:

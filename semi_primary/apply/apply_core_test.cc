@@ -272,6 +272,14 @@ TEST_F(ApplyCoreTest, RowsAndTheirWatermarkAreOneTransactionAndTheWatermarkIsLas
   EXPECT_EQ(Progress().durable, 3);
 }
 
+TEST_F(ApplyCoreTest, WhatWantsNothingIsNotEndedByTheWatch) {
+  EXPECT_FALSE(core_.IsEnded(0)) << "a session that is lost while W is made durable";
+  core_.OnSteps({Step({Writes(1)})}, session_.now_us);
+  ASSERT_TRUE(std::holds_alternative<RunStatements>(core_.Next(session_.now_us)));
+  EXPECT_FALSE(core_.IsEnded(0));
+  EXPECT_TRUE(core_.IsEnded(core_.wanting_since_us()));
+}
+
 TEST_F(ApplyCoreTest, NothingIsReportedBeforeItsCommit) {
   core_.OnSteps({Step({Writes(1)})}, session_.now_us);
   for (const PgError& error : {kDeadlock, kFull, kDeadlock}) {

@@ -93,10 +93,7 @@ void ApplyWorker::Do(const ApplyRequest& request, const std::stop_token& stop) {
           },
           [&](const RunStatements& run) {
             const auto missing = session_.Run(run);
-            const std::int64_t batch =
-                core_.wanting_since_us();  // 0: nothing that the watch could have ended
-            if (!missing && batch != 0 && activity_.ended_batch == batch)
-              return core_.OnTookTooLong(missing.error());
+            if (!missing && core_.IsEnded(activity_.ended_batch)) return core_.OnTookTooLong(missing.error());
             core_.OnStatements(missing, MonotonicUs());
           },
           [&](const LookAlive&) { core_.OnLookAlive(session_.LookAlive()); },

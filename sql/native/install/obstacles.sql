@@ -84,6 +84,7 @@ END $$;
 CREATE FUNCTION psp.set_local_relations_aside(statement text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
+    here  CONSTANT boolean := current_setting('session_replication_role') <> 'replica';
     words text[];
     found psp.named_local_objects;
 BEGIN
@@ -97,7 +98,7 @@ BEGIN
     END IF;
     FOR found IN
         SELECT n.* FROM psp.named_local_objects n
-         WHERE n.class = 'pg_class'::regclass AND n.name ~ '_(pkey|key|idx|excl|seq)[0-9]*$' AND psp.is_renamed_by_alter(n.kind) AND NOT psp.is_named(n.name, statement, words)
+         WHERE n.class = 'pg_class'::regclass AND n.name ~ '_(pkey|key|idx|excl|seq)[0-9]*$' AND psp.is_renamed_by_alter(n.kind) AND NOT (here AND psp.is_named(n.name, statement, words))
            AND EXISTS (SELECT FROM unnest(words) w(word)
                         WHERE w.word <> '' AND starts_with(psp.folded(n.name), CASE WHEN octet_length(w.word) < 28 THEN w.word || '_' ELSE left(w.word, 14) END))
          ORDER BY n.object

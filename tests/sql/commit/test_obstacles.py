@@ -233,6 +233,17 @@ def test_a_local_relation_decides_about_no_chosen_name(
     assert one(connection, "SELECT to_regclass('made_x_idx')::text") == "made_x_idx"
 
 
+def test_a_statement_that_arrives_names_what_it_has_made(connection: psycopg.Connection[Any]) -> None:
+    """Not the local relation of that name."""
+    locally(connection, "CREATE VIEW made_id_seq AS SELECT 1 AS a")
+    arrive(
+        connection,
+        "CREATE TABLE made (id serial PRIMARY KEY); GRANT SELECT ON made_id_seq TO visitor",
+    )
+    granted = "SELECT has_sequence_privilege('visitor', 'made_id_seq', 'SELECT')"
+    assert one(connection, granted)
+
+
 def test_objects_of_others_keep_their_names(connection: psycopg.Connection[Any]) -> None:
     """Also where the text of the error has their names."""
     locally(connection, "CREATE VIEW x AS SELECT 1 AS a")
