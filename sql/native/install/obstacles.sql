@@ -11,8 +11,6 @@ WITH objects AS MATERIALIZED (
 SELECT o.class, o.object, i.identity, a.object_names[cardinality(a.object_names)]::name AS name,
        CASE WHEN i.type IN ('function', 'procedure', 'aggregate') THEN 'routine'
             WHEN i.type = 'composite type' THEN 'type'
-            WHEN i.type = 'statistics object' THEN 'statistics'
-            WHEN i.type = 'foreign-data wrapper' THEN 'foreign data wrapper'
             ELSE i.type END AS kind
   FROM objects o CROSS JOIN LATERAL pg_identify_object(o.class, o.object, 0) i CROSS JOIN LATERAL pg_identify_object_as_address(o.class, o.object, 0) a
  WHERE pg_describe_object(o.class, o.object, 0) IS NOT NULL AND o.class <> 'pg_type'::regclass
@@ -20,11 +18,10 @@ UNION ALL
 SELECT o.class, o.object, format('%I.%I', n.nspname, t.typname), t.typname, 'type'
   FROM objects o JOIN pg_type t ON o.class = 'pg_type'::regclass AND t.oid = o.object JOIN pg_namespace n ON n.oid = t.typnamespace;
 
+-- Of relations, types and functions.
 CREATE FUNCTION psp.is_renamed_by_alter(kind text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT kind IN ('collation', 'conversion', 'foreign data wrapper', 'foreign table', 'index', 'language', 'materialized view', 'operator class', 'operator family',
-                    'policy', 'publication', 'routine', 'schema', 'sequence', 'server', 'statistics', 'table', 'text search configuration',
-                    'text search dictionary', 'text search parser', 'text search template', 'type', 'view')
+    SELECT kind IN ('foreign table', 'index', 'materialized view', 'routine', 'sequence', 'table', 'type', 'view')
 $$;
 
 -- Gives a local object another name, and returns the old one, for this object and this kind of object only.

@@ -4,7 +4,7 @@
 -- one of them loses; here the second waits for the first, as for any unique value. The key itself is stored nowhere.
 CREATE TABLE psp.requests (
     id           uuid PRIMARY KEY,      -- psp.request_id, or psp.generation_id
-    generation   integer NOT NULL,      -- the newest when it was asked for. (The second column: sql/primary/daemon/expire_requests.sql finds it there.)
+    generation   integer NOT NULL,      -- the newest when it was asked for. (The second column: the primary's psp.request_generation finds it there.)
     role         text NOT NULL,         -- whose request it is
     fingerprint  uuid NOT NULL,         -- psp.request_hash
     failed       boolean NOT NULL DEFAULT false,

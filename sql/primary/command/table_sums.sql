@@ -10,7 +10,7 @@ WITH known AS (
       LEFT JOIN psp.emptied_tables e USING (table_id)
      WHERE NOT d.deleted AND d.global_t >= coalesce(greatest(o.from_t, e.emptied_t), 0)
        AND CASE WHEN d.table_id = @REQUESTS_ID@
-                THEN ('x' || encode(substr(d.image, 37, 4), 'hex'))::bit(32)::integer >= %(generation)s - @REQUEST_GENERATIONS@ ELSE true END
+                THEN psp.request_generation(d.image) >= %(generation)s - @REQUEST_GENERATIONS@ ELSE true END
      GROUP BY d.table_id
 )
 SELECT table_id, coalesce(h.rows, 0) AS rows, coalesce(h.checksum, 0) AS checksum

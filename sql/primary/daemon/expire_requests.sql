@@ -2,7 +2,7 @@
 -- psp.requests after the key $2; the newest generation is $1 (newest_generation.sql). Returns how many rows they were, and the last one's key.
 -- SKIP LOCKED: as in collect_deleted.sql. What is skipped waits for the next generation.
 WITH next AS MATERIALIZED (
-    SELECT ctid AS place, key, ('x' || encode(substr(image, 37, 4), 'hex'))::bit(32)::integer AS generation
+    SELECT ctid AS place, key, psp.request_generation(image) AS generation
     FROM psp.data
     WHERE table_id = @REQUESTS_ID@ AND key > $2::bytea AND NOT deleted
     ORDER BY key

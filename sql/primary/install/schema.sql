@@ -139,6 +139,13 @@ LANGUAGE sql IMMUTABLE AS $$
                 THEN ('x' || left(tx_id::text, 8) || substr(tx_id::text, 10, 4))::bit(48)::bigint END
 $$;
 
+-- The generation of a request in its image (sql/native/install/requests.sql): a record's length and two fields (number of type, length, value), a uuid
+-- and the generation.
+CREATE FUNCTION psp.request_generation(image bytea) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT ('x' || encode(substr(image, 37, 4), 'hex'))::bit(32)::integer
+$$;
+
 -- Those that can take the server's place, and how far each has the WAL on its disk: a logical subscriber and pg_receivewal (which replays
 -- nothing) cannot. None for a role that may not see it (pg_read_all_stats).
 CREATE FUNCTION psp.synchronous_standbys() RETURNS TABLE (flush_lsn pg_lsn)

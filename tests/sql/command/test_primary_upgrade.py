@@ -46,7 +46,7 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
         "DROP VIEW psp.conflicts; DROP TABLE psp.loss_reports, psp.hand_over;"
         "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions, psp.losses;"
         "ALTER TABLE psp.tables DROP COLUMN form;"
-        "DROP FUNCTION psp.sp_of, psp.xid_of, psp.synchronous_standbys;"
+        "DROP FUNCTION psp.sp_of, psp.xid_of, psp.synchronous_standbys, psp.request_generation;"
         "ALTER TABLE psp.cluster DROP COLUMN copies;"
         "ALTER TABLE psp.log_start DROP COLUMN clock_ms;"
         "ALTER TABLE psp.semi_primaries DROP COLUMN forgotten_xid, DROP COLUMN is_connected, "

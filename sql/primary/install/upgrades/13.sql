@@ -9,5 +9,11 @@ CREATE TABLE psp.hand_over (
     target text NOT NULL,  -- the standby's address
     promoting_at timestamptz  -- from here on the standby may be promoted
 );
+-- The generation of a request in its image (sql/native/install/requests.sql): a record's length and two fields (number of type, length, value), a uuid
+-- and the generation.
+CREATE FUNCTION psp.request_generation(image bytea) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT ('x' || encode(substr(image, 37, 4), 'hex'))::bit(32)::integer
+$$;
 ALTER TABLE psp.cluster ALTER COLUMN schema_version SET DEFAULT 13;
 UPDATE psp.cluster SET schema_version = 13;
