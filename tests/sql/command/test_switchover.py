@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -158,6 +159,8 @@ def test_a_standstill_is_read_from_the_watch(old: switching.Connection, pair: Pa
     assert switching.look_at_source(old).standstill is None
     with psycopg.connect(pair.primary_dsn, application_name="psp-primary watch: hearing: north, 3 s"):
         assert switching.look_at_source(old).standstill == "hearing: north"
+    sessions: LiteralString = "SELECT FROM pg_stat_activity WHERE application_name ~ '^psp-primary watch'"
+    wait_until("its session to be gone", lambda: not old.execute(sessions).fetchall(), 30)
     with psycopg.connect(pair.primary_dsn, application_name="psp-primary watch"):
         assert switching.look_at_source(old).standstill is None
 
