@@ -795,7 +795,9 @@ class HearingCoreTest : public PrimaryCoreTest {
   HearingCoreTest() {
     Options options = PrimaryCoreTest::Options();
     options.hearing.hear_us = 2'000'000;
-    const Start start{kCluster, kEpoch, 10, 0, Registry(), Tables({1}), {{"older", 1}, {"now", 11}},
+    auto registry = Registry();
+    registry.pop_back();  // nobody else is registered
+    const Start start{kCluster, kEpoch, 10, 0, registry, Tables({1}), {{"older", 1}, {"now", 11}},
                       {},       {0, 10}};
     hearing_.emplace(options, start);
   }

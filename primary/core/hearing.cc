@@ -113,11 +113,11 @@ void Hearing::SetTime(std::int64_t now_us) {
   now_us_ = now_us;
 }
 
-// Who has joined and was not heard lately.
+// Who was not heard lately; also who has not joined as far as this database knows, since it may lack that.
 std::vector<std::string> Hearing::Missing() const {
   std::vector<std::string> missing;
   for (const auto& [sp_id, sp] : registry_) {
-    if (sp.released || sp.acked_t < 0) continue;
+    if (sp.released) continue;
     const auto heard = heard_.find({sp.name, sp_id});
     if (heard == heard_.end() || now_us_ - heard->second.at_us > options_.valid_us)
       missing.push_back(sp.name);

@@ -36,7 +36,7 @@ class Hearing {
 
   Hearing(const Options& options, Past past);
 
-  // Each of these may end it; the first registry does if nobody in it has joined.
+  // Each of these may end it; the first registry does if nobody is in it.
   void OnRegistry(const Registry& registry, std::int64_t now_us);
   // Also those with `look`: they tell who is ahead, and count for nobody as heard. Of this cluster, in this protocol.
   void OnHello(std::string_view route, const proto::Hello& hello, std::int64_t now_us);
