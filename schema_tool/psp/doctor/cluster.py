@@ -22,7 +22,15 @@ def daemon_of_primary(facts: Facts) -> Iterator[Problem]:
     """psp-primary runs and can decide."""
     for server, _, primary in facts.primaries:
         status = primary.status
-        if not status["is_served"]:
+        if status["hands_over"]:
+            yield Problem(
+                "error",
+                server.name,
+                "it hands over, or has handed over, to its standby: psp-primary decides nothing here",
+                "name the standby in place of this server if it was promoted; if not: psp primary switchover "
+                "again, or with --withdraw",
+            )
+        elif not status["is_served"]:
             yield Problem(
                 "error",
                 server.name,

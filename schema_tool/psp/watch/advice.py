@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from psp.watch.headline import headline, names
 from psp.watch.model import Advice, HotKey, Primary, View, Zone
 
 HOT_LOSSES = 10
@@ -33,6 +34,7 @@ def advice(view: View) -> list[Advice]:
     return [
         *_of_primary(view.primary),
         *(one for zone in view.zones for one in _of_zone(zone, view.primary)),
+        *_of_errors(view),
         *(one for zone in view.zones for one in _of_blockers(zone)),
         *(one for zone in view.zones for one in _of_lag(zone)),
         *(_of_key(key) for key in view.hot_within(60)[:HOT_SHOWN] if key.remedy and key.losses >= HOT_LOSSES),
@@ -44,7 +46,11 @@ def _of_primary(primary: Primary | None) -> Iterator[Advice]:
     if primary is None:
         return
     dsn = shlex.quote(primary.conninfo)
-    if not primary.is_served:
+    if primary.hands_over:
+        yield Advice("Was the standby promoted?", "Name it in place of this server.")
+        text = "Go on with it, or take it back with --withdraw: the old server then decides again."
+        yield Advice("Has the switchover stopped half-way?", text, f"psp primary switchover {dsn} STANDBY")
+    elif not primary.is_served:
         text = "At the primary's machine. Writing goes on by itself."
         yield Advice("Start psp-primary", text, "systemctl start psp-primary")
     elif primary.standstill == "standby":
@@ -67,14 +73,25 @@ def _of_zone(zone: Zone, primary: Primary | None) -> Iterator[Advice]:
         )
     elif zone.state in ("away", "disconnected") and (primary is None or primary.is_served):
         yield Advice(f"Bring {zone.name} back", "Does its daemon run, and is its line to the primary whole?")
-    elif zone.state in ("failed", "retrying"):
-        text = zone.last_error or "psp.status there tells the error to members of pg_monitor."
-        yield Advice(f"Remove what keeps {zone.name} from applying", text)
     is_away = zone.is_connected is False or zone.state == "away"
     if primary is not None and is_away and (zone.keeps_bytes or 0) > KEEPS_BYTES_MAX:
         kept = f"The primary keeps {(zone.keeps_bytes or 0) / 2**20:,.0f} MiB of its log for it."
         command = f"psp primary remove {shlex.quote(primary.conninfo)} {shlex.quote(zone.name)}"
         yield Advice(f"Is {zone.name} lost for good?", f"{kept} It can then only join again.", command)
+
+
+def _of_errors(view: View) -> Iterator[Advice]:
+    """An error that several semi-primaries have is one thing to do, and the headline may have told it."""
+    by_error: dict[str, list[Zone]] = {}
+    for zone in view.zones:
+        if zone.state in ("failed", "retrying"):
+            by_error.setdefault(zone.last_error or "", []).append(zone)
+    told = headline(view).detail
+    for error, zones in by_error.items():
+        text = error or "psp.status there tells the error to members of pg_monitor."
+        if error and error.rstrip(".") in told:
+            text = ""
+        yield Advice(f"Remove what keeps {names(zones)} from applying", text)
 
 
 def _of_blockers(zone: Zone) -> Iterator[Advice]:

@@ -8,6 +8,10 @@ from psp.primary.members import standstill_text
 from psp.watch.model import Headline, View, Zone
 
 NAMES_SHOWN = 3
+HANDS_OVER = (
+    "This primary hands over, or has handed over, to its standby: it decides nothing more. "
+    "Reads go on everywhere."
+)
 
 
 def headline(view: View) -> Headline:
@@ -15,6 +19,8 @@ def headline(view: View) -> Headline:
     primary = view.primary
     if primary is None and not any(zone.answers for zone in view.zones):
         return Headline("unknown", "No server answers.", _silent_servers(view))
+    if primary is not None and primary.hands_over:
+        return Headline("bad", "Nobody can write.", HANDS_OVER)
     if primary is not None and not primary.is_served:
         return Headline("bad", "Nobody can write.", "psp-primary does not run. Reads go on everywhere.")
     if primary is not None and primary.standstill is not None:
@@ -29,7 +35,7 @@ def headline(view: View) -> Headline:
 def _by_zones(view: View) -> Headline:
     cannot = [zone for zone in view.zones if zone.can_commit is False]
     unknown = [zone for zone in view.zones if zone.can_commit is None and zone.state != "connected"]
-    detail = " ".join(reason for zone in cannot[:NAMES_SHOWN] if (reason := why_not(zone)))
+    detail = " ".join(_reasons(cannot))
     if not view.zones:
         return Headline("unknown", "No semi-primary has joined yet.")
     if len(cannot) == len(view.zones):
@@ -49,10 +55,27 @@ def _is_whole(view: View) -> bool:
     return view.primary is not None
 
 
+def _reasons(zones: Sequence[Zone]) -> list[str]:
+    """A sentence for each cause: an error that several semi-primaries have stands once."""
+    by_error: dict[str, list[Zone]] = {}
+    for zone in zones:
+        if (error := _error(zone)) is not None:
+            by_error.setdefault(error, []).append(zone)
+    shared = [f"{names(those)}: {error}." for error, those in by_error.items()]
+    return [*shared, *(why_not(zone) for zone in zones if _error(zone) is None)][:NAMES_SHOWN]
+
+
+def _error(zone: Zone) -> str | None:
+    """What keeps it from writing, in its own words."""
+    if zone.last_error and zone.state in ("blocked", "failed", "retrying"):
+        return zone.last_error.rstrip(".")
+    return None
+
+
 def why_not(zone: Zone) -> str:
     """Why a semi-primary cannot write, as a sentence."""
-    if zone.last_error and zone.state in ("blocked", "failed", "retrying"):
-        return f"{zone.name}: {zone.last_error.rstrip('.')}."
+    if (error := _error(zone)) is not None:
+        return f"{zone.name}: {error}."
     reasons = {
         "away": f"{zone.name} is not connected to the primary.",
         "disconnected": f"{zone.name} is not connected to the primary.",

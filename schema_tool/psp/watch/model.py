@@ -94,6 +94,7 @@ class Primary:
     waits_for_standbys_s: float | None
     standstill: str | None
     standstill_s: int | None
+    hands_over: bool
 
 
 @dataclass(frozen=True)

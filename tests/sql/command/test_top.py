@@ -47,7 +47,7 @@ def primary(*members: dict[str, Any], **more: Any) -> Told:
         "epoch": 3, "state": "adopted", "mode": "native", "catalog_version": 2, "newest_t": 9,
         "log_begins_t": 1, "log_bytes": 2**20, "is_served": True, "certified_by": "module", "copies": 0,
         "synchronous_standby_names": "", "synchronous_standbys": 0, "waits_for_standbys_s": None,
-        "standstill": None, "standstill_s": None, "losses": None, "conflicts": [],
+        "standstill": None, "standstill_s": None, "hands_over": False, "losses": None, "conflicts": [],
     }  # fmt: skip
     return Told(PRIMARY, known | {"semi_primaries": list(members)} | more)
 
@@ -113,6 +113,7 @@ def test_without_the_primary_a_semi_primary_speaks_for_itself() -> None:
             "Nobody can write.",
             "a: no room.",
         ),
+        ([primary(is_served=False, hands_over=True)], "bad", "Nobody can write.", "hands over"),
         ([silent(None), semi_primary("a")], "ok", "a can write.", "host=gone does not answer."),
         ([silent("b"), semi_primary("a")], "warn", "a can write.", "b does not answer."),
         ([primary(member("b")), silent("b")], "warn", "Nobody tells", "b does not answer."),
@@ -148,6 +149,8 @@ def test_keys_that_may_not_be_seen_stay_apart() -> None:
         ),
         (primary(standstill="no batch ends"), "lock on a table of psp", "pg_blocking_pids"),
         (primary(standstill="ahead: a"), "Promote the server that has", None),
+        (primary(is_served=False, hands_over=True), "the standby promoted", None),
+        (primary(hands_over=True), "switchover stopped half-way", "switchover 'host=p dbname=psp' STANDBY"),
         (primary(standstill="what is new"), "Read psp-primary's log", None),
         (
             primary(member("far off", is_connected=False, keeps_bytes=2**30)),
@@ -165,6 +168,19 @@ def test_what_to_do(told: Told, title: str, command: str | None) -> None:
     found = [one for one in advice(view(told)) if title in one.title]
     assert len(found) == 1, advice(view(told))
     assert (command in (found[0].command or "")) if command else found[0].command is None
+
+
+@pytest.mark.parametrize("state", ["failed", "retrying", "blocked"])
+@pytest.mark.parametrize("can_commit", [True, False])
+def test_an_error_stands_once(state: str, can_commit: bool) -> None:
+    told = {"state": state, "can_commit": can_commit, "last_error": "no room on disk 7."}
+    text = " ".join(shown(view(primary(), semi_primary("a", **told), semi_primary("b", **told))).split())
+    assert text.count("no room on disk 7") == (0 if can_commit and state == "blocked" else 1), text
+
+
+def test_a_hand_over_is_no_daemon_to_start() -> None:
+    found = advice(view(primary(is_served=False, hands_over=True)))
+    assert not any("Start psp-primary" in one.title for one in found)
 
 
 def test_nothing_is_to_be_done_when_all_is_well() -> None:

@@ -38,7 +38,8 @@ def health(kind: Kind, **more: Any) -> Health:
 
 def status(**more: Any) -> dict[str, Any]:
     found = {
-        "is_served": True, "standstill": None, "standstill_s": None, "certified_by": "module",
+        "is_served": True, "standstill": None, "standstill_s": None, "hands_over": False,
+        "certified_by": "module",
         "mode": "native",
         "synchronous_standby_names": "standby", "synchronous_standbys": 1, "copies": 1, "log_bytes": 0,
         "waits_for_standbys_s": None, "semi_primaries": [row("lisbon"), row("tokyo")],

@@ -53,6 +53,8 @@ def things(**more: Any) -> dict[str, Any]:
 CASES = [
     ("every server answers", "wrong", [Server("tokyo", trouble="it does not answer: refused")], "refused"),
     ("psp-primary", "wrong", [primary(is_served=False)], "does not run"),
+    ("psp-primary", "wrong", [primary(is_served=False, hands_over=True)], "hands over"),
+    ("psp-primary", "wrong", [primary(standstill="hearing: tokyo", standstill_s=1)], "hears first"),
     ("psp-primary", "wrong", [primary(standstill="standby", standstill_s=5)], "lack what was written"),
     ("synchronous replication of the primary", "wrong", [primary(synchronous_standbys=0)], "0 of 1"),
     ("synchronous replication of the primary", "look", [primary(copies=0)], "after a failover"),

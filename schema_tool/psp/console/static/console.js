@@ -168,7 +168,7 @@ function showJobs() {
 function showRest() {
   const facts = rows => rows.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value ?? '–')))
   const p = view.primary
-  put('primary-facts', p ? facts([['psp-primary', p.is_served ? word('ok', 'runs') : word('bad', 'does not run')], ['Decides', p.standstill ? word('bad', 'no, for ' + p.standstill_s + ' s: ' + p.standstill) : word(p.is_served ? 'ok' : 'bad', p.is_served ? 'yes' : 'no')], ['Epoch', p.epoch], ['Mode', p.mode], ['Certified by', p.certified_by], ['Standbys required', p.copies], ['Synchronous standbys', p.synchronous_standbys]]) : facts([['The primary', 'was not asked']]))
+  put('primary-facts', p ? facts([['psp-primary', p.is_served ? word('ok', 'runs') : word('bad', 'does not run')], ['Decides', p.hands_over ? word('bad', 'no: it hands over to its standby') : p.standstill ? word('bad', 'no, for ' + p.standstill_s + ' s: ' + p.standstill) : word(p.is_served ? 'ok' : 'bad', p.is_served ? 'yes' : 'no')], ['Epoch', p.epoch], ['Mode', p.mode], ['Certified by', p.certified_by], ['Standbys required', p.copies], ['Synchronous standbys', p.synchronous_standbys]]) : facts([['The primary', 'was not asked']]))
   put('log-facts', p ? facts([['Log', mebibytes(p.log_bytes)], ['Newest number', known(p.newest_t)], ['Kept from', known(p.log_begins_t)], ['Kept most by', keeper()]]) : facts([['The primary', 'was not asked']]))
   put('event-rows', view.events.map(event => h('li', {}, h('time', {}, clock(event.at)), h('span', {}, word(event.state, event.what), event.more ? h('div', { class: 'soft' }, event.more) : ''))))
   const cell = (label, value) => h('td', { 'data-label': label }, value)
