@@ -24,6 +24,7 @@ enum { kProofDigits = PG_SHA256_DIGEST_LENGTH };  // half of the digest's hexade
 
 typedef struct Commit {
   char *token;
+  int attempt;  // of the transaction: each has an id of its own
   pg_uuid_t id;
   char tx_id[UUID_LEN * 2 + 4 + 1];  // as text
   char *head;                        // of the request: id, catalog version, snapshot
@@ -32,6 +33,7 @@ typedef struct Commit {
 
 // Between the decision and the end of the transaction no cancel is looked for.
 static bool holds_interrupts;
+static bool is_decided;  // before the end of the transaction: DecideNow
 static char decided_id[UUID_LEN * 2 + 4 + 1];
 
 // ---- proofs (sql/native/install/hook_daemon.sql.j2: psp.proofs) --------------------------------------------------------------------
@@ -64,7 +66,7 @@ static void PutBigEndian(unsigned char *bytes, int count, uint64 number) {
   for (int i = count - 1; i >= 0; --i, number >>= 8) bytes[i] = (unsigned char)number;
 }
 
-// psp.id_of_own_transaction makes the same id.
+// psp.id_of_own_transaction makes the same id, of the first attempt.
 static void MakeId(Commit *commit, int32 sp_id) {
   uint8 hash[PG_SHA256_DIGEST_LENGTH];
   char *to = commit->tx_id;
@@ -73,6 +75,7 @@ static void MakeId(Commit *commit, int32 sp_id) {
   const char *text = psprintf("%s " UINT64_FORMAT " %d " INT64_FORMAT ".%06d", commit->token,
                               U64FromFullTransactionId(GetTopFullTransactionId()), MyProcPid,
                               start / USECS_PER_SEC, (int)(start % USECS_PER_SEC));
+  if (commit->attempt > 0) text = psprintf("%s %d", text, commit->attempt);
   HashOf((const void *[3]){text, "", ""}, (const size_t[3]){strlen(text), 0, 0}, hash);
   unsigned char *id = commit->id.data;
   PutBigEndian(id, 6, U64FromFullTransactionId(GetTopFullTransactionId()));
@@ -168,6 +171,12 @@ static int CodeOf(const char *state) {
 }
 
 // The daemon's own word (40001, 08006, …) is raised as it is, but for psp.lost_sqlstate.
+void RaiseAnswer(const Answer *answer) {
+  ereport(ERROR, errcode(CodeOf(answer->sqlstate)), errmsg_internal("%s", answer->message),
+          answer->detail[0] == '\0' ? 0 : errdetail_internal("%s", answer->detail),
+          answer->hint[0] == '\0' ? 0 : errhint("%s", answer->hint));
+}
+
 static void RaiseRefused(const Commit *commit, const Answer *answer) {
   if (answer->kind == kAnswerLost)
     RaiseUnknown(commit, "the semi-primary daemon was lost while the transaction was being committed");
@@ -175,9 +184,7 @@ static void RaiseRefused(const Commit *commit, const Answer *answer) {
     RaiseUnknown(commit, "the answer to the COMMIT is not the semi-primary daemon's");
   if (strncmp(answer->message, "psp: ", 5) != 0 && strncmp(answer->sqlstate, "08", 2) == 0)
     RaiseUnknown(commit, psprintf("failed while the transaction was being committed: %s", answer->message));
-  ereport(ERROR, errcode(CodeOf(answer->sqlstate)), errmsg_internal("%s", answer->message),
-          answer->detail[0] == '\0' ? 0 : errdetail_internal("%s", answer->detail),
-          answer->hint[0] == '\0' ? 0 : errhint("%s", answer->hint));
+  RaiseAnswer(answer);
 }
 
 static bool IsDoubts(const Answer *answer) {
@@ -237,9 +244,11 @@ static void NoteCommitted(const Commit *commit, int64 global_t) {
 
 // ---- COMMIT ------------------------------------------------------------------------------------------------------------------
 
-static void AskForDecision(Commit *commit) {
+// The answer is another one than the decision to commit, or empty if there was nothing to decide.
+static Answer AskForDecision(Commit *commit) {
+  const Answer nothing = {kAnswerTag, "", "", "", ""};
   const StringInfo chunks = GatherChunks();
-  if (chunks == NULL) return;
+  if (chunks == NULL) return nothing;
   ReadCommit(commit);
   if (XactReadOnly)
     ereport(ERROR, errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
@@ -252,25 +261,51 @@ static void AskForDecision(Commit *commit) {
   Answer answer = AskUndisturbed(commit, request);
   if (IsDoubts(&answer)) answer = AskUndisturbed(commit, SettleDoubts(commit));
   const int64 global_t = DecisionOf(commit, &answer);
-  if (global_t == 0) RaiseRefused(commit, &answer);
+  if (global_t == 0) return answer;
   strlcpy(decided_id, commit->tx_id, sizeof(decided_id));
   HOLD_INTERRUPTS();
   holds_interrupts = true;
+  is_decided = true;
   NoteCommitted(commit, global_t);
+  return nothing;
 }
 
 // In a memory context of its own: a procedure's COMMIT is in that of the procedure, which lives on.
-static void CommitWithDaemon(void) {
-  Commit commit;
-  if (CapturedChunks() == NULL && !HasSqlCaptured()) return;
+static Answer Decide(int attempt, bool may_lose) {
+  Commit commit = {.attempt = attempt};
   RefuseWrites();
   const MemoryContext memory =
       AllocSetContextCreate(TopTransactionContext, "psp_capture commit", ALLOCSET_DEFAULT_SIZES);
   const MemoryContext before = MemoryContextSwitchTo(memory);
-  AskForDecision(&commit);
+  const Answer answer = AskForDecision(&commit);
+  const bool is_refused = answer.kind != kAnswerTag || answer.message[0] != '\0';
+  if (is_refused && !(may_lose && WinnerOf(&answer) > 0)) RaiseRefused(&commit, &answer);
   MemoryContextSwitchTo(before);
   MemoryContextDelete(memory);
+  return answer;
 }
+
+static void CommitWithDaemon(void) {
+  if (is_decided || (CapturedChunks() == NULL && !HasSqlCaptured())) return;
+  (void)Decide(0, false);
+}
+
+int64 WinnerOf(const Answer *answer) {
+  static const char before_number[] = "(global_t ";
+  if (answer->kind != kAnswerError || strcmp(answer->sqlstate, "40001") != 0) return 0;
+  const char *place = strstr(answer->detail, before_number);
+  return place == NULL ? 0 : strtoll(place + strlen(before_number), NULL, 10);
+}
+
+Answer DecideNow(int attempt, bool may_lose) {
+  const Answer nothing = {kAnswerTag, "", "", "", ""};
+  if (CapturedChunks() == NULL && !HasSqlCaptured()) return nothing;
+  const Answer answer = Decide(attempt, may_lose && !HasSqlCaptured());
+  if (WinnerOf(&answer) > 0) AllowWrites();
+  return answer;
+}
+
+bool IsDecided(void) { return is_decided; }
 
 void RaiseLateWrite(void) {
   if (!holds_interrupts)
@@ -300,12 +335,12 @@ static void OnTransactionEvent(XactEvent event, void *argument) {
       break;
     case XACT_EVENT_COMMIT:
       if (holds_interrupts) RESUME_INTERRUPTS();
-      holds_interrupts = false;
+      holds_interrupts = is_decided = false;
       ForgetWriteSet();
       break;
     case XACT_EVENT_PREPARE:
     case XACT_EVENT_ABORT:
-      holds_interrupts = false;  // an error has ended all holds
+      holds_interrupts = is_decided = false;  // an error has ended all holds
       ForgetWriteSet();
       break;
     default:

@@ -54,8 +54,9 @@ StringInfo CapturedChunks(void);
 // Whether SQL has captured something, too, or has asked for the transaction's id: it stands in psp.write_set.
 bool HasSqlCaptured(void);
 
-// From now on nothing may be written.
+// From now on nothing may be written; AllowWrites: but for another attempt.
 void RefuseWrites(void);
+void AllowWrites(void);
 void ForgetWriteSet(void);
 
 // ---- daemon.c: the connection to the semi-primary's daemon --------------------------------------------------------------------
@@ -135,3 +136,14 @@ _Noreturn void RaiseLateWrite(void);
 
 // Makes this transaction's COMMIT ask the daemon.
 void ExpectCommit(void);
+
+// Asks at once what COMMIT would ask, under an id of this attempt (0 is the first). The transaction is decided then, must not write any more,
+// and has to end next; or it had nothing to commit; or, if it `may_lose`, it has lost: the answer has a WinnerOf, and nothing is raised.
+// Errors: those of COMMIT. The texts are valid until the next request.
+Answer DecideNow(int attempt, bool may_lose);
+bool IsDecided(void);
+
+// The number of the transaction that an answer 40001 names; 0: it names none, or is another answer.
+int64 WinnerOf(const Answer *answer);
+
+_Noreturn void RaiseAnswer(const Answer *answer);

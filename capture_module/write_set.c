@@ -155,6 +155,8 @@ bool HasSqlCaptured(void) { return write_set.has_sql_captured; }
 
 void RefuseWrites(void) { write_set.refuses_writes = true; }
 
+void AllowWrites(void) { write_set.refuses_writes = false; }
+
 void ForgetWriteSet(void) { memset(&write_set, 0, sizeof(write_set)); }
 
 // The trigger of psp.write_set: SQL has captured something.

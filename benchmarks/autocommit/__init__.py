@@ -1,0 +1,1 @@
+"""`make bench-autocommit`: psp.retry_autocommit for applications that run nothing again."""

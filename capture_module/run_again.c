@@ -1,0 +1,178 @@
+// A statement that is a transaction of its own and has lost at COMMIT is run again, under a new snapshot: psp.retry_autocommit
+// (docs/decisions/84-statements-that-are-run-again.md). PostgreSQL lets nobody run a statement again after its transaction has failed. So it runs in a
+// subtransaction here, and COMMIT's question to the daemon comes at its end. From there on only the end of the transaction is left.
+#include "access/xact.h"
+#include "capture_module/module.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "libpq/libpq.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
+#include "tcop/dest.h"
+#include "tcop/pquery.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/snapmgr.h"
+
+#if PG_VERSION_NUM >= 180000
+#define EXECUTE_ONCE
+#define EXECUTE_ONCE_PARAMETER
+#else
+#define EXECUTE_ONCE , true
+#define EXECUTE_ONCE_PARAMETER , bool execute_once
+#endif
+
+enum {
+  kRetriesMax = 100,
+  kWaitsMax = 50
+};  // a wait takes at most 0.2 s: semi_primary/core/watermark_waits.h
+
+static int retries;  // psp.retry_autocommit
+static bool is_running;
+static ExecutorRun_hook_type next_hook;
+
+// ---- which statements -----------------------------------------------------------------------------------------------------------
+
+static bool HasInput(void) {
+#if PG_VERSION_NUM >= 170000
+  return pq_buffer_remaining_data() > 0;
+#else
+  return pq_buffer_has_data();
+#endif
+}
+
+// Whether the client has asked for nothing else before COMMIT. In the extended protocol its next message, Sync, is that.
+static bool IsLastOfTransaction(void) {
+  if (!ActivePortal->visible)
+    return true;  // the simple protocol hides it; several statements are a transaction block
+  if (whereToSendOutput != DestRemote || !HasInput()) return false;
+  pq_startmsgread();
+  const int next = pq_peekbyte();
+  pq_endmsgread();
+  return next == 'S';
+}
+
+static bool IsFirstOfTransaction(void) {
+  return !IsTransactionBlock() && (MyXactFlags & XACT_FLAGS_PIPELINING) == 0 &&
+         !TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
+// The client's own statement, and not one of a function, whose text is another one. Not with RETURNING: its rows are sent only when the transaction is
+// decided, and an error then would look like a rollback.
+static bool IsOfClient(const QueryDesc *query) {
+  return ActivePortal != NULL && debug_query_string != NULL &&
+         strcmp(ActivePortal->sourceText, debug_query_string) == 0 &&
+         ActivePortal->strategy == PORTAL_MULTI_QUERY && list_length(ActivePortal->stmts) == 1 &&
+         linitial(ActivePortal->stmts) == query->plannedstmt;
+}
+
+static bool MayRunAgain(const QueryDesc *query) {
+  return retries > 0 && !is_running && query->operation != CMD_SELECT && IsOfClient(query) &&
+         SessionReplicationRole == SESSION_REPLICATION_ROLE_ORIGIN && XactIsoLevel == XACT_READ_COMMITTED &&
+         IsFirstOfTransaction() && IsLastOfTransaction();
+}
+
+// ---- running it ------------------------------------------------------------------------------------------------------------------
+
+// The statement from its beginning to its end, deferred triggers, too. Returns how many rows it has processed.
+static uint64 RunWhole(const QueryDesc *query) {
+  PushActiveSnapshot(GetTransactionSnapshot());
+  QueryDesc *copy =
+      CreateQueryDesc(query->plannedstmt, query->sourceText, GetActiveSnapshot(), InvalidSnapshot,
+                      query->dest, query->params, query->queryEnv, query->instrument_options);
+  ExecutorStart(copy, 0);
+  ExecutorRun(copy, ForwardScanDirection, 0 EXECUTE_ONCE);
+  ExecutorFinish(copy);
+  const uint64 processed = copy->estate->es_processed;
+  ExecutorEnd(copy);
+  FreeQueryDesc(copy);
+  PopActiveSnapshot();
+  AfterTriggerSetState(
+      &(ConstraintsSetStmt){.type = T_ConstraintsSetStmt, .constraints = NIL, .deferred = false});
+  return processed;
+}
+
+static Answer Copied(const Answer *answer) {
+  return (Answer){answer->kind, pstrdup(answer->message), pstrdup(answer->sqlstate), pstrdup(answer->detail),
+                  pstrdup(answer->hint)};
+}
+
+// In a subtransaction, which an error ends. Returns what DecideNow does, in the current memory context.
+static Answer Attempt(const QueryDesc *query, int attempt) {
+  const MemoryContext memory = CurrentMemoryContext;
+  const ResourceOwner owner = CurrentResourceOwner;
+  Answer answer;
+  BeginInternalSubTransaction(NULL);
+  MemoryContextSwitchTo(memory);
+  is_running = true;
+  PG_TRY();
+  {
+    query->estate->es_processed = RunWhole(query);
+    const Answer told = DecideNow(attempt, attempt < retries);
+    answer = Copied(&told);
+  }
+  PG_CATCH();
+  {
+    is_running = false;
+    MemoryContextSwitchTo(memory);
+    ErrorData *error = CopyErrorData();
+    FlushErrorState();
+    RollbackAndReleaseCurrentSubTransaction();
+    MemoryContextSwitchTo(memory);
+    CurrentResourceOwner = owner;
+    ReThrowError(error);
+  }
+  PG_END_TRY();
+  is_running = false;
+  if (WinnerOf(&answer) > 0)
+    RollbackAndReleaseCurrentSubTransaction();
+  else
+    ReleaseCurrentSubTransaction();
+  MemoryContextSwitchTo(memory);
+  CurrentResourceOwner = owner;
+  return answer;
+}
+
+// Until the winner's rows are here: before, the statement would lose against them again. Where they do not come it stays lost.
+static void WaitForWinner(const Answer *lost) {
+  const char *request = psprintf("reach " INT64_FORMAT, WinnerOf(lost));
+  for (int waits = 0; waits < kWaitsMax; ++waits) {
+    const Answer answer = AskDaemon(request);
+    if (answer.kind != kAnswerText) break;
+    if (strcmp(answer.message, "reached") == 0) return;
+  }
+  RaiseAnswer(lost);
+}
+
+static void RunUntilItIsIn(const QueryDesc *query) {
+  Answer answer = Attempt(query, 0);
+  for (int attempt = 1; WinnerOf(&answer) > 0; ++attempt) {
+    WaitForWinner(&answer);
+    answer = Attempt(query, attempt);
+  }
+  // Behind Execute, and not at Sync: the transaction is decided.
+  if (IsDecided()) MyXactFlags |= XACT_FLAGS_NEEDIMMEDIATECOMMIT;
+}
+
+static void RunQuery(QueryDesc *query, ScanDirection direction, uint64 count EXECUTE_ONCE_PARAMETER) {
+  if (MayRunAgain(query)) return RunUntilItIsIn(query);
+#if PG_VERSION_NUM >= 180000
+  (next_hook != NULL ? next_hook : standard_ExecutorRun)(query, direction, count);
+#else
+  (next_hook != NULL ? next_hook : standard_ExecutorRun)(query, direction, count, execute_once);
+#endif
+}
+
+PGDLLEXPORT void _PG_init(void);
+void _PG_init(void) {
+  DefineCustomIntVariable(
+      "psp.retry_autocommit",
+      "How often a statement that is a transaction of its own, and has lost, is run again.", NULL, &retries,
+      0, 0, kRetriesMax, PGC_USERSET, 0, NULL, NULL, NULL);
+  next_hook = ExecutorRun_hook;
+  ExecutorRun_hook = RunQuery;
+}

@@ -1,0 +1,298 @@
+"""psp.retry_autocommit: a statement that is a whole transaction and has lost is run again by the server."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from threading import Event
+from typing import Any
+
+import psycopg
+import pytest
+from psp.cluster.local import LocalCluster, SpNode
+from psp.cluster.verify import wait_drained
+from psp.waiting import wait_until
+
+from tests.cluster.support import (
+    SERIALIZATION_FAILURE,
+    WAIT_S,
+    adopted_pair,
+    applying_paused,
+    as_admin,
+    connect,
+    execute,
+    needs_module,
+    raises,
+)
+from tests.threads import running
+
+SCHEMA = """
+CREATE TABLE item (id int PRIMARY KEY, n int NOT NULL);
+CREATE TABLE session (id uuid PRIMARY KEY);
+CREATE TABLE trail (id int, n int, at_depth int, PRIMARY KEY (id, n));
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO trail VALUES (NEW.id, NEW.n, pg_trigger_depth()); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER note AFTER UPDATE ON item DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION note();
+CREATE FUNCTION add(item_id int) RETURNS int LANGUAGE sql AS
+    $$ UPDATE item SET n = n + 1 WHERE id = item_id RETURNING n $$;
+"""
+ADD = "UPDATE item SET n = n + 1 WHERE id = 1"
+ATTEMPTS = 5
+
+pytestmark = needs_module()
+Session = psycopg.Connection[tuple[Any, ...]]
+Work = Callable[[Session], None]
+
+
+@pytest.fixture(scope="module")
+def adopted() -> Iterator[LocalCluster]:
+    with adopted_pair([SCHEMA]) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def pair(adopted: LocalCluster) -> LocalCluster:
+    """Item 1 is 0 at both."""
+    wait_drained(adopted)
+    for statement in (
+        "DELETE FROM item",
+        "DELETE FROM trail",
+        "INSERT INTO item VALUES (1, 0)",
+    ):
+        execute(adopted.sps[0], statement)
+    wait_drained(adopted)
+    return adopted
+
+
+@contextmanager
+def session(sp: SpNode, retries: int = ATTEMPTS) -> Iterator[Session]:
+    """It has loaded the module, as the first statement that writes does."""
+    with connect(sp, autocommit=True) as connection:
+        connection.execute("INSERT INTO session VALUES (gen_random_uuid())")
+        connection.execute(f"SET psp.retry_autocommit = {retries}".encode())
+        yield connection
+
+
+def losses(sp: SpNode) -> int:
+    return int(execute(sp, "SELECT losses_total FROM psp.status")[0][0])
+
+
+def lose(cluster: LocalCluster, work: Work, retries: int = ATTEMPTS) -> None:
+    """Like lose_with, in a session that has the module and the setting."""
+    with session(cluster.sps[1], retries) as connection:
+        lose_with(cluster, connection, work)
+
+
+def lose_with(cluster: LocalCluster, connection: Session, work: Work) -> None:
+    """Runs `work` at the second SP. An update of item 1 by the first is applied when it has lost."""
+    first, second = cluster.sps
+    may_begin = Event()
+
+    def wait_and_work() -> None:
+        assert may_begin.wait(WAIT_S)
+        work(connection)
+
+    wait_drained(cluster)
+    lost = losses(second)
+    with running(wait_and_work), applying_paused(second):
+        try:
+            execute(first, ADD)
+        finally:
+            may_begin.set()
+        wait_until("a loss", lambda: losses(second) > lost, WAIT_S)
+    wait_drained(cluster)
+
+
+def numbers(cluster: LocalCluster, number: int = 1) -> set[int]:
+    """Item 1 (or another one) at both, which must be the same."""
+    return {int(execute(sp, "SELECT n FROM item WHERE id = %s", (number,))[0][0]) for sp in cluster.sps}
+
+
+@pytest.mark.parametrize("parameters", [None, (1,)], ids=["simple", "extended"])
+def test_it_runs_again_when_the_winner_is_here(pair: LocalCluster, parameters: tuple[int] | None) -> None:
+    def work(connection: Session) -> None:
+        where = "%s" if parameters else "1"
+        done = connection.execute(f"UPDATE item SET n = (n + 1) * 10 WHERE id = {where}".encode(), parameters)
+        assert done.rowcount == 1
+        assert connection.execute("SELECT n FROM item WHERE id = 1").fetchone() == (20,)
+
+    lose(pair, work)
+    assert numbers(pair) == {20}
+
+
+def test_without_the_setting_it_is_lost(pair: LocalCluster) -> None:
+    def work(connection: Session) -> None:
+        with raises(SERIALIZATION_FAILURE):
+            connection.execute(ADD)
+
+    lose(pair, work, retries=0)
+    assert numbers(pair) == {1}
+
+
+def test_what_it_finds_then_counts(pair: LocalCluster) -> None:
+    def work(connection: Session) -> None:
+        assert connection.execute("UPDATE item SET n = 7 WHERE id = 1 AND n = 0").rowcount == 0
+
+    lose(pair, work)
+    assert numbers(pair) == {1}
+
+
+def test_an_error_of_the_second_attempt_is_the_statements_own(
+    pair: LocalCluster,
+) -> None:
+    def work(connection: Session) -> None:
+        with raises("22012"):
+            connection.execute("UPDATE item SET n = 1 / (1 - n) WHERE id = 1")
+        assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        connection.execute("INSERT INTO item VALUES (3, 3)")
+
+    lose(pair, work)
+    assert numbers(pair) == {1} and numbers(pair, 3) == {3}
+
+
+def test_the_first_statement_of_a_session_where_the_module_is_preloaded(
+    pair: LocalCluster,
+) -> None:
+    second = pair.sps[1]
+    with connect(as_admin(second), autocommit=True) as admin:
+        admin.execute("ALTER DATABASE app SET session_preload_libraries = 'psp_capture'")
+        try:
+            with connect(second, autocommit=True) as connection:
+                connection.execute("SET psp.retry_autocommit = 5")
+                lose_with(pair, connection, assert_updated)
+        finally:
+            admin.execute("ALTER DATABASE app RESET session_preload_libraries")
+    assert numbers(pair) == {2}
+
+
+def assert_updated(connection: Session) -> None:
+    assert connection.execute(ADD).rowcount == 1
+
+
+def test_what_deferred_triggers_write_is_undone_with_it(pair: LocalCluster) -> None:
+    def work(connection: Session) -> None:
+        connection.execute("UPDATE item SET n = n + 10 WHERE id = 1")
+
+    lose(pair, work)
+    for sp in pair.sps:
+        assert execute(sp, "SELECT n FROM trail WHERE id = 1 ORDER BY n") == [
+            (1,),
+            (11,),
+        ]
+
+
+def test_a_violation_by_a_deferred_trigger_is_no_loss(pair: LocalCluster) -> None:
+    with session(pair.sps[1]) as connection:
+        connection.execute("INSERT INTO trail VALUES (1, 1, 0)")
+        with raises("23505"):
+            connection.execute(ADD)
+        connection.execute("DELETE FROM trail")
+        connection.execute(ADD)
+    wait_drained(pair)
+    assert numbers(pair) == {1}
+
+
+def in_a_block(connection: Session) -> None:
+    with connection.transaction():
+        connection.execute("INSERT INTO item VALUES (4, 0)")
+        connection.execute(ADD)
+
+
+def in_one_message(connection: Session) -> None:
+    connection.execute(f"INSERT INTO item VALUES (4, 0); {ADD}".encode())
+
+
+def in_a_pipeline(connection: Session) -> None:
+    send_together(connection, b"INSERT INTO item VALUES (4, 0)", ADD.encode())
+
+
+def first_of_a_pipeline(connection: Session) -> None:
+    send_together(connection, ADD.encode(), b"INSERT INTO item VALUES (4, 0)")
+
+
+def send_together(connection: Session, *statements: bytes) -> None:
+    """psycopg cannot leave the mode after an error of COMMIT itself."""
+    with closing(connection), connection.pipeline() as pipeline:
+        for statement in statements:
+            connection.execute(statement)
+        pipeline.sync()
+
+
+def with_returning(connection: Session) -> None:
+    connection.execute("UPDATE item SET n = n + 1 WHERE id = %s RETURNING n", (1,))
+
+
+def under_repeatable_read(connection: Session) -> None:
+    connection.execute("SET default_transaction_isolation = 'repeatable read'")
+    connection.execute(ADD)
+
+
+def in_a_do_block(connection: Session) -> None:
+    connection.execute(f"DO $$ BEGIN {ADD}; END $$".encode())
+
+
+def in_a_function(connection: Session) -> None:
+    connection.execute("SELECT add(1)")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        in_a_block,
+        in_one_message,
+        in_a_pipeline,
+        first_of_a_pipeline,
+        with_returning,
+        under_repeatable_read,
+        in_a_do_block,
+        in_a_function,
+    ],
+)
+def test_only_a_statement_that_is_the_whole_transaction(pair: LocalCluster, other: Work) -> None:
+    """Of others the client has more to send, or has seen something: they are lost, as a whole."""
+
+    def work(connection: Session) -> None:
+        with raises(SERIALIZATION_FAILURE):
+            other(connection)
+
+    lose(pair, work)
+    assert numbers(pair) == {1}
+    assert execute(pair.sps[1], "SELECT FROM item WHERE id = 4") == []
+
+
+def test_a_pipeline_of_several_is_one_transaction(pair: LocalCluster) -> None:
+    with session(pair.sps[1]) as connection, raises("22012"), connection.pipeline():
+        connection.execute(ADD)
+        connection.execute("SELECT 1 / 0")
+    wait_drained(pair)
+    assert numbers(pair) == {0}
+
+
+def test_while_it_waits_it_can_be_cancelled(pair: LocalCluster) -> None:
+    """Nothing is in doubt: the attempt that was asked for has lost."""
+    first, second = pair.sps
+    with session(second) as connection:
+        wait_drained(pair)
+        with applying_paused(second):
+            execute(first, ADD)
+            connection.execute("SET statement_timeout = '1s'")
+            with raises("57014"):
+                connection.execute(ADD)
+        connection.execute("RESET statement_timeout")
+        connection.execute(ADD)
+    wait_drained(pair)
+    assert numbers(pair) == {2}
+
+
+@pytest.mark.parametrize("prepare", [False, True])
+def test_two_sps_add_to_one_row_without_an_error(pair: LocalCluster, prepare: bool) -> None:
+    rounds = 40
+
+    def add(sp: SpNode) -> None:
+        with session(sp, 100) as connection:
+            for _ in range(rounds):
+                connection.execute("UPDATE item SET n = n + 1 WHERE id = %s", (1,), prepare=prepare)
+
+    with running(*(lambda sp=sp: add(sp) for sp in pair.sps for _ in range(2))):
+        pass
+    wait_drained(pair)
+    assert numbers(pair) == {4 * rounds}
