@@ -170,6 +170,25 @@ static int CodeOf(const char *state) {
   return MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]);
 }
 
+// psp.conflicts shows with which statements transactions lose. An error here, such as a cancel, gives way to the one that follows.
+static void TellStatements(const Commit *commit) {
+  const MemoryContext memory = CurrentMemoryContext;
+  const char *statements = WritingStatements();
+  char digits[2 * kProofDigits + 1];
+  if (statements == NULL) return;
+  const char *words = psprintf("lost %s %s", commit->tx_id, statements);
+  Prove(commit->token, words, NULL, 0, digits);
+  digits[kProofDigits] = '\0';
+  PG_TRY();
+  { (void)AskDaemon(psprintf("%s %s", words, digits)); }
+  PG_CATCH();
+  {
+    MemoryContextSwitchTo(memory);
+    FlushErrorState();
+  }
+  PG_END_TRY();
+}
+
 // The daemon's own word (40001, 08006, …) is raised as it is, but for psp.lost_sqlstate.
 void RaiseAnswer(const Answer *answer) {
   ereport(ERROR, errcode(CodeOf(answer->sqlstate)), errmsg_internal("%s", answer->message),
@@ -184,7 +203,10 @@ static void RaiseRefused(const Commit *commit, const Answer *answer) {
     RaiseUnknown(commit, "the answer to the COMMIT is not the semi-primary daemon's");
   if (strncmp(answer->message, "psp: ", 5) != 0 && strncmp(answer->sqlstate, "08", 2) == 0)
     RaiseUnknown(commit, psprintf("failed while the transaction was being committed: %s", answer->message));
-  RaiseAnswer(answer);
+  const Answer told = {answer->kind, pstrdup(answer->message), pstrdup(answer->sqlstate),
+                       pstrdup(answer->detail), pstrdup(answer->hint)};
+  if (strcmp(told.sqlstate, "40001") == 0) TellStatements(commit);
+  RaiseAnswer(&told);
 }
 
 static bool IsDoubts(const Answer *answer) {

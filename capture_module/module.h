@@ -51,6 +51,10 @@ void CheckSize(Size bytes);
 // All chunks, in one. Valid until the transaction ends; null: there are none.
 StringInfo CapturedChunks(void);
 
+// `TABLE_ID:QUERY_ID,…`: the statement that has captured something of each table last, as pg_stat_statements numbers statements, without a
+// sign; null: PostgreSQL numbers none.
+char *WritingStatements(void);
+
 // Whether SQL has captured something, too, or has asked for the transaction's id: it stands in psp.write_set.
 bool HasSqlCaptured(void);
 

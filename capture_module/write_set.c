@@ -6,6 +6,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "libpq/pqformat.h"
+#include "utils/backend_status.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/xid8.h"
@@ -16,6 +17,14 @@ typedef struct Mark {
   SubTransactionId subtransaction;
   int begin;
 } Mark;
+
+// The statement that has captured something of a table last.
+typedef struct WrittenBy {
+  uint32 number;
+  uint64 query_id;
+} WrittenBy;
+
+enum { kWrittenMax = 16 };  // of more tables it is not told
 
 // Of one transaction; its memory is that of TopTransactionContext.
 static struct {
@@ -28,6 +37,8 @@ static struct {
   bool has_sql_captured;
   bool has_queued_check;
   bool refuses_writes;
+  int written_count;
+  WrittenBy written[kWrittenMax];
 } write_set;
 
 // A chunk is record_send(ROW(cmin, table_id, op, payload)): its bytes before the payload, and where values stand in them.
@@ -106,10 +117,31 @@ static void CheckNoChunk(void) {
   if (write_set.is_in_chunk) ereport(ERROR, errmsg("psp: a row is captured while another one is captured"));
 }
 
+static void NoteStatement(uint32 number) {
+  const uint64 query_id = (uint64)pgstat_get_my_query_id();
+  int place = 0;
+  if (query_id == 0) return;
+  while (place < write_set.written_count && write_set.written[place].number != number) ++place;
+  if (place == kWrittenMax) return;
+  if (place == write_set.written_count) ++write_set.written_count;
+  write_set.written[place] = (WrittenBy){number, query_id};
+}
+
+char *WritingStatements(void) {
+  StringInfoData text;
+  if (write_set.written_count == 0) return NULL;
+  initStringInfo(&text);
+  for (int i = 0; i < write_set.written_count; ++i)
+    appendStringInfo(&text, "%s%u:" UINT64_FORMAT, i == 0 ? "" : ",", write_set.written[i].number,
+                     write_set.written[i].query_id);
+  return text.data;
+}
+
 StringInfo BeginChunk(uint32 number, char op) {
   CheckMayWrite();
   CheckNoChunk();
   if (write_set.chunks == NULL) BeginChunks();
+  NoteStatement(number);
   QueueCheckOfForeignTables();
   MarkSubtransaction();
   StringInfo out = write_set.chunks;

@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "common/pg_binary.h"
 #include "embedded/publish_sql.h"
+#include "primary/publish/disk_space.h"
 #include "writeset/load_catalog.h"
 
 namespace psp::primary {
@@ -129,6 +130,7 @@ PgResult<HouseReport> Housekeeper::Write(const HouseWork& work) {
     if (work.truncate_log || work.sweep) sweeper.AdvanceClock(tx);
     if (work.sweep) report.more_to_sweep = sweeper.Sweep(tx);
     if (work.truncate_log) {
+      WriteDiskSpace(tx);
       report.more_to_truncate = tx.exec1(std::string(sql::kTruncateLog))[1].as<bool>();
       tx.exec_params(std::string(sql::kSettle), work.settled_t);
       const pqxx::row log = tx.exec1(std::string(sql::kLogSize));

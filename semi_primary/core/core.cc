@@ -36,9 +36,9 @@ Core::Core(const Options& options)
                  actions_.hurry = actions_.hurry || lost != nullptr;
                  if (lost == nullptr && write_set.kind() == proto::ENTRY_SCHEMA_CHANGE) hold_.OnCommitted();
                },
-           .on_lost = [this](const proto::WriteSet& write_set, const Conflict* conflict,
+           .on_lost = [this](const TxId& tx_id, const proto::WriteSet& write_set, const Conflict* conflict,
                              std::int64_t waited_us,
-                             std::int64_t now_us) { OnLost(write_set, conflict, waited_us, now_us); },
+                             std::int64_t now_us) { OnLost(tx_id, write_set, conflict, waited_us, now_us); },
            .on_change_lost = [this](const proto::WriteSet& write_set) { OnChangeLost(write_set); }}),
       connection_(options.heartbeat_timeout_us),
       choice_(options.addresses, options.heartbeat_timeout_us),
@@ -68,6 +68,8 @@ void Core::OnFrontRequest(const FrontRequest& request, std::int64_t now_us) {
     Hold(*hold, now_us);
   } else if (const auto* reach = std::get_if<ReachQuestion>(&request)) {
     AskReached(*reach, now_us);
+  } else if (const auto* losers = std::get_if<LosersStatements>(&request)) {
+    lost_keys_.OnStatements(*losers);
   } else {
     BackendGone(std::get<AskerLeft>(request).ticket);
   }
@@ -107,11 +109,12 @@ void Core::AskReached(const ReachQuestion& question, std::int64_t now_us) {
   reach_.Ask(question, progress_.watermark(), now_us);
 }
 
-void Core::OnLost(const proto::WriteSet& write_set, const Conflict* conflict, std::int64_t waited_us,
-                  std::int64_t now_us) {
+void Core::OnLost(const TxId& tx_id, const proto::WriteSet& write_set, const Conflict* conflict,
+                  std::int64_t waited_us, std::int64_t now_us) {
   const bool is_guard =
       conflict != nullptr && catalog_ != nullptr && catalog_->guards.contains(conflict->key.table_id);
   Loss loss = LossOf(write_set, conflict, is_guard, waited_us);
+  loss.tx_id = tx_id;
   ++losses_.at(loss.kind);
   lost_keys_.OnLost(std::move(loss), now_us);
 }

@@ -132,8 +132,8 @@ class Core {
  private:
   void OnApplyStarted(const ApplyStarted& started, std::int64_t now_us);
   void OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us);
-  void OnLost(const proto::WriteSet& write_set, const Conflict* conflict, std::int64_t waited_us,
-              std::int64_t now_us);
+  void OnLost(const TxId& tx_id, const proto::WriteSet& write_set, const Conflict* conflict,
+              std::int64_t waited_us, std::int64_t now_us);
   void OnChangeLost(const proto::WriteSet& write_set);
 
   // One message each (core_messages.cc).

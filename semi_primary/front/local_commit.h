@@ -62,7 +62,18 @@ struct ReachQuestion {
 struct AskerLeft {
   Ticket ticket = 0;
 };
-using FrontRequest = std::variant<Submission, OutcomeQuestion, HoldRequest, ReachQuestion, AskerLeft>;
+// With which statement a transaction has written a table, or taken a key of an index, last.
+struct WrittenBy {
+  std::uint32_t table_id = 0;  // or the guard's number
+  std::int64_t query_id = 0;   // as pg_stat_statements has it
+};
+// Of a transaction that has lost. It gets no reply.
+struct LosersStatements {
+  TxId tx_id;
+  std::vector<WrittenBy> statements;
+};
+using FrontRequest =
+    std::variant<Submission, OutcomeQuestion, HoldRequest, ReachQuestion, LosersStatements, AskerLeft>;
 
 // ---- to a front ------------------------------------------------------------------------------------------
 
@@ -81,7 +92,8 @@ struct Held {
 struct Reached {
   bool yes = false;  // not yet: ask again
 };
-using FrontAnswer = std::variant<Committed, Outcome, Held, Reached, UserError>;
+struct Noted {};
+using FrontAnswer = std::variant<Committed, Outcome, Held, Reached, Noted, UserError>;
 // Of a COMMIT, for the log.
 struct CommitWho {
   TxId tx_id;

@@ -50,6 +50,10 @@ void HookFront::OnRequest(HookConnectionId connection, HookRequest request, std:
     requests_.emplace_back(ReachQuestion{connection, reach->global_t});
     return;
   }
+  if (auto* lost = std::get_if<HookLostRequest>(&request)) {
+    requests_.emplace_back(std::move(lost->losers));
+    return hook_.Reply(connection, Noted{});
+  }
   auto& commit = std::get<CommitRequest>(request);
   in_flight_->Begin(connection, commit.tx_id);
   requests_.emplace_back(

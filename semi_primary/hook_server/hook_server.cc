@@ -311,6 +311,8 @@ void HookServer::Reply(HookConnectionId id, const FrontAnswer& reply) {
     connection.protocol.ReplyHeld(held->granted);
   } else if (const auto* reached = std::get_if<Reached>(&reply)) {
     connection.protocol.ReplyText("reach", reached->yes ? "reached" : "waiting");
+  } else if (std::holds_alternative<Noted>(reply)) {
+    connection.protocol.ReplyText("lost", "noted");
   } else {
     connection.protocol.ReplyText("outcome", NameOf(std::get<Outcome>(reply).is));
   }

@@ -46,7 +46,7 @@ class HookServer {
   };
   struct Event {
     HookConnectionId connection = 0;
-    // A commit, outcome or hold request: exactly one Reply is expected, unless the connection ends first.
+    // A request that waits (HookProtocol::TakeRequest): exactly one Reply is expected, unless the connection ends first.
     // Nothing: the connection ended while its request was waiting.
     std::optional<HookRequest> request;
   };

@@ -196,7 +196,7 @@ void HookProtocol::OnRequest(Result<HookRequest, UserError> request) {
     return Wait(std::move(*request));
   }
   if (std::holds_alternative<HookOutcomeRequest>(*request) ||
-      std::holds_alternative<HookReachRequest>(*request))
+      std::holds_alternative<HookLostRequest>(*request) || std::holds_alternative<HookReachRequest>(*request))
     return Wait(std::move(*request));
   if (std::holds_alternative<PingRequest>(*request)) {
     wire::AppendOneText(&output_, "ping", "ok");

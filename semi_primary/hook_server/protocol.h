@@ -37,7 +37,7 @@ class HookProtocol {
   std::optional<std::string> TakeLongRequest();
   void OnRead(Result<HookRequest, UserError> request);
 
-  // The request that now waits for a reply: commit, without doubts, hold, outcome or reach. The others are answered here.
+  // The request that now waits for a reply: commit, without doubts, hold, outcome, lost or reach. The others are answered here.
   std::optional<HookRequest> TakeRequest();
 
   // Answers the waiting request, then goes on with what was fed meanwhile.

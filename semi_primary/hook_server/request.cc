@@ -1,5 +1,6 @@
 #include "semi_primary/hook_server/request.h"
 
+#include <algorithm>
 #include <string>
 
 #include "common/hex.h"
@@ -126,6 +127,35 @@ Result<HookRequest, UserError> ParseOutcome(std::string_view rest, std::string_v
   return HookRequest(HookOutcomeRequest{*tx_id, *role});
 }
 
+// `TABLE_ID:QUERY_ID,…`
+std::optional<std::vector<WrittenBy>> ParseStatementsOfALoser(std::string_view text) {
+  std::vector<WrittenBy> statements;
+  for (bool is_last = false; !is_last;) {
+    const std::size_t end = text.find(',');
+    const std::string_view pair = text.substr(0, end);
+    is_last = end == std::string_view::npos;
+    text.remove_prefix(is_last ? text.size() : end + 1);
+    const std::size_t colon = std::min(pair.find(':'), pair.size());
+    const auto table_id = ParseNumber<std::uint32_t>(pair.substr(0, colon));
+    const auto query_id = ParseNumber<std::uint64_t>(pair.substr(std::min(colon + 1, pair.size())));
+    if (!table_id || !query_id || statements.size() == kStatementsOfALoserMax) return std::nullopt;
+    statements.push_back({*table_id, static_cast<std::int64_t>(*query_id)});
+  }
+  return statements;
+}
+
+Result<HookRequest, UserError> ParseLost(std::string_view rest, std::string_view token) {
+  const std::string_view id = TakeWord(&rest);
+  const std::string_view list = TakeWord(&rest);
+  const auto tx_id = TxId::FromText(id);
+  if (!tx_id) return MalformedRequest("the tx id is no uuid");
+  const std::string proof = Proof(token, "lost " + std::string(id) + " " + std::string(list));
+  if (!EqualInConstantTime(rest, proof)) return WrongProof();
+  auto statements = ParseStatementsOfALoser(list);
+  if (!statements) return MalformedRequest("no tables and statements");
+  return HookRequest(HookLostRequest{{*tx_id, std::move(*statements)}});
+}
+
 Result<HookRequest, UserError> ParseReach(std::string_view rest) {
   const auto global_t = ParseNumber<GlobalT>(rest);
   if (!global_t || *global_t < 0) return MalformedRequest("no number to reach");
@@ -166,6 +196,7 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
   if (name == "statements") return ParseStatements(line, token, write_set_bytes_max);
   if (name == "hold") return ParseHold(line, token, write_set_bytes_max);
   if (name == "outcome") return ParseOutcome(line, token);
+  if (name == "lost") return ParseLost(line, token);
   if (name == "reach") return ParseReach(line);
   if (name == "ping" && line.empty()) return HookRequest(PingRequest{});
   if (name == "doubts") {
@@ -175,7 +206,8 @@ Result<HookRequest, UserError> ParseRequest(std::string_view line, std::string_v
   }
   return UserError{
       "0A000", "this is the psp commit hook's server, not a database",
-      "It knows the requests commit, doubts, rows, segment, statements, hold, outcome, reach and ping.", ""};
+      "It knows the requests commit, doubts, rows, segment, statements, hold, outcome, lost, reach and ping.",
+      ""};
 }
 
 }  // namespace psp::sp

@@ -8,11 +8,12 @@
 //   statements PROOF HEX                      the statements of a client's message
 //   hold PROOF HEX                            the text `TRANSACTION TIMEOUT_MS TABLE_ID,…`: other semi-primaries' writers must wait
 //   outcome TX_ID ROLE PROOF
+//   lost TX_ID TABLE_ID:QUERY_ID,… PROOF      with which statements a transaction that has lost wrote; QUERY_ID without a sign
 //   reach GLOBAL_T                            whether everything up to it is applied: soon, or not yet
 //   ping
 //
 // PROOF (proof.h) is of `TX_ID CATALOG_VERSION WATERMARK SEEN` and the hash of HEX's bytes; of `rows TX_ID ` and that hash;
-// of `segment `, `statements ` or `hold ` and that hash; of `outcome TX_ID`.
+// of `segment `, `statements ` or `hold ` and that hash; of all words before it in `outcome` and `lost`.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/user_error.h"
+#include "semi_primary/front/local_commit.h"
 #include "writeset/assemble.h"
 
 namespace psp::sp {
@@ -69,6 +71,11 @@ struct HookOutcomeRequest {
   std::uint32_t role = 0;  // that asks
 };
 
+inline constexpr std::size_t kStatementsOfALoserMax = 64;
+struct HookLostRequest {
+  LosersStatements losers;
+};
+
 // It tells no secret and changes nothing, so it needs no proof.
 struct HookReachRequest {
   GlobalT global_t = 0;
@@ -81,8 +88,8 @@ struct SetRequest {};  // SET …, which libpq sends by itself; answered, withou
 struct EmptyRequest {};
 
 using HookRequest = std::variant<CommitRequest, DoubtsRequest, RowsRequest, SegmentRequest, StatementsRequest,
-                                 HookHoldRequest, HookOutcomeRequest, HookReachRequest, PingRequest,
-                                 SetRequest, EmptyRequest>;
+                                 HookHoldRequest, HookOutcomeRequest, HookLostRequest, HookReachRequest,
+                                 PingRequest, SetRequest, EmptyRequest>;
 
 // Errors: 28P01 wrong proof, 08P01 malformed, 54000 too large, 42601 statements that cannot be parsed, 0A000 no such
 // request. Bad input never throws.

@@ -117,6 +117,29 @@ TEST(ParseRequestTest, Hold) {
   EXPECT_EQ(Sqlstate(hold("700 5000 3") + "00"), "28P01");
 }
 
+TEST(ParseRequestTest, StatementsOfALoser) {
+  const auto lost = [](const std::string& list) {
+    const std::string words = std::string("lost ") + kTx + " " + list;
+    return words + " " + Proof("secret", words);
+  };
+  const auto request = ParseRequest(lost("3:18446744073709551609,14:99"), "secret", 1000);
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  const LosersStatements& losers = std::get<HookLostRequest>(*request).losers;
+  EXPECT_EQ(losers.tx_id, TxId::FromText(kTx));
+  ASSERT_EQ(losers.statements.size(), 2U);
+  EXPECT_EQ(losers.statements[0].query_id, -7);
+  EXPECT_EQ(losers.statements[1].table_id, 14U);
+  std::string many = "1:1";
+  for (std::size_t i = 1; i < kStatementsOfALoserMax; ++i) many += ",1:1";
+  EXPECT_EQ(Sqlstate(lost(many)), "ok");
+  EXPECT_EQ(Sqlstate(lost(many + ",1:1")), "08P01");
+  for (const char* malformed : {"", ":", "3", "3:", "3:7,", ",3:7", "-3:7", "3:-7", "3:x", "3:7:8"}) {
+    EXPECT_EQ(Sqlstate(lost(malformed)), "08P01") << malformed;
+  }
+  EXPECT_EQ(Sqlstate(lost("3:7") + "0"), "28P01");
+  EXPECT_EQ(Sqlstate("lost x"), "08P01");
+}
+
 TEST(ParseRequestTest, OtherRequests) {
   const std::string outcome = std::string("outcome ") + kTx + " 10";
   EXPECT_EQ(Sqlstate(outcome + " " + Proof("secret", outcome)), "ok");

@@ -21,7 +21,7 @@ double Rate(std::uint64_t now, std::uint64_t before, double seconds) {
   return static_cast<double>(now - before) / std::max(seconds, 0.001);
 }
 
-// Means in milliseconds.
+// Means in milliseconds, and the 99th percentile of the whole.
 std::string PartsJson(const CommitSums& recent) {
   if (recent.commits == 0) return "null";
   const auto mean = [&](std::int64_t sum_us) {
@@ -29,9 +29,9 @@ std::string PartsJson(const CommitSums& recent) {
   };
   const CommitParts& sums = recent.parts;
   return fmt::format(
-      R"({{"check":{:.3f},"network":{:.3f},"parked":{:.3f},"queue":{:.3f},"certify":{:.3f},"answer":{:.3f}}})",
+      R"({{"check":{:.3f},"network":{:.3f},"parked":{:.3f},"queue":{:.3f},"certify":{:.3f},"answer":{:.3f},"p99":{:.3f}}})",
       mean(sums.check_us), mean(sums.network_us), mean(sums.parked_us), mean(sums.queue_us),
-      mean(sums.certify_us), mean(sums.answer_us));
+      mean(sums.certify_us), mean(sums.answer_us), static_cast<double>(recent.p99_us) / 1000.0);
 }
 
 }  // namespace

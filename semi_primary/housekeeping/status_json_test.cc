@@ -38,11 +38,12 @@ TEST(StatusJson, PartsOfACommitAreMeansInMilliseconds) {
                           .parked_us = 0,
                           .queue_us = 1'000,
                           .certify_us = 2'500,
-                          .answer_us = 100}};
+                          .answer_us = 100},
+                .p99_us = 45'500};
   EXPECT_THAT(
       StatusJson(now, {}, 1.0, ""),
       HasSubstr(
-          R"("commit_parts_ms":{"check":0.005,"network":30.000,"parked":0.000,"queue":0.500,"certify":1.250,"answer":0.050})"));
+          R"("commit_parts_ms":{"check":0.005,"network":30.000,"parked":0.000,"queue":0.500,"certify":1.250,"answer":0.050,"p99":45.500})"));
 }
 
 TEST(StatusJson, LagIsNeverNegative) {

@@ -49,6 +49,7 @@ void AddKey(const LostKeys::Ranked& ranked, const TableCatalog* catalog, const K
   if (!key.key.empty()) one->set_key(DescribeKey(names, key.key));
   one->set_kind(kind);
   one->set_losses(ranked.lost.losses);
+  one->set_query_id(ranked.lost.query_id);
   one->set_spent_ms(static_cast<std::uint64_t>(ranked.lost.spent_us / 1000));
   LossFacts facts;
   facts.kind = kind;

@@ -52,6 +52,7 @@ TEST_F(LossReportTest, NamesKeysWinnersAndColumns) {
   keys_.OnLost({{1, Record({7})}, proto::LOSS_ROW, 2, 3000, Record({7, 1})}, 0);
   keys_.OnLost({{1, Record({7})}, proto::LOSS_ROW, 3, 2000, Record({7, 2})}, 0);
   keys_.OnLost({{1, Record({7})}, proto::LOSS_ROW, 2, 1000, Record({7, 3})}, 0);
+  keys_.OnStatements({TxId(), {{1, -9}}});
   const proto::LossReport report = Report(&catalog_);
   ASSERT_EQ(report.windows_size(), 3);
   EXPECT_EQ(report.windows(0).seconds(), 60U);
@@ -63,6 +64,7 @@ TEST_F(LossReportTest, NamesKeysWinnersAndColumns) {
   EXPECT_EQ(key.key(), "(id)=(7)");
   EXPECT_EQ(key.losses(), 3U);
   EXPECT_EQ(key.spent_ms(), 6U);
+  EXPECT_EQ(key.query_id(), -9);
   ASSERT_EQ(key.winners_size(), 2);
   EXPECT_EQ(key.winners(0).name(), "tokyo");
   EXPECT_EQ(key.winners(0).losses(), 2U);

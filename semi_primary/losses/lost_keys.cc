@@ -35,6 +35,7 @@ void Add(const LostKey& some, LostKey* all) {
   all->spent_us += some.spent_us;
   for (const auto& [winner, losses] : some.winners) all->winners[winner] += losses;
   all->changed.insert(some.changed.begin(), some.changed.end());
+  if (some.query_id != 0) all->query_id = some.query_id;
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ Loss LossOf(const proto::WriteSet& write_set, const Conflict* conflict, bool is_
 }
 
 void LostKeys::OnLost(Loss loss, std::int64_t now_us) {
-  ++total_;
+  ++news_;
   if (loss.key.key.size() > kKeyBytesMax) loss.key.key.clear();
   if (loss.image.size() > kImageBytesMax) loss.image.clear();
   const Id id{loss.key, loss.kind};
@@ -67,6 +68,27 @@ void LostKeys::OnLost(Loss loss, std::int64_t now_us) {
     Slice& slice = windows_[window][static_cast<std::size_t>(number) % (kSlices + 1)];
     if (slice.number != number) slice = {number, 0, 0, {}};
     Count(&slice, id, loss);
+  }
+  if (untold_.size() == kUntoldMax) untold_.pop_front();
+  untold_.emplace_back(loss.tx_id, id);
+}
+
+void LostKeys::OnStatements(const LosersStatements& losers) {
+  const auto loser = std::find_if(untold_.rbegin(), untold_.rend(),
+                                  [&](const auto& one) { return one.first == losers.tx_id; });
+  if (loser == untold_.rend()) return;
+  const Id id = loser->second;
+  untold_.erase(std::next(loser).base());
+  const auto written = std::find_if(losers.statements.begin(), losers.statements.end(),
+                                    [&](const WrittenBy& one) { return one.table_id == id.first.table_id; });
+  if (written == losers.statements.end()) return;
+  for (Slices& slices : windows_) {
+    for (Slice& slice : slices) {
+      const auto counter = slice.counters.find(id);
+      if (counter == slice.counters.end() || counter->second.lost.query_id == written->query_id) continue;
+      counter->second.lost.query_id = written->query_id;
+      ++news_;
+    }
   }
 }
 
@@ -116,9 +138,9 @@ std::vector<LostKeys::Window> LostKeys::Rank(std::size_t keys_max, std::int64_t 
 }
 
 bool LostKeys::TakeNews(std::int64_t now_us) {
-  if (total_ == 0 || now_us - told_us_ < (total_ == told_total_ ? kMovedUs : kNewsUs)) return false;
+  if (news_ == 0 || now_us - told_us_ < (news_ == told_news_ ? kMovedUs : kNewsUs)) return false;
   told_us_ = now_us;
-  told_total_ = total_;
+  told_news_ = news_;
   return true;
 }
 

@@ -7,12 +7,13 @@
 // counted, and its count is wrong by the largest count that a new key has taken over, 1/kKeysMax of the window's losses at most.
 // As long as no key has taken the place of another, counts are exact. A key's other figures are of the losses since it took its place.
 //
-// Memory: 3 * (kSlices + 1) * kKeysMax keys of kKeyBytesMax at most. Nothing of it survives a restart of the daemon.
+// Memory: 3 * (kSlices + 1) * kKeysMax + kUntoldMax keys of kKeyBytesMax at most. Nothing of it survives a restart of the daemon.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,6 +23,7 @@
 #include "common/conflict.h"
 #include "common/ids.h"
 #include "proto/psp.pb.h"
+#include "semi_primary/front/local_commit.h"
 
 namespace psp::sp {
 
@@ -31,6 +33,7 @@ struct Loss {
   SpId winner = 0;            // 0: not known
   std::int64_t spent_us = 0;  // since the transaction's COMMIT has begun
   std::string image{};        // the loser's new row, as record_send; empty: none, or too long
+  TxId tx_id{};               // of the loser
 };
 
 // `conflict`: null if the transaction has lost to a schema change. `is_guard`: the key is a value of a unique index.
@@ -42,12 +45,14 @@ struct LostKey {
   std::map<SpId, std::uint64_t> winners;
   // The places of the columns in which rows of consecutive losers differed: those that the transactions write.
   std::set<std::size_t> changed;
+  std::int64_t query_id = 0;  // of the statement with which one of the losers wrote it last; 0: not known
 };
 
 class LostKeys {
  public:
   static constexpr std::size_t kSlices = 12;
   static constexpr std::size_t kKeysMax = 100;
+  static constexpr std::size_t kUntoldMax = 256;     // losers whose statements may still be told
   static constexpr std::size_t kKeyBytesMax = 1024;  // longer ones count for their table
   static constexpr std::size_t kImageBytesMax = 4096;
   static constexpr std::array<std::int64_t, 3> kWindowsUs = {60'000'000, 3'600'000'000, 86'400'000'000};
@@ -66,6 +71,8 @@ class LostKeys {
   };
 
   void OnLost(Loss loss, std::int64_t now_us);
+  // After OnLost. Nothing happens where the loser is not known any more.
+  void OnStatements(const LosersStatements& losers);
   // Up to `keys_max` keys for each window.
   std::vector<Window> Rank(std::size_t keys_max, std::int64_t now_us) const;
   // Whether the ranking has changed since it last was true: five seconds later at the earliest, and a minute later if only the windows
@@ -88,8 +95,9 @@ class LostKeys {
   static void Count(Slice* slice, const Id& id, const Loss& loss);
 
   std::array<Slices, kWindowsUs.size()> windows_;
-  std::uint64_t total_ = 0;
-  std::uint64_t told_total_ = 0;
+  std::deque<std::pair<TxId, Id>> untold_;  // the newest losers, oldest first
+  std::uint64_t news_ = 0;
+  std::uint64_t told_news_ = 0;
   std::int64_t told_us_ = 0;
 };
 

@@ -149,6 +149,40 @@ TEST_F(LostKeysTest, NewsComeEveryFiveSecondsWhileThereAreLosses) {
   EXPECT_TRUE(keys_.TakeNews(kHour + 65 * kSecond));  // the windows have moved
 }
 
+TxId Loser(char number) { return *TxId::FromBytes(std::string(15, 'x') + number); }
+
+Loss LossOfLoser(char number) {
+  Loss loss = Of("a");
+  loss.tx_id = Loser(number);
+  return loss;
+}
+
+TEST_F(LostKeysTest, TheStatementThatWroteTheKeysTableLast) {
+  const auto query_id = [&] { return keys_.Rank(1, kSecond).front().ranked.front().lost.query_id; };
+  keys_.OnLost(LossOfLoser(1), 0);
+  EXPECT_TRUE(keys_.TakeNews(10 * kSecond));
+  EXPECT_EQ(query_id(), 0);
+  keys_.OnStatements({Loser(2), {{1, 70}}});  // of nobody that has lost
+  EXPECT_EQ(query_id(), 0);
+  keys_.OnStatements({Loser(1), {{2, 80}, {1, 90}}});
+  EXPECT_EQ(query_id(), 90);
+  EXPECT_TRUE(keys_.TakeNews(20 * kSecond));   // that is news, too
+  keys_.OnStatements({Loser(1), {{1, 100}}});  // once only
+  EXPECT_EQ(query_id(), 90);
+  keys_.OnLost(LossOfLoser(3), 0);
+  keys_.OnStatements({Loser(3), {{2, 80}}});  // not of this table
+  for (const LostKeys::Window& window : keys_.Rank(1, kSecond)) {
+    EXPECT_EQ(window.ranked.front().lost.query_id, 90);
+  }
+}
+
+TEST_F(LostKeysTest, OldLosersTellNoStatement) {
+  keys_.OnLost(LossOfLoser(1), 0);
+  for (std::size_t i = 0; i < LostKeys::kUntoldMax; ++i) keys_.OnLost(LossOfLoser(2), 0);
+  keys_.OnStatements({Loser(1), {{1, 90}}});
+  EXPECT_EQ(keys_.Rank(1, 0).front().ranked.front().lost.query_id, 0);
+}
+
 TEST(LossOfTest, TellsTheKindAndTheLosersRow) {
   proto::WriteSet write_set;
   write_set.add_rows()->set_table_id(1);

@@ -63,5 +63,33 @@ TEST(RecentCommits, AreThoseOfAboutAMinute) {
   EXPECT_EQ(recent.Sums(5'000 * kSecond).commits, 0);
 }
 
+TEST(RecentCommits, NinetyNineOfAHundredTookNoLonger) {
+  RecentCommits recent;
+  EXPECT_EQ(recent.Sums(0).p99_us, 0);
+  for (int i = 0; i < 198; ++i) recent.Add({.check_us = 1'000 + i}, kSecond);
+  for (int i = 0; i < 2; ++i) recent.Add({.check_us = 50'000}, kSecond);
+  EXPECT_GE(recent.Sums(kSecond).p99_us, 1'197);
+  EXPECT_LE(recent.Sums(kSecond).p99_us, 1'197 * 9 / 8);
+  recent.Add({.check_us = 50'000}, 11 * kSecond);  // the third one of 201
+  EXPECT_GE(recent.Sums(11 * kSecond).p99_us, 50'000);
+  EXPECT_LE(recent.Sums(11 * kSecond).p99_us, 50'000 * 9 / 8);
+  EXPECT_GE(recent.Sums(71 * kSecond).p99_us, 50'000);  // of the younger slot only
+  EXPECT_EQ(recent.Sums(100 * kSecond).p99_us, 0);
+}
+
+TEST(RecentCommits, APercentileIsAnEighthTooLargeAtMost) {
+  for (std::int64_t us : {0, 1, 7, 8, 9, 15, 16, 17, 1'023, 1'024, 999'999, 60'000'000}) {
+    RecentCommits recent;
+    recent.Add({.check_us = us}, 0);
+    const std::int64_t told = recent.Sums(0).p99_us;
+    EXPECT_GT(told, us);
+    EXPECT_LE(told, us + us / 8 + 1) << us;
+  }
+  RecentCommits recent;
+  recent.Add({.check_us = INT64_MAX / 2}, 0);
+  recent.Add({.check_us = -5}, 0);
+  EXPECT_GE(recent.Sums(0).p99_us, 120 * kSecond);
+}
+
 }  // namespace
 }  // namespace psp::sp

@@ -104,7 +104,7 @@ void Submissions::OnDecision(const proto::Decision& decision, std::int64_t now_u
   } else if (decision.older_catalog()) {
     const bool is_rows = write_set.kind() == proto::ENTRY_ROWS;
     if (!is_rows) options_.on_change_lost(write_set);
-    options_.on_lost(write_set, nullptr, now_us - found->second.since_us, now_us);
+    options_.on_lost(*tx_id, write_set, nullptr, now_us - found->second.since_us, now_us);
     Answer(found->second,
            is_rows ? OlderCatalogError(decision.error()) : LostSchemaChangeError(decision.error()));
   } else if (decision.sqlstate().starts_with("54")) {
@@ -311,7 +311,7 @@ UserError Submissions::Lost(const Submission& submission, const Conflict& confli
                             std::int64_t now_us) {
   ++counters_.losses_total;
   options_.on_decided(*submission.write_set, &conflict.key);
-  options_.on_lost(*submission.write_set, &conflict, now_us - since_us, now_us);
+  options_.on_lost(submission.tx_id, *submission.write_set, &conflict, now_us - since_us, now_us);
   return ErrorOf(conflict);
 }
 

@@ -51,9 +51,9 @@ class Submissions {
         [](const proto::WriteSet&, const RowKey*) {};
     // Called for each local transaction that has lost, with the time since its COMMIT. `conflict`: null if it has lost to a
     // schema change.
-    std::function<void(const proto::WriteSet& write_set, const Conflict* conflict, std::int64_t waited_us,
-                       std::int64_t now_us)>
-        on_lost = [](const proto::WriteSet&, const Conflict*, std::int64_t, std::int64_t) {};
+    std::function<void(const TxId& tx_id, const proto::WriteSet& write_set, const Conflict* conflict,
+                       std::int64_t waited_us, std::int64_t now_us)>
+        on_lost = [](const TxId&, const proto::WriteSet&, const Conflict*, std::int64_t, std::int64_t) {};
     // Called for each local schema change that has lost because it lacked rows, or another schema change.
     std::function<void(const proto::WriteSet& write_set)> on_change_lost = [](const proto::WriteSet&) {};
   };

@@ -30,7 +30,7 @@ def times(rtt: float, parked: float = 0) -> dict[str, float]:
         "check_ms": 0.1, "network_ms": rtt + 0.5, "parked_ms": parked, "queue_ms": 0.8, "certify_ms": 1.1,
         "answer_ms": 0.1,
     }  # fmt: skip
-    return parts | {"commit_ms": sum(parts.values())}
+    return parts | {"commit_ms": sum(parts.values()), "commit_p99_ms": rtt * 1.2}
 
 
 def jobs(name: str) -> list[dict[str, object]]:
@@ -137,6 +137,30 @@ def test_the_parts_of_a_bar_are_the_commit_shown(page: Browser) -> None:
             assert max(float(bar["shown"].removesuffix(" ms")) for bar in bars) == longest
         text = page.run("return document.getElementById('zone-rows').textContent")
         assert "10.1 ms parked at the primary" in text and "the distance; psp adds" in text
+
+
+def test_the_slowest_hundredth_has_a_mark_on_the_bar(page: Browser) -> None:
+    mark = "return [...document.querySelectorAll('.bar .p99')].map(e => parseFloat(e.getAttribute('x1')))"
+    with served(Access(frozenset(), token=TOKEN), busy()) as server:
+        page.size(1280, 900)
+        open_page(page, server)
+        top = page.run(AXIS_END)
+        assert page.run(mark) == pytest.approx(
+            [rtt * 120 / top for rtt in (30.1, 31.0, 90.3, 190.2)], abs=0.01
+        )
+        assert "p99 228.2 ms" in page.run("return document.getElementById('zone-rows').textContent")
+        page.run("document.querySelector('input[value=beyond]').click()")
+        assert page.run(mark) == []
+
+
+def test_the_words_of_a_statement_and_the_free_space(page: Browser) -> None:
+    words = "UPDATE item SET stock = stock - $1 <b>"
+    lost = conflict("a", 30, statement=words)
+    made = view(primary(member("a"), conflicts=[lost]), semi_primary("a", conflicts=[lost]))
+    with served(Access(frozenset(), token=TOKEN), made) as server:
+        open_page(page, server)
+        assert page.run("return document.querySelector('#keys p code').textContent") == words
+        assert "Free on the disk81 GiB" in page.run("return document.getElementById('log-facts').textContent")
 
 
 def test_jobs_and_the_log(page: Browser) -> None:

@@ -12,6 +12,8 @@ from psp.problems import Problem, Severity
 
 GIB = 2**30
 LOG_BYTES = GIB
+FREE_BYTES = GIB
+FREE_SHARE = 0.1
 LAG_MS = 30_000.0
 _WAITING_S = 2.0
 _BY_ITSELF = ("joining", "catchup", "retrying", "paused")
@@ -114,6 +116,21 @@ def log(facts: Facts) -> Iterator[Problem]:
                 f"the log has {size / GIB:,.1f} GiB, kept for those that are behind",
                 "bring them back, or psp primary remove those whose servers are lost",
             )
+
+
+def disk(facts: Facts) -> Iterator[Problem]:
+    """The primary's disk has room for the log and the WAL. Nobody can write when it is full."""
+    for server, _, primary in facts.primaries:
+        free, size = primary.status["disk_free_bytes"], primary.status["disk_bytes"]
+        if free is None:
+            text = "psp-primary does not tell the free space of its disk"
+            yield Problem(
+                "note", server.name, text, "watch it by other means; it tells where it runs at this server"
+            )
+        elif free < max(FREE_BYTES, FREE_SHARE * size):
+            severity: Severity = "error" if free < FREE_BYTES else "warning"
+            text = f"{free / GIB:,.1f} of {size / GIB:,.1f} GiB are free on its disk"
+            yield Problem(severity, server.name, text, "enlarge it, or find what grows: the log, WAL, tables")
 
 
 def away(facts: Facts) -> Iterator[Problem]:

@@ -62,6 +62,7 @@ POINTS = (
     ),
     Point("vacuum and transaction ids", f"{_OPERATING}#postgresqls-own-settings", servers.vacuum, _healths),
     Point("durability", f"{_OPERATING}#postgresqls-own-settings", servers.durability, _healths),
+    Point("the primary's disk", f"{_OPERATING}#psp-doctor", cluster.disk, _primaries),
     Point("disk space", f"{_OPERATING}#psp-doctor", servers.disk, _healths),
     Point("backup", f"{_OPERATING}#backup", servers.backup, _healths),
     Point("clocks", f"{_OPERATING}#psp-doctor", servers.clocks, _healths),

@@ -66,6 +66,8 @@ def show(status: dict[str, Any]) -> Table:
         f"catalog version {status['catalog_version']}, newest number {status['newest_t']}, "
         f"log from {status['log_begins_t']}, {status['log_bytes'] / 2**20:,.1f} MiB"
     )
+    if status["disk_free_bytes"] is not None:
+        title += f"\nfree on the disk: {status['disk_free_bytes'] / 2**30:,.1f} GiB"
     columns = ("id", "name", "zone", "state", "connected", "on its disk\nup to", "transactions\nbehind",
                "keeps of\nthe log", "since")  # fmt: skip
     return table(

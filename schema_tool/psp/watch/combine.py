@@ -91,10 +91,14 @@ def _jobs(own: dict[str, Told]) -> list[Job]:
 
 
 def _conflicts(primary: Told | None, own: Iterable[Told]) -> list[dict[str, Any]]:
-    """The primary has those of all semi-primaries."""
-    if primary is not None and primary.facts is not None:
-        return list(primary.facts["conflicts"])
-    return [row for told in own if told.facts is not None for row in told.facts["conflicts"]]
+    """The primary has those of all semi-primaries; each of these has the words of its statements."""
+    told = [row for one in own if one.facts is not None for row in one.facts["conflicts"]]
+    if primary is None or primary.facts is None:
+        return told
+    words = {(row["loser"], row["query_id"]): row["statement"] for row in told}
+    return [
+        row | {"statement": words.get((row["loser"], row["query_id"]))} for row in primary.facts["conflicts"]
+    ]
 
 
 def _hot_keys(rows: list[dict[str, Any]]) -> list[HotKey]:
@@ -122,6 +126,7 @@ def _hot_key(rows: list[dict[str, Any]]) -> HotKey:
         waited_ms=sum(row["waited_ms"] or 0 for row in rows),
         losers=dict(losers.most_common()), winners=dict(winners.most_common()),
         columns=most["columns"], remedy=most["remedy"],
+        statement=next((row["statement"] for row in [most, *rows] if row["statement"]), None),
     )  # fmt: skip
 
 

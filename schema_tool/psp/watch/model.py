@@ -60,6 +60,7 @@ class Zone:
     losses_total: int | None = None
     rtt_ms: float | None = None
     commit_ms: float | None = None
+    commit_p99_ms: float | None = None
     check_ms: float | None = None
     network_ms: float | None = None
     parked_ms: float | None = None
@@ -95,6 +96,8 @@ class Primary:
     standstill: str | None
     standstill_s: int | None
     hands_over: bool
+    disk_free_bytes: int | None
+    disk_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ class HotKey:
     winners: dict[str, int]
     columns: str | None
     remedy: str | None
+    statement: str | None = None
 
 
 @dataclass(frozen=True)

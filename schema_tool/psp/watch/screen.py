@@ -49,9 +49,10 @@ def _primary_line(primary: Primary) -> str:
     standbys = ""
     if primary.copies or primary.synchronous_standby_names:
         standbys = f", {primary.synchronous_standbys} synchronous standby(s)"
+    free = "" if primary.disk_free_bytes is None else f", {primary.disk_free_bytes / 2**30:,.1f} GiB free"
     return (
         f"primary: epoch {primary.epoch}, catalog version {primary.catalog_version}, "
-        f"log {primary.log_bytes / 2**20:,.1f} MiB{standbys}"
+        f"log {primary.log_bytes / 2**20:,.1f} MiB{free}{standbys}"
     )
 
 
@@ -75,12 +76,12 @@ def _commits(zones: Iterable[Zone]) -> Iterable[RenderableType]:
     timed = [(zone, found) for zone in zones if (found := commit_parts.parts(zone)) is not None]
     if not timed:
         return
-    yield Text("\nA COMMIT of the last minute, mean in ms: the whole and its parts", style="bold")
-    shown = table(None, ("SP", "COMMIT", *commit_parts.PARTS), [])
+    yield Text("\nA COMMIT of the last minute in ms: 99 of 100, the mean and its parts", style="bold")
+    shown = table(None, ("SP", "p99", "mean", *commit_parts.PARTS), [])
     for column in shown.columns[1:]:
         column.justify = "right"
     for zone, found in timed:
-        times = (zone.commit_ms, *found.values())
+        times = (zone.commit_p99_ms, zone.commit_ms, *found.values())
         shown.add_row(Text(plain(zone.name, 14)), *(Text(number(time)) for time in times))
     yield shown
     for zone, _ in timed:
@@ -133,6 +134,8 @@ def _hot_keys(view: View) -> Iterable[RenderableType]:
     for key in keys[:KEYS_SHOWN]:
         yield Text(f"{key.losses:>7,}  {_key(key)}  {key.kind}")
         yield Padding(Text(_who(key)), (0, 0, 0, 9))
+        if key.statement:
+            yield Padding(Text(plain(key.statement), style="italic"), (0, 0, 0, 9))
         if key.remedy:
             yield Padding(Text(plain(key.remedy), style="dim"), (0, 0, 0, 9))
 

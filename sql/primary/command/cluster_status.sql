@@ -19,8 +19,11 @@ SELECT c.epoch, c.state, c.mode, c.catalog_version,
        w.parts[1] AS standstill, w.parts[2]::integer AS standstill_s,
        -- psp primary switchover: psp-primary decides nothing more on this server, or ends soon.
        EXISTS (SELECT FROM psp.hand_over h
-                WHERE h.timeline = CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END) AS hands_over
+                WHERE h.timeline = CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END) AS hands_over,
+       -- Of the disk with the data, as psp-primary sees it; null: it runs at another machine, or has not told lately.
+       d.free_bytes AS disk_free_bytes, d.size_bytes AS disk_bytes
   FROM psp.cluster c CROSS JOIN psp.log_start l
+  LEFT JOIN psp.disk_space d ON d.updated_at > clock_timestamp() - interval '1 minute'
   LEFT JOIN (SELECT regexp_match(application_name, '^psp-primary watch: (.+), (\d+) s$') AS parts FROM pg_stat_activity
               WHERE datname = current_database() AND application_name LIKE 'psp-primary watch:%%'
               LIMIT 1) AS w ON true

@@ -15,5 +15,6 @@ BEGIN
     EXECUTE pg_catalog.format('GRANT CONNECT ON DATABASE %I TO psp_primary', pg_catalog.current_database());
     GRANT USAGE ON SCHEMA psp TO psp_primary;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA psp TO psp_primary;
+    GRANT EXECUTE ON FUNCTION psp.data_directory() TO psp_primary;
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA psp TO psp_primary;
 END $$;

@@ -140,6 +140,8 @@ def test_psp_status_has_the_same_parts(pair: LocalCluster) -> None:
     )
     assert parts == pytest.approx(means, abs=0.001)
     assert whole == pytest.approx(sum(parts))
+    ((slowest,),) = execute(south, "SELECT commit_p99_ms FROM psp.status")
+    assert whole <= slowest <= 3 * whole * 9 / 8  # of the three the slowest one
 
 
 def test_what_is_applied_is_counted(pair: LocalCluster) -> None:

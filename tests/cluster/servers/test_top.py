@@ -1,5 +1,8 @@
 """psp top at a cluster: a hot key, a semi-primary that is cut off, one that waits for a lock."""
 
+import shutil
+
+import psycopg
 from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
 from psp.watch import gather
@@ -32,6 +35,21 @@ def test_a_hot_key_and_who_lost_it(cluster: LocalCluster) -> None:
     made = gather.look(watched)
     assert headline(made).sentence == "Everybody can write."
     assert [zone.state for zone in made.zones] == ["streaming"] * 3
+
+
+def test_the_free_space_of_the_primarys_disk(cluster: LocalCluster) -> None:
+    (source, *_) = sources(cluster)
+
+    def found() -> tuple[int, int] | None:
+        primary = gather.look([source]).primary
+        assert primary is not None
+        free, size = primary.disk_free_bytes, primary.disk_bytes
+        return (free, size) if free is not None and size is not None else None
+
+    free, size = wait_until("psp-primary to tell it", found, WAIT_S)
+    with psycopg.connect(cluster.primary_dsn) as connection:
+        (folder,) = connection.execute("SELECT current_setting('data_directory')").fetchone() or ("",)
+    assert 0 < free < size == shutil.disk_usage(folder).total
 
 
 def test_one_that_is_cut_off(cluster: LocalCluster) -> None:

@@ -43,10 +43,11 @@ def test_schema_changes_from_before_version_7_have_made_versions(pair: Pair) -> 
     make_version_1(pair)
     primary.upgrade_primary(pair.dsn)
     pair.run(
-        "DROP VIEW psp.conflicts; DROP TABLE psp.loss_reports, psp.hand_over;"
+        "DROP VIEW psp.conflicts; DROP TABLE psp.loss_reports, psp.hand_over, psp.disk_space;"
         "DROP TABLE psp.table_versions, psp.emptied_tables, psp.catalog_versions, psp.losses;"
         "ALTER TABLE psp.tables DROP COLUMN form;"
-        "DROP FUNCTION psp.sp_of, psp.xid_of, psp.synchronous_standbys, psp.request_generation;"
+        "DROP FUNCTION psp.sp_of, psp.xid_of, psp.synchronous_standbys, psp.request_generation,"
+        " psp.data_directory;"
         "ALTER TABLE psp.cluster DROP COLUMN copies;"
         "ALTER TABLE psp.log_start DROP COLUMN clock_ms;"
         "ALTER TABLE psp.semi_primaries DROP COLUMN forgotten_xid, DROP COLUMN is_connected, "

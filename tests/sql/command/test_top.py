@@ -37,7 +37,8 @@ def conflict(loser: str, losses: int, **more: Any) -> dict[str, Any]:
         "loser": loser, "within": 60, "rank": 1, "table_name": "public.item", "key": "(id)=(1)",
         "kind": "row", "losses": losses, "losses_error": 0, "percent": 100, "waited_ms": 5,
         "winners": "lisbon: 2, tokyo: 1",
-        "columns": "stock", "index_name": None, "remedy": "split it: psp mrv create public.item.stock DSN",
+        "columns": "stock", "index_name": None, "query_id": 7, "statement": None,
+        "remedy": "split it: psp mrv create public.item.stock DSN",
     }  # fmt: skip
     return known | more
 
@@ -47,7 +48,8 @@ def primary(*members: dict[str, Any], **more: Any) -> Told:
         "epoch": 3, "state": "adopted", "mode": "native", "catalog_version": 2, "newest_t": 9,
         "log_begins_t": 1, "log_bytes": 2**20, "is_served": True, "certified_by": "module", "copies": 0,
         "synchronous_standby_names": "", "synchronous_standbys": 0, "waits_for_standbys_s": None,
-        "standstill": None, "standstill_s": None, "hands_over": False, "losses": None, "conflicts": [],
+        "standstill": None, "standstill_s": None, "hands_over": False, "disk_free_bytes": 81 * 2**30,
+        "disk_bytes": 2**38, "losses": None, "conflicts": [],
     }  # fmt: skip
     return Told(PRIMARY, known | {"semi_primaries": list(members)} | more)
 
@@ -133,6 +135,19 @@ def test_losers_of_one_key_are_added_up() -> None:
     assert key.winners == {"a": 40, "lisbon": 2, "tokyo": 1}
 
 
+def test_the_words_of_a_statement_are_those_of_its_loser() -> None:
+    """Another semi-primary's statement may have the same number."""
+    words = "UPDATE item SET stock = stock - $1 WHERE id = $2"
+    mine, other = conflict("a", 3, statement=words), conflict("b", 3, query_id=8, statement="DELETE FROM x")
+    told = [semi_primary("a", conflicts=[mine]), semi_primary("b", conflicts=[other])]
+    row = {key: value for key, value in conflict("a", 3).items() if key != "statement"}
+    (key,) = view(primary(conflicts=[row]), *told).hot_keys
+    assert key.statement == words
+    assert words in " ".join(shown(view(*told)).split())
+    (silent_key,) = view(primary(conflicts=[row | {"loser": "c"}]), *told).hot_keys
+    assert silent_key.statement is None
+
+
 def test_keys_that_may_not_be_seen_stay_apart() -> None:
     rows = [conflict("a", 3, key=None), conflict("a", 2, key=None, rank=2)]
     assert [key.losses for key in view(semi_primary("a", conflicts=rows)).hot_keys] == [3, 2]
@@ -211,8 +226,8 @@ BLOCKER = {"pid": 42, "role": "app", "application": "report", "age_s": 3.5, "wai
 
 
 TIMES = {
-    "commit_ms": 1234.5, "check_ms": 0.1, "network_ms": 190.2, "parked_ms": 1010.0, "queue_ms": 31.0,
-    "certify_ms": 3.1, "answer_ms": 0.1,
+    "commit_ms": 1234.5, "commit_p99_ms": 23456.7, "check_ms": 0.1, "network_ms": 190.2,
+    "parked_ms": 1010.0, "queue_ms": 31.0, "certify_ms": 3.1, "answer_ms": 0.1,
 }  # fmt: skip
 
 
@@ -234,7 +249,8 @@ def test_the_screen_fits_80_columns() -> None:
     for part in (
         "sydney is away, last heard 2026-01-02 03:04:05", "for session 42 (app, report)", "psp mrv create",
         "3,060 public.item", "1.235M", "disconnected", "a sequence is near",
-        "parked queue certify answer", "1,010", "1010.0 ms parked at the primary",
+        "parked queue certify answer", "23,457", "1,234", "1,010", "81.0 GiB free",
+        "1010.0 ms parked at the primary",
     ):  # fmt: skip
         assert part in " ".join(text.split()), part
 

@@ -39,6 +39,7 @@ def health(kind: Kind, **more: Any) -> Health:
 def status(**more: Any) -> dict[str, Any]:
     found = {
         "is_served": True, "standstill": None, "standstill_s": None, "hands_over": False,
+        "disk_free_bytes": 2**38, "disk_bytes": 2**40,
         "certified_by": "module",
         "mode": "native",
         "synchronous_standby_names": "standby", "synchronous_standbys": 1, "copies": 1, "log_bytes": 0,

@@ -54,6 +54,8 @@ CASES = [
     ("every server answers", "wrong", [Server("tokyo", trouble="it does not answer: refused")], "refused"),
     ("psp-primary", "wrong", [primary(is_served=False)], "does not run"),
     ("psp-primary", "wrong", [primary(is_served=False, hands_over=True)], "hands over"),
+    ("the primary's disk", "wrong", [primary(disk_free_bytes=2**29)], "0.5 of 1,024.0 GiB are free"),
+    ("the primary's disk", "look", [primary(disk_free_bytes=2**32)], "4.0 of 1,024.0 GiB are free"),
     ("psp-primary", "wrong", [primary(standstill="hearing: tokyo", standstill_s=1)], "hears first"),
     ("psp-primary", "wrong", [primary(standstill="standby", standstill_s=5)], "lack what was written"),
     ("synchronous replication of the primary", "wrong", [primary(synchronous_standbys=0)], "0 of 1"),
@@ -154,6 +156,7 @@ def test_one_change_makes_one_point_worse(point: str, verdict: str, servers: lis
 NOTES = [
     ("every server answers", [member(health_={"superuser": False})], "no superuser"),
     ("server modules", [member(capture="sql")], "psp_capture"),
+    ("the primary's disk", [primary(disk_free_bytes=None, disk_bytes=None)], "does not tell"),
     ("server modules", [primary(certified_by="sql")], "psp_certify"),
     ("versions", [member(health_={"version_num": 170002})], "15, 17"),
     (

@@ -52,7 +52,7 @@ const PARTS = [['check', 'local check'], ['there', 'way to the primary'], ['park
 function partsOf(zone, beyond) {
   if (zone.commit_ms === null) return null
   const distance = beyond ? Math.min(zone.network_ms, zone.rtt_ms ?? 0) : 0, way = (zone.network_ms - distance) / 2
-  return { check: zone.check_ms, there: way, parked: zone.parked_ms, queue: zone.queue_ms, certify: zone.certify_ms, back: way, answer: zone.answer_ms, whole: zone.commit_ms - distance }
+  return { check: zone.check_ms, there: way, parked: zone.parked_ms, queue: zone.queue_ms, certify: zone.certify_ms, back: way, answer: zone.answer_ms, whole: zone.commit_ms - distance, p99: beyond ? null : zone.commit_p99_ms }
 }
 const SAMPLES = 120
 let view = null, paused = false, lastAt = 0, stale = false
@@ -98,23 +98,24 @@ function axisStep(top) {
 function bar(parts, top) {
   let x = 0
   const ticks = [0, 20, 40, 60, 80].map(at => s('line', { x1: at + '%', x2: at + '%', y1: 0, y2: 16 }))
-  const text = 'COMMIT ' + ms(parts.whole) + ': ' + PARTS.map(([name, label]) => label + ' ' + ms(parts[name])).join(', ')
+  const slow = parts.p99 === null ? null : (Math.min(parts.p99 / top, 1) * 100).toFixed(3) + '%'
+  const text = 'COMMIT ' + ms(parts.whole) + ': ' + PARTS.map(([name, label]) => label + ' ' + ms(parts[name])).join(', ') + (parts.p99 === null ? '' : '; 99 of 100 within ' + ms(parts.p99))
   return s('svg', { class: 'bar', role: 'img', 'aria-label': text }, ticks, PARTS.map(([name]) => {
     const width = parts[name] / top * 100, from = x
     x += width
     return s('rect', { class: name === 'answer' ? 'answer-part' : name, x: from.toFixed(3) + '%', width: width.toFixed(3) + '%', height: 16 })
-  }))
+  }), slow ? s('line', { class: 'p99', x1: slow, x2: slow, y1: 0, y2: 16 }) : '')
 }
 function showLegend() {
-  put('legend', PARTS.map(([name, label]) => h('li', {}, s('svg', { viewBox: '0 0 11 11', 'aria-hidden': 'true' }, s('rect', { class: name === 'answer' ? 'answer-part' : name, width: 11, height: 11, rx: 2 })), label)))
+  put('legend', PARTS.map(([name, label]) => h('li', {}, s('svg', { viewBox: '0 0 11 11', 'aria-hidden': 'true' }, s('rect', { class: name === 'answer' ? 'answer-part' : name, width: 11, height: 11, rx: 2 })), label)), h('li', {}, s('svg', { viewBox: '0 0 11 11', 'aria-hidden': 'true' }, s('line', { class: 'p99', x1: 5, x2: 5, y1: 0, y2: 11 })), 'p99'))
 }
 function commitCell(zone, parts, top) {
   if (!parts) return h('td', { class: 'bars-cell', 'data-label': 'COMMIT' }, h('div', { class: 'soft' }, zone.answers ? 'nothing was decided in the last minute' : '–'))
-  return h('td', { class: 'bars-cell', 'data-label': 'COMMIT' }, h('b', {}, ms(parts.whole)), bar(parts, top), h('div', { class: 'soft' }, zone.commit_cause))
+  return h('td', { class: 'bars-cell', 'data-label': 'COMMIT' }, h('b', {}, ms(parts.whole)), parts.p99 === null ? '' : h('span', { class: 'soft' }, ' p99 ' + ms(parts.p99)), bar(parts, top), h('div', { class: 'soft' }, zone.commit_cause))
 }
 function showZones() {
   const beyond = chosen('scale') === 'beyond', parts = view.zones.map(zone => partsOf(zone, beyond))
-  const step = axisStep(Math.max(0, ...parts.map(one => one?.whole ?? 0)))
+  const step = axisStep(Math.max(0, ...parts.map(one => Math.max(one?.whole ?? 0, one?.p99 ?? 0))))
   $('axis').replaceChildren(...[0, 1, 2, 3, 4, 5].map(n => s('text', { x: n * 20 + '%', y: 12 }, known(n * step, n === 5 ? ' ms' : '', 2))))
   showLegend()
   const cell = (label, ...kids) => h('td', { 'data-label': label }, kids)
@@ -146,6 +147,7 @@ function showKeys() {
   put('keys', keys.length ? keys.map(key => h('li', {}, h('b', { class: 'count' }, known(key.losses)), h('code', {}, (key.table ?? 'all tables') + ' ' + short(key.key ?? '')), key.key === null ? ' key not shown ' : ' ', h('span', { class: 'tag' }, key.kind),
     h('meter', { min: 0, max: top, value: key.losses, 'aria-label': 'Share of the most lost key' }),
     h('p', { class: 'soft' }, 'lost by ' + counts(key.losers) + (Object.keys(key.winners).length ? ' · won by ' + counts(key.winners) : '') + (key.columns ? ' · columns ' + key.columns : '') + ' · ' + known(key.waited_ms / 1000, ' s', 1) + ' waited'),
+    key.statement ? h('p', { class: 'soft' }, h('code', {}, short(key.statement))) : '',
     key.remedy ? h('p', {}, key.remedy) : '')) : h('li', {}, 'Nothing was lost.'))
 }
 // The sizes that this console has seen, at most of the last hour.
@@ -169,7 +171,7 @@ function showRest() {
   const facts = rows => rows.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value ?? '–')))
   const p = view.primary
   put('primary-facts', p ? facts([['psp-primary', p.is_served ? word('ok', 'runs') : word('bad', 'does not run')], ['Decides', p.hands_over ? word('bad', 'no: it hands over to its standby') : p.standstill ? word('bad', 'no, for ' + p.standstill_s + ' s: ' + p.standstill) : word(p.is_served ? 'ok' : 'bad', p.is_served ? 'yes' : 'no')], ['Epoch', p.epoch], ['Mode', p.mode], ['Certified by', p.certified_by], ['Standbys required', p.copies], ['Synchronous standbys', p.synchronous_standbys]]) : facts([['The primary', 'was not asked']]))
-  put('log-facts', p ? facts([['Log', mebibytes(p.log_bytes)], ['Newest number', known(p.newest_t)], ['Kept from', known(p.log_begins_t)], ['Kept most by', keeper()]]) : facts([['The primary', 'was not asked']]))
+  put('log-facts', p ? facts([['Log', mebibytes(p.log_bytes)], ['Newest number', known(p.newest_t)], ['Kept from', known(p.log_begins_t)], ['Kept most by', keeper()], ['Free on the disk', p.disk_free_bytes === null ? '–' : known(p.disk_free_bytes / 2 ** 30, ' GiB', 1)]]) : facts([['The primary', 'was not asked']]))
   put('event-rows', view.events.map(event => h('li', {}, h('time', {}, clock(event.at)), h('span', {}, word(event.state, event.what), event.more ? h('div', { class: 'soft' }, event.more) : ''))))
   const cell = (label, value) => h('td', { 'data-label': label }, value)
   put('member-rows', view.zones.map(zone => h('tr', {}, h('th', { scope: 'row' }, zone.name), cell('State', word(stateOf(zone), zone.state)), cell('Connected', zone.is_connected === null ? '–' : zone.is_connected ? 'yes' : 'no'), cell('Heard', clock(zone.seen_at)), cell('Watermark', known(zone.watermark)), cell('Keeps of the log', mebibytes(zone.keeps_bytes)), cell('PostgreSQL', zone.postgres ?? '–'))))
