@@ -111,11 +111,19 @@ DECLARE
     back record;
 BEGIN
     FOR back IN
-        SELECT n AS object, l.old_name, EXISTS (SELECT FROM pg_class o WHERE (o.relname, o.relnamespace) = (l.old_name, c.relnamespace)) AS is_taken
-          FROM psp.local_objects l JOIN pg_class c ON c.oid = l.object JOIN psp.named_local_objects n USING (class, object)
+        SELECT n AS object, l.old_name, EXISTS (SELECT FROM pg_class o WHERE (o.relname, o.relnamespace) = (l.old_name, c.relnamespace)) AS is_taken,
+               r.rolsuper OR EXISTS (SELECT FROM pg_depend d WHERE (d.classid, d.objid, d.deptype) = (l.class, l.object, 'e')) AS is_relied_on
+          FROM psp.local_objects l JOIN pg_class c ON c.oid = l.object JOIN pg_roles r ON r.oid = c.relowner JOIN psp.named_local_objects n USING (class, object)
          WHERE l.class = 'pg_class'::regclass AND l.old_name IS NOT NULL ORDER BY l.object
     LOOP
-        IF back.is_taken THEN
+        IF back.is_taken AND back.is_relied_on THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'duplicate_table',
+                MESSAGE = format('psp: the %s %I, which is at this semi-primary only, has the name that PostgreSQL chooses for what a schema change makes',
+                                 (back.object).kind, back.old_name),
+                DETAIL = 'Its owner is a superuser, or it is a part of an extension, so it keeps its name.',
+                HINT = 'Give it another name, here only: SET psp.schema_changes = local; ALTER … RENAME TO …';
+        ELSIF back.is_taken THEN
             PERFORM psp.note_set_aside((back.object).class, (back.object).object,
                         format('%s %s is at this semi-primary only: a schema change needed its name %I', (back.object).kind, (back.object).identity, back.old_name), '', '');
         ELSE
@@ -201,42 +209,55 @@ BEGIN
     RETURN regexp_replace(bare, pattern, 'CREATE EXTENSION IF NOT EXISTS ', 'i');
 END $$;
 
--- Functions of this server alone whose names a statement has: it may mean others. Those of superusers and of extensions are at each server, if everything is as it
--- should be, and the statement means them.
-CREATE FUNCTION psp.local_routines_in(statement text) RETURNS SETOF psp.named_local_objects
+-- Objects of this server alone whose names a statement has, and which it must not find: functions, since it may mean others; and relations that it would leave
+-- or replace, where it says IF NOT EXISTS or OR REPLACE. Those of superusers and of extensions are at each server, if everything is as it should be,
+-- and the statement means them.
+CREATE FUNCTION psp.local_objects_in(statement text) RETURNS SETOF psp.named_local_objects
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     words CONSTANT text[] := psp.words_of(statement);
+    takes CONSTANT boolean := words @> '{if,not,exists}' OR words @> '{or,replace}';
 BEGIN
-    IF EXISTS (SELECT FROM psp.local_objects l WHERE l.class = 'pg_proc'::regclass) THEN
+    IF EXISTS (SELECT FROM psp.local_objects l WHERE l.class = 'pg_proc'::regclass OR takes AND l.class = 'pg_class'::regclass) THEN
         RETURN QUERY
-        SELECT n.* FROM psp.named_local_objects n JOIN pg_proc p ON p.oid = n.object JOIN pg_roles r ON r.oid = p.proowner AND NOT r.rolsuper
-         WHERE n.kind = 'routine' AND psp.is_named(n.name, statement, words)
-           AND NOT EXISTS (SELECT FROM pg_depend d WHERE (d.classid, d.objid, d.deptype) = ('pg_proc'::regclass, p.oid, 'e'));
+        SELECT n.* FROM psp.named_local_objects n
+         CROSS JOIN LATERAL (SELECT p.proowner AS owner FROM pg_proc p WHERE n.class = 'pg_proc'::regclass AND p.oid = n.object
+                             UNION ALL SELECT c.relowner FROM pg_class c WHERE takes AND n.class = 'pg_class'::regclass AND c.oid = n.object) o
+          JOIN pg_roles r ON r.oid = o.owner AND NOT r.rolsuper
+         WHERE psp.is_renamed_by_alter(n.kind) AND psp.is_named(n.name, statement, words)
+           AND NOT EXISTS (SELECT FROM pg_depend d WHERE (d.classid, d.objid, d.deptype) = (n.class, n.object, 'e'));
     END IF;
 END $$;
 
-CREATE FUNCTION psp.put_routines_aside(statement text) RETURNS psp.named_local_objects[]
+CREATE FUNCTION psp.put_local_objects_aside(statement text) RETURNS psp.named_local_objects[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    routines CONSTANT psp.named_local_objects[] := ARRAY(SELECT r FROM psp.local_routines_in(statement) r);
+    objects CONSTANT psp.named_local_objects[] := ARRAY(SELECT o FROM psp.local_objects_in(statement) o);
 BEGIN
-    PERFORM psp.rename_local_object(r, psp.name_aside(r.object, r.name)) FROM unnest(routines) r;
-    RETURN routines;
+    PERFORM psp.rename_local_object(o, psp.name_aside(o.object, o.name)) FROM unnest(objects) o;
+    RETURN objects;
 END $$;
 
+-- Whether another object has the name that a local one had.
+CREATE FUNCTION psp.is_name_taken(old psp.named_local_objects) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_proc o ON (o.pronamespace, o.proargtypes) = (p.pronamespace, p.proargtypes)
+                    WHERE old.class = 'pg_proc'::regclass AND p.oid = old.object AND o.proname = old.name)
+        OR EXISTS (SELECT FROM pg_class c JOIN pg_class o ON o.relnamespace = c.relnamespace
+                    WHERE old.class = 'pg_class'::regclass AND c.oid = old.object AND o.relname = old.name)
+$$;
+
 -- Those keep their new names whose old ones are taken.
-CREATE FUNCTION psp.bring_routines_back(routines psp.named_local_objects[]) RETURNS void
+CREATE FUNCTION psp.bring_local_objects_back(objects psp.named_local_objects[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     old psp.named_local_objects;
     now psp.named_local_objects;
 BEGIN
-    FOREACH old IN ARRAY routines LOOP
+    FOREACH old IN ARRAY objects LOOP
         SELECT n.* INTO now FROM psp.named_local_objects n WHERE (n.class, n.object) = (old.class, old.object);
         CONTINUE WHEN NOT FOUND;  -- dropped with what it depended on
-        IF EXISTS (SELECT FROM pg_proc p JOIN pg_proc o ON (o.pronamespace, o.proargtypes) = (p.pronamespace, p.proargtypes)
-                    WHERE p.oid = old.object AND o.proname = old.name) THEN
+        IF psp.is_name_taken(old) THEN
             PERFORM psp.tell_moved(old);
         ELSE
             PERFORM psp.rename_local_object(now, old.name);
@@ -245,22 +266,54 @@ BEGIN
 END $$;
 
 -- Whether the statement has run without them. If not, it may need them: what a superuser has made at each server by itself.
-CREATE FUNCTION psp.runs_without_local_routines(call text, statement text, role name, settings jsonb) RETURNS boolean
+CREATE FUNCTION psp.runs_without_local_objects(call text, statement text, role name, settings jsonb) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-    routines psp.named_local_objects[];
+    objects psp.named_local_objects[];
 BEGIN
-    routines := psp.put_routines_aside(statement);
-    IF pg_catalog.cardinality(routines) OPERATOR(pg_catalog.=) 0 THEN
+    objects := psp.put_local_objects_aside(statement);
+    IF pg_catalog.cardinality(objects) OPERATOR(pg_catalog.=) 0 THEN
         RETURN false;
     END IF;
-    PERFORM psp.run_beside_local_indexes(call, statement, role, settings), psp.bring_routines_back(routines);
+    PERFORM psp.run_beside_local_indexes(call, statement, role, settings), psp.bring_local_objects_back(objects);
     RETURN true;
 EXCEPTION WHEN OTHERS THEN
     IF psp.may_pass(SQLSTATE) THEN
         RAISE;
     END IF;
     RETURN false;
+END $$;
+
+-- The local relation that CREATE … IF NOT EXISTS finds in the place of its own, and PostgreSQL would pass over in silence. Where the statement was made there was none.
+CREATE FUNCTION psp.local_relation_instead(statement text, role name, settings jsonb) RETURNS oid
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    bare  CONSTANT text := psp.without_comments(statement);
+    made  CONSTANT record := psp.index_in(bare);
+    named CONSTANT text := CASE WHEN made.beginning ~* 'exists$' THEN made.name ELSE (regexp_match(bare, psp.statement_pattern(
+        'CREATE(?: (?:UNLOGGED|MATERIALIZED|FOREIGN))? (?:TABLE|VIEW|SEQUENCE) IF NOT EXISTS (NAME(?:_\._NAME)?)(?:\W.*)?'), 'i'))[1] END;
+    parts CONSTANT name[] := parse_ident(named);
+    place CONSTANT oid := CASE WHEN made.beginning IS NOT NULL THEN (SELECT c.relnamespace FROM pg_class c WHERE c.oid = psp.table_of_index(statement, role, settings))
+                               WHEN cardinality(parts) = 2 THEN to_regnamespace(quote_ident(parts[1]))
+                               ELSE (SELECT n.oid FROM psp.names_in_path(settings ->> 'search_path', role) p JOIN pg_namespace n ON n.nspname = p.name
+                                      WHERE coalesce(settings -> 'schemas' ? p.name, true) ORDER BY p.n LIMIT 1) END;
+BEGIN
+    RETURN (SELECT c.oid FROM pg_class c JOIN psp.local_objects l ON (l.class, l.object) = ('pg_class'::regclass, c.oid)
+             WHERE (c.relname, c.relnamespace) = (parts[cardinality(parts)], place));
+END $$;
+
+CREATE FUNCTION psp.refuse_local_relation_instead(statement text, role name, settings jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found CONSTANT oid := psp.local_relation_instead(statement, role, settings);
+BEGIN
+    IF found IS NOT NULL THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'duplicate_table',
+            MESSAGE = format('psp: relation %s, which is at this semi-primary only, has the name that a schema change needs', found::regclass),
+            DETAIL = 'With IF NOT EXISTS, PostgreSQL would make nothing here.',
+            HINT = 'Give it another name, here only: SET psp.schema_changes = local; ALTER … RENAME TO …';
+    END IF;
 END $$;
 
 -- Runs a statement that has arrived. What is in its way makes way, one thing after the other; if that does not help, the error is that of the last
@@ -272,9 +325,10 @@ DECLARE
     detail  pg_catalog.text;
     context pg_catalog.text;
 BEGIN
-    IF psp.runs_without_local_routines(call, text, role, settings) THEN
+    IF psp.runs_without_local_objects(call, text, role, settings) THEN
         RETURN;
     END IF;
+    PERFORM psp.refuse_local_relation_instead(text, role, settings);
     FOR attempt IN 1..20 LOOP
         BEGIN
             PERFORM psp.run_beside_local_indexes(call, text, role, settings);

@@ -83,7 +83,6 @@ BEGIN
                                                           AND psp.is_own_write((SELECT t.xmin FROM pg_type t WHERE t.oid = c.reltype)) IS NOT FALSE) THEN
         RETURN;
     END IF;
-    DELETE FROM psp.local_objects l WHERE pg_describe_object(l.class, l.object, 0) IS NULL;
     INSERT INTO psp.local_objects (class, object) VALUES (class, object) ON CONFLICT DO NOTHING;
 END $$;
 

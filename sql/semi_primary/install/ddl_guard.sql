@@ -281,6 +281,7 @@ BEGIN
         IF d.object_type IN ('table', 'materialized view') THEN
             DELETE FROM psp.known_relations k WHERE k.relation = d.objid;
         END IF;
+        DELETE FROM psp.local_objects l WHERE (l.class, l.object) = (d.classid, d.objid) AND d.objsubid = 0;
         IF psp.is_of_psp(d.object_type, d.schema_name::name, d.object_name::name, d.address_names)
            OR (CASE WHEN psp.is_schema_change()
                    THEN d.object_type = 'trigger' AND d.original AND psp.is_trigger_name(d.address_names[3]::name)  -- and not with its table

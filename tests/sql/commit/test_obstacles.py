@@ -175,6 +175,91 @@ def test_a_local_object_makes_way(
     assert "which is at this semi-primary only, is local_" in told
 
 
+@pytest.mark.parametrize("role", ["visitor", APPLICATION])
+@pytest.mark.parametrize(
+    ("made", "statement", "kind"),
+    [
+        ("CREATE VIEW x AS SELECT 1 AS a", "CREATE TABLE IF NOT EXISTS x (id int PRIMARY KEY)", "view"),
+        ("CREATE UNLOGGED TABLE x (a int)", "CREATE TABLE IF NOT EXISTS x (id int PRIMARY KEY)", "table"),
+        ("CREATE UNLOGGED TABLE x (a int)", "CREATE SEQUENCE IF NOT EXISTS public.x", "table"),
+        (
+            "CREATE VIEW x AS SELECT 1 AS a",
+            "CREATE MATERIALIZED VIEW IF NOT EXISTS x AS SELECT 2 AS b",
+            "view",
+        ),
+        ("CREATE VIEW x AS SELECT 1 AS a", "CREATE INDEX IF NOT EXISTS x ON item (v)", "view"),
+        ("CREATE VIEW x AS SELECT 1 AS a", "CREATE OR REPLACE VIEW x AS SELECT 2 AS a", "view"),
+        (
+            "CREATE FUNCTION x(int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "CREATE OR REPLACE FUNCTION x(int) RETURNS int LANGUAGE sql AS 'SELECT 2'",
+            "routine",
+        ),
+    ],
+)
+def test_a_local_object_is_not_taken_for_that_of_a_statement(
+    connection: psycopg.Connection[Any], role: str, made: str, statement: str, kind: str
+) -> None:
+    """PostgreSQL would leave it as it is, or give it the statement's content."""
+    locally(connection, made, role=role)
+    arrive(connection, statement)
+    told = warnings(connection)
+    assert told.startswith(f"{kind} ")
+    assert "which is at this semi-primary only, is local_" in told
+    local = "SELECT count(*) FROM psp.named_local_objects WHERE name = 'x'"
+    assert one(connection, local) == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE IF NOT EXISTS x (id int PRIMARY KEY)",
+        'CREATE UNLOGGED TABLE IF NOT EXISTS public."x" (id int PRIMARY KEY)',
+        "CREATE SEQUENCE IF NOT EXISTS /* so */ x",
+        "CREATE INDEX IF NOT EXISTS x ON item (v)",
+        "CREATE MATERIALIZED VIEW IF NOT EXISTS x AS SELECT 2 AS b",
+    ],
+)
+def test_a_superusers_relation_in_the_place_of_a_new_one_is_told(
+    connection: psycopg.Connection[Any], statement: str
+) -> None:
+    locally(connection, "CREATE VIEW x AS SELECT 1 AS a", role="psp")
+    with pytest.raises(psycopg.errors.DuplicateTable) as failed:
+        arrive(connection, statement)
+    assert "at this semi-primary only" in str(failed.value)
+    assert "RENAME" in str(failed.value.diag.message_hint)
+
+
+def test_a_local_relation_in_another_schema_is_in_nobodys_way(connection: psycopg.Connection[Any]) -> None:
+    locally(connection, "CREATE VIEW s.x AS SELECT 1 AS a", role="psp")
+    arrive(connection, "CREATE TABLE IF NOT EXISTS x (id int PRIMARY KEY)")
+    assert one(connection, "SELECT to_regclass('public.x') IS NOT NULL")
+
+
+def test_a_local_relation_that_a_statement_reads_is_there(connection: psycopg.Connection[Any]) -> None:
+    """Each server has it by itself."""
+    locally(connection, "CREATE VIEW source AS SELECT 1 AS a")
+    connection.execute(f"GRANT SELECT ON source TO {APPLICATION}".encode())
+    arrive(connection, "CREATE OR REPLACE VIEW made AS SELECT a FROM source")
+    assert one(connection, "SELECT a FROM made") == 1
+    assert one(connection, "SELECT count(*) FROM psp.named_local_objects WHERE name = 'source'") == 1
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_superusers_relation_with_a_chosen_name_keeps_it(
+    connection: psycopg.Connection[Any], arrives: bool
+) -> None:
+    locally(connection, "CREATE VIEW made_id_seq AS SELECT 1 AS a", role="psp")
+    statement = "CREATE TABLE made (id serial PRIMARY KEY)"
+    with pytest.raises(psycopg.errors.DuplicateTable) as failed:
+        if arrives:
+            arrive(connection, statement)
+        else:
+            connection.execute("SET LOCAL session_replication_role = origin")
+            connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+            connection.execute(statement.encode())
+    assert "made_id_seq" in str(failed.value)
+
+
 @pytest.mark.parametrize(
     ("role", "made", "statement"),
     [
@@ -271,6 +356,16 @@ def test_a_function_that_is_replaced_here_is_not_a_local_one(connection: psycopg
         "CREATE OR REPLACE FUNCTION g(bigint) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1'",
         role=APPLICATION,
     )
+    assert one(connection, "SELECT count(*) FROM psp.local_objects") == 0
+
+
+def test_a_local_object_that_is_dropped_is_forgotten(connection: psycopg.Connection[Any]) -> None:
+    made = ("CREATE VIEW x AS SELECT 1 AS a", "CREATE FUNCTION h() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+    locally(connection, *made, "CREATE SCHEMA d", "DROP FUNCTION h()")
+    assert one(connection, "SELECT count(*) FROM psp.local_objects") == 2
+    connection.execute("SET LOCAL session_replication_role = origin")
+    connection.execute("SET LOCAL psp.schema_changes = local")
+    connection.execute("DROP VIEW x; DROP SCHEMA d")
     assert one(connection, "SELECT count(*) FROM psp.local_objects") == 0
 
 
