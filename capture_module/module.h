@@ -119,7 +119,8 @@ typedef enum PspQuery {
   kAskRefuseOlder,
   kAskBeginIntent,
   kAskRefuseForeignTables,
-  kAskApplyPlan
+  kAskApplyPlan,
+  kAskWhyNoCommit
 } PspQuery;
 
 typedef struct Setting {
@@ -151,3 +152,11 @@ bool IsDecided(void);
 int64 WinnerOf(const Answer *answer);
 
 _Noreturn void RaiseAnswer(const Answer *answer);
+
+// ---- init.c: once, when the module is loaded -------------------------------------------------------------------------------------
+
+// run_again.c
+void RunStatementsAgain(void);
+
+// read_only.c. Errors: none.
+void BeReadOnlyWhileBroken(void);

@@ -14,6 +14,7 @@ static const char *const texts[] = {
     [kAskLookUp] = kLookUp,           [kAskCheckCommit] = kCheckCommit,
     [kAskBeginIntent] = kBeginIntent, [kAskRefuseForeignTables] = kRefuseForeignTables,
     [kAskRefuseOlder] = kRefuseOlder, [kAskApplyPlan] = kApplyPlan,
+    [kAskWhyNoCommit] = kWhyNoCommit,
 };
 static SPIPlanPtr plans[lengthof(texts)];
 

@@ -167,8 +167,7 @@ static void RunQuery(QueryDesc *query, ScanDirection direction, uint64 count EXE
 #endif
 }
 
-PGDLLEXPORT void _PG_init(void);
-void _PG_init(void) {
+void RunStatementsAgain(void) {
   DefineCustomIntVariable(
       "psp.retry_autocommit",
       "How often a statement that is a transaction of its own, and has lost, is run again.", NULL, &retries,
