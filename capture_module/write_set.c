@@ -8,6 +8,7 @@
 #include "libpq/pqformat.h"
 #include "utils/backend_status.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/xid8.h"
 
@@ -50,12 +51,26 @@ enum {
   kPayloadPlace = 45,
 };
 
+// As psp.takes_serializable says.
+static bool TakesSerializable(void) {
+  static bool was_told = false;
+  const char *setting = GetConfigOption("psp.serializable", true, false);
+  if (setting == NULL || strcmp(setting, "repeatable read") != 0) return false;
+  if (!was_told)
+    ereport(NOTICE, errmsg("psp: SERIALIZABLE is taken for REPEATABLE READ, as psp.serializable says"),
+            errdetail("Reads are not certified: two transactions at different semi-primaries may each read "
+                      "what the other one writes."));
+  was_told = true;
+  return true;
+}
+
 static void RefuseSerializable(void) {
   ereport(
       ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("psp: SERIALIZABLE transactions cannot write"),
       errdetail(
           "Reads of other semi-primaries are not certified, so SERIALIZABLE would not mean what it says."),
-      errhint("Use REPEATABLE READ."));
+      errhint("Use REPEATABLE READ; or SET psp.serializable = 'repeatable read', which takes the one for the "
+              "other."));
 }
 
 static void CheckMayWrite(void) {
@@ -81,7 +96,7 @@ static void OnSubtransactionEvent(SubXactEvent event, SubTransactionId id, SubTr
 
 static void BeginWriteSet(void) {
   static bool is_registered = false;
-  if (IsolationIsSerializable()) RefuseSerializable();
+  if (IsolationIsSerializable() && !TakesSerializable()) RefuseSerializable();
   if (!is_registered) RegisterSubXactCallback(OnSubtransactionEvent, NULL);
   is_registered = true;
   ExpectCommit();

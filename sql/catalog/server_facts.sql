@@ -11,10 +11,13 @@ SELECT to_regclass('psp.identity') IS NOT NULL AND to_regclass('psp.converted_ta
                  AND (has_schema_privilege('public', e.extnamespace, 'USAGE') OR (SELECT rolsuper FROM pg_roles WHERE rolname = current_user))
                  AND d.deptype = 'e' AND has_function_privilege('public', d.objid, 'EXECUTE'))
            AS dblink_public,
-       current_setting('default_transaction_isolation') AS default_isolation,
+       CASE WHEN current_setting('psp.serializable', true) = 'repeatable read' THEN 'repeatable read'
+            ELSE current_setting('default_transaction_isolation') END AS default_isolation,
        ARRAY(SELECT r.rolname::text FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
              WHERE s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
-               AND 'default_transaction_isolation=serializable' = ANY (s.setconfig)) AS serializable_roles,
+               AND 'default_transaction_isolation=serializable' = ANY (s.setconfig)
+               AND current_setting('psp.serializable', true) IS DISTINCT FROM 'repeatable read'
+               AND 'psp.serializable=repeatable read' <> ALL (s.setconfig)) AS serializable_roles,
        ARRAY(SELECT gid FROM pg_prepared_xacts WHERE database = current_database()) AS prepared_transactions,
        current_setting('max_prepared_transactions')::int AS prepared_transactions_max,
        current_setting('max_locks_per_transaction')::int AS locks_per_transaction,

@@ -84,11 +84,13 @@ def _server(database: Database, facts: ServerFacts) -> Iterator[Problem]:
                       "end the session that has made it")  # fmt: skip
     if facts.default_isolation == "serializable":
         yield Problem("error", where, "default_transaction_isolation is serializable, which psp refuses",
-                      "ALTER DATABASE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip
+                      "ALTER DATABASE … SET default_transaction_isolation (or psp.serializable) = "
+                      "'repeatable read'")  # fmt: skip
     for role in facts.serializable_roles:
         yield Problem("error", f"role {role}",
                       "default_transaction_isolation is serializable, which psp refuses",
-                      "ALTER ROLE … SET default_transaction_isolation = 'repeatable read'")  # fmt: skip
+                      "ALTER ROLE … SET default_transaction_isolation (or psp.serializable) = "
+                      "'repeatable read'")  # fmt: skip
     for gid in facts.prepared_transactions:
         yield Problem("error", f"prepared transaction {gid}", "it is pending and could never be certified",
                       "COMMIT PREPARED or ROLLBACK PREPARED it; psp refuses PREPARE TRANSACTION")  # fmt: skip

@@ -136,7 +136,23 @@ BEGIN
         ERRCODE = 'feature_not_supported',
         MESSAGE = 'psp: SERIALIZABLE transactions cannot write',
         DETAIL = 'Reads of other semi-primaries are not certified, so SERIALIZABLE would not mean what it says.',
-        HINT = 'Use REPEATABLE READ.';
+        HINT = 'Use REPEATABLE READ; or SET psp.serializable = ''repeatable read'', which takes the one for the other.';
+END $$;
+
+-- Whether the session takes SERIALIZABLE for what psp can provide. It is told once.
+CREATE FUNCTION psp.takes_serializable() RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('psp.serializable', true) IS DISTINCT FROM 'repeatable read' THEN
+        RETURN false;
+    END IF;
+    IF current_setting('psp.serializable_told', true) IS DISTINCT FROM 'on' THEN
+        RAISE NOTICE USING
+            MESSAGE = 'psp: SERIALIZABLE is taken for REPEATABLE READ, as psp.serializable says',
+            DETAIL = 'Reads are not certified: two transactions at different semi-primaries may each read what the other one writes.';
+        PERFORM set_config('psp.serializable_told', 'on', false);
+    END IF;
+    RETURN true;
 END $$;
 
 -- The first write of a transaction, or a write that comes too late. Called by the capture functions when
@@ -145,7 +161,7 @@ END $$;
 CREATE FUNCTION psp.begin_intent(x xid8, decided boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF decided OR pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN
+    IF decided OR pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' AND NOT psp.takes_serializable() THEN
         RETURN psp.refuse_write(x, decided);
     END IF;
     INSERT INTO psp.commit_intent (xid) VALUES (x);

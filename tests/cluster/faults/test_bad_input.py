@@ -42,6 +42,24 @@ def test_serializable_is_refused(cluster: LocalCluster) -> None:
         assert errors[0].diag.message_hint
 
 
+def test_serializable_is_taken_for_less_by_the_administrators_word(cluster: LocalCluster) -> None:
+    told: list[str] = []
+    with connect(cluster.sps[0]) as connection:
+        connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        connection.execute("SET psp.serializable = 'repeatable read'")
+        connection.commit()
+        for note in "first", "second":
+            connection.execute("INSERT INTO document (note) VALUES (%s)", (f"serializable {note}",))
+            connection.commit()
+    assert [text for text in told if "SERIALIZABLE is taken for REPEATABLE READ" in text] == told[-1:]
+    wait_for_row(cluster.sps[1], "SELECT 1 FROM document WHERE note = 'serializable second'")
+    with connect(cluster.sps[0]) as connection, raises(REFUSED):
+        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        connection.execute("SET psp.serializable = 'on'")
+        connection.execute("INSERT INTO document (note) VALUES ('x')")
+
+
 def test_truncate_is_refused(cluster: LocalCluster) -> None:
     with raises(REFUSED) as errors:
         execute(cluster.sps[0], "TRUNCATE account")
