@@ -5,5 +5,6 @@
 PGDLLEXPORT void _PG_init(void);
 void _PG_init(void) {
   RunStatementsAgain();
+  RunConcurrentlyPlain();
   BeReadOnlyWhileBroken();
 }

@@ -158,5 +158,8 @@ _Noreturn void RaiseAnswer(const Answer *answer);
 // run_again.c
 void RunStatementsAgain(void);
 
+// concurrently.c
+void RunConcurrentlyPlain(void);
+
 // read_only.c. Errors: none.
 void BeReadOnlyWhileBroken(void);

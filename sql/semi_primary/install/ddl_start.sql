@@ -139,7 +139,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
     IF (SELECT i.mode FROM psp.identity i) = 'native' THEN
         IF psp.goes_with_stream() THEN
-            hint := 'Leave out CONCURRENTLY, as psp.ddl does: SELECT psp.ddl($$…$$). Writers of the table wait until it is done.';
+            hint := 'Leave out CONCURRENTLY, as psp.ddl does: SELECT psp.ddl($$…$$). Writers of the table wait until it is done. '
+                    'With the server module, psp.concurrent_ddl = plain does it for statements that cannot be edited.';
         END IF;
     END IF;
     PERFORM psp.refuse_ddl(object, command, detail, hint);
