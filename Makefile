@@ -44,7 +44,10 @@ uninstall:  ## remove what install put under PREFIX
 	@tools/install.sh --remove $(PREFIX)
 
 # ---- running it -----------------------------------------------------------------------------------
-demo: daemons venv  ## three zones against one far PostgreSQL (SECONDS=10: shorter; MODE=views, MODE=both)
+demo-plan:
+	@tools/demo_plan.sh $(SECONDS) $(BUILD) $(VENV)
+
+demo: demo-plan daemons venv  ## three zones against one far PostgreSQL (SECONDS=10: shorter; MODE=views, MODE=both)
 	@tools/check_writable.sh $(RESULTS)
 	@$(PYTHON) -m benchmarks.demo --mode $(MODE) --seconds $(SECONDS) --results $(RESULTS)
 
@@ -192,4 +195,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-each $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install deb uninstall demo batches peers-programs test test-all for-retrying for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-failover test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install deb uninstall demo-plan demo batches peers-programs test test-all for-retrying for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-failover test-histories test-retrying test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean

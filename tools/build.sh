@@ -10,4 +10,4 @@ if ! cmake -S . -B "$dir" -G Ninja -DPSP_SANITIZE="$sanitizer" ${UNITY:+-DCMAKE_
     cat "$dir/cmake.log" >&2
     exit 1
 fi
-exec ninja -C "$dir" -j "$jobs" "$@"
+exec python3 tools/build_bar.py ninja -C "$dir" -j "$jobs" "$@"

@@ -55,7 +55,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _backends(dsn: str) -> Callable[[], int]:
+def backends(dsn: str) -> Callable[[], int]:
     """How many clients' backends still run in the load's database, ours and psp's own not counted."""
 
     def count() -> int:
@@ -77,7 +77,7 @@ def measure(found: Sequence[System], load: Load, rounds: int, steps: Steps) -> d
     for number in range(rounds):
         for system in found:
             with steps.step(f"{what}, {load.threads} threads, round {number + 1} of {rounds}, {system.name}"):
-                sums[system.name].add(*one_round(system, load, _backends(system.dsn)))
+                sums[system.name].add(*one_round(system, load, backends(system.dsn)))
     return sums
 
 

@@ -71,7 +71,7 @@ def systems(scale: Scale, variants: Sequence[Variant], steps: Steps) -> Iterator
             if variant.mode == "native":
                 with psycopg.connect(cluster.sps[0].admin_dsn) as connection:
                     use(connection, variant.capture)
-            found.append(_psp_system(variant.name, cluster))
+            found.append(psp_system(variant.name, cluster))
         yield found
 
 
@@ -81,7 +81,7 @@ def _plain_system(name: str, server: PgServer) -> System:
     return System(name, server.dsn("tpcc", APP_ROLE), postmaster, parts)
 
 
-def _psp_system(name: str, cluster: LocalCluster) -> System:
+def psp_system(name: str, cluster: LocalCluster) -> System:
     sp = cluster.sps[0]
     pids = {
         f"{label}_{part}": cpu.running(cluster.pid(name, part))

@@ -6,7 +6,7 @@ import sys
 import pytest
 from psp.waiting import wait_until
 
-from benchmarks.overhead import cpu, targets
+from benchmarks.overhead import cpu, observed, targets
 from benchmarks.overhead.sums import Sum
 
 BURN = "import time\nwhile time.process_time() < {}: pass"
@@ -63,3 +63,9 @@ def test_cpu_of_living_and_ended_children_is_counted() -> None:
         # 0.3 s each, less what the kernel rounds away: it counts in ticks of 10 ms.
         wait_until("the children to have worked", lambda: cpu.group_s(parent.pid) >= 0.55, 60)
         parent.communicate(b"")
+
+
+def test_turns_are_compared_within_their_round() -> None:
+    """A round in which the machine was slow for all changes no ratio."""
+    found = observed.ratios({"alone": [1.0, 2.0, 1.0, 4.0], "seen": [1.1, 2.2, 1.0, 4.0]}, "alone")
+    assert found == {"seen": {"ratio": pytest.approx(1.05), "quartiles": [1.0, pytest.approx(1.1)]}}

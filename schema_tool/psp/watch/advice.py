@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from psp.watch.headline import headline, names
 from psp.watch.model import Advice, HotKey, Primary, View, Zone
+from psp.watch.remedies import remedy_parts
 
 HOT_LOSSES = 10
 """In a minute. A key that is lost less often is shown, and needs nothing."""
@@ -37,7 +38,11 @@ def advice(view: View) -> list[Advice]:
         *_of_errors(view),
         *(one for zone in view.zones for one in _of_blockers(zone)),
         *(one for zone in view.zones for one in _of_lag(zone)),
-        *(_of_key(key) for key in view.hot_within(60)[:HOT_SHOWN] if key.remedy and key.losses >= HOT_LOSSES),
+        *(
+            _of_key(key, view)
+            for key in view.hot_within(60)[:HOT_SHOWN]
+            if key.remedy and key.losses >= HOT_LOSSES
+        ),
         *_of_servers(view),
     ]
 
@@ -112,11 +117,10 @@ def _of_lag(zone: Zone) -> Iterator[Advice]:
         yield Advice(f"See why {zone.name} is behind", text)
 
 
-def _of_key(key: HotKey) -> Advice:
+def _of_key(key: HotKey, view: View) -> Advice:
     row = f" {key.key[:KEY_CHARACTERS_MAX]}" if key.key else ""
     where = f"{key.table or 'all tables'}{row}"
-    remedy = key.remedy or ""
-    return Advice(f"{where}: {key.losses:,} losses in a minute", remedy[:1].upper() + remedy[1:])
+    return Advice(f"{where}: {key.losses:,} losses in a minute", *remedy_parts(key, view))
 
 
 def _of_servers(view: View) -> Iterator[Advice]:

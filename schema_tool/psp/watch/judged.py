@@ -9,6 +9,7 @@ from psp.watch.advice import advice
 from psp.watch.commit_parts import cause
 from psp.watch.headline import headline
 from psp.watch.model import View
+from psp.watch.remedies import remedy_parts
 
 
 def as_dict(view: View) -> dict[str, Any]:
@@ -16,6 +17,8 @@ def as_dict(view: View) -> dict[str, Any]:
     told = view.as_dict()
     for zone, shown in zip(view.zones, told["zones"], strict=True):
         shown["commit_cause"] = cause(zone)
+    for key, shown in zip(view.hot_keys, told["hot_keys"], strict=True):
+        shown["remedy_text"], shown["remedy_command"] = remedy_parts(key, view)
     return {
         **told,
         "headline": asdict(headline(view)),

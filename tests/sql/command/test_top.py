@@ -1,6 +1,7 @@
 """psp top: what it makes of servers' answers, in words and at 80 columns."""
 
 import io
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from psp.watch.combine import Told, combine
 from psp.watch.commit_parts import cause
 from psp.watch.headline import headline
 from psp.watch.model import Headline, Server, View
+from psp.watch.remedies import remedy_parts
 from psp.watch.screen import number, render
 from rich.console import Console
 from typer.testing import CliRunner
@@ -148,6 +150,29 @@ def test_the_words_of_a_statement_are_those_of_its_loser() -> None:
     assert silent_key.statement is None
 
 
+@pytest.mark.parametrize(
+    ("remedy", "text", "command"),
+    [
+        ("split it: psp mrv create t.n DSN (docs/mrv.md)", "Split it (docs/mrv.md)", "psp mrv create t.n {}"),
+        (
+            "split: psp mrv create 'a: DSN' DSN; psp mrv create b DSN",
+            "Split",
+            "psp mrv create 'a: DSN' {}; psp mrv create b {}",
+        ),
+        ("run it again after a pause", "Run it again after a pause", None),
+        (None, "", None),
+    ],
+)
+def test_a_remedys_command(remedy: str | None, text: str, command: str | None) -> None:
+    rows = [conflict("a", 3, remedy=remedy)]
+    alone = view(primary(conflicts=rows))
+    assert remedy_parts(alone.hot_keys[0], alone) == (text, command and command.replace("{}", "DSN"))
+    asked = view(Told(Server("host=x user='o n'", "semi-primary", "a"), semi_primary("a").facts))
+    assert remedy_parts(alone.hot_keys[0], asked)[1] == (
+        command and command.replace("{}", shlex.quote("host=x user='o n'"))
+    )
+
+
 def test_keys_that_may_not_be_seen_stay_apart() -> None:
     rows = [conflict("a", 3, key=None), conflict("a", 2, key=None, rank=2)]
     assert [key.losses for key in view(semi_primary("a", conflicts=rows)).hot_keys] == [3, 2]
@@ -174,7 +199,8 @@ def test_keys_that_may_not_be_seen_stay_apart() -> None:
         ),
         (semi_primary("a", state="stopped", can_commit=False), "daemon of a", "psp-semi-primary"),
         (semi_primary("a", state="retrying", last_error="no room"), "keeps a from applying", None),
-        (primary(conflicts=[conflict("a", 50)]), "public.item (id)=(1): 50 losses", None),
+        (primary(conflicts=[conflict("a", 50)]), "public.item (id)=(1): 50 losses", "psp mrv create"),
+        (primary(conflicts=[conflict("a", 50, remedy="retry")]), "public.item (id)=(1): 50 losses", None),
         (semi_primary("a", lag_ms=7200.0), "why a is behind", None),
         (silent("a"), "why a does not answer", "psql host=gone -c 'SELECT 1'"),
     ],

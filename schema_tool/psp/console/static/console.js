@@ -73,15 +73,15 @@ function showAnswer() {
   document.title = told.sentence + ' psp console'
   put('shape', shape(told.state)); put('answer', told.sentence); put('detail', told.detail)
   put('chips', view.zones.map(zone => h('li', {}, word(stateOf(zone), zone.name + ' ' + zone.state))))
-  put('todo', view.advice.length ? view.advice.map(one => h('li', {}, h('b', {}, one.title + (one.title.endsWith('?') ? ' ' : '. ')), one.text, one.command ? command(one.command) : '')) : h('li', {}, 'Nothing needs you.'))
+  put('todo', view.advice.length ? view.advice.map(one => h('li', {}, h('b', {}, one.title + (one.title.endsWith('?') ? ' ' : '. ')), one.text, one.command ? command(one.command) : '')) : h('li', { class: 'none' }, 'Nothing needs you.'))
 }
 function showFigures() {
-  const zones = view.zones, far = most(zones, 'rtt_ms'), late = most(zones, 'lag_ms')
+  const zones = view.zones, far = most(zones, 'rtt_ms'), late = most(zones, 'lag_ms'), slow = most(zones, 'commit_ms')
   const figure = (label, value, more) => h('div', {}, h('dt', {}, label), h('dd', { class: 'value' }, value), h('dd', {}, more))
   put('figures',
     figure('Commits', known(total(zones.map(z => z.commits_per_s)), ' /s', 1), known(total(zones.map(z => z.waiting))) + ' wait'),
     figure('Lost to conflicts', known(total(zones.map(z => z.losses_per_s)), ' /s', 1), 'of ' + zones.filter(z => z.answers).length + ' that answer'),
-    figure('Farthest', far ? known(far.rtt_ms, ' ms', 1) : '–', far ? far.name : 'nobody tells'),
+    slow ? figure('Slowest COMMIT', ms(slow.commit_ms), slow.name + (slow.rtt_ms === null ? '' : ', ' + ms(slow.rtt_ms) + ' away')) : figure('Farthest', far ? ms(far.rtt_ms) : '–', far ? far.name : 'nobody tells'),
     figure('Furthest behind', late ? known(late.lag_ms, ' ms') : '–', late ? late.name : 'nobody tells'),
     figure('Log at the primary', mebibytes(view.primary?.log_bytes), view.primary ? 'from ' + known(view.primary.log_begins_t) + ' on' : 'the primary was not asked'))
 }
@@ -116,6 +116,7 @@ function commitCell(zone, parts, top) {
 function showZones() {
   const beyond = chosen('scale') === 'beyond', parts = view.zones.map(zone => partsOf(zone, beyond))
   const step = axisStep(Math.max(0, ...parts.map(one => Math.max(one?.whole ?? 0, one?.p99 ?? 0))))
+  $('axis').classList.toggle('blank', !parts.some(one => one))
   $('axis').replaceChildren(...[0, 1, 2, 3, 4, 5].map(n => s('text', { x: n * 20 + '%', y: 12 }, known(n * step, n === 5 ? ' ms' : '', 2))))
   showLegend()
   const cell = (label, ...kids) => h('td', { 'data-label': label }, kids)
@@ -137,7 +138,7 @@ function showRing() {
     const angle = (i + .5) / zones.length * 2 * Math.PI - Math.PI / 2, r = radius(zone.rtt_ms)
     const x = (middle[0] + r * Math.cos(angle)).toFixed(1), y = (middle[1] + r * Math.sin(angle)).toFixed(1)
     return s('g', { class: stateOf(zone) }, s('line', { x1: middle[0], y1: middle[1], x2: x, y2: y, 'stroke-dasharray': zone.can_commit === false ? '3 4' : null }),
-      s('circle', { class: 'node', cx: x, cy: y, r: 6 }), s('text', { x, y: (+y + 19).toFixed(1) }, zone.name.slice(0, 14)))
+      s('circle', { class: 'node', cx: x, cy: y, r: 8 }), s('path', { class: 'glyph', d: SHAPES[stateOf(zone)][1], transform: `translate(${x - 8} ${y - 8})` }), s('text', { class: 'name', x, y: (+y + 21).toFixed(1) }, zone.name.slice(0, 14)))
   })
   $('ring').replaceChildren(...orbits.flat(9), ...nodes, s('rect', { x: 144, y: 119, width: 12, height: 12, rx: 3 }))
 }
@@ -148,7 +149,7 @@ function showKeys() {
     h('meter', { min: 0, max: top, value: key.losses, 'aria-label': 'Share of the most lost key' }),
     h('p', { class: 'soft' }, 'lost by ' + counts(key.losers) + (Object.keys(key.winners).length ? ' · won by ' + counts(key.winners) : '') + (key.columns ? ' · columns ' + key.columns : '') + ' · ' + known(key.waited_ms / 1000, ' s', 1) + ' waited'),
     key.statement ? h('p', { class: 'soft' }, h('code', {}, short(key.statement))) : '',
-    key.remedy ? h('p', {}, key.remedy) : '')) : h('li', {}, 'Nothing was lost.'))
+    key.remedy_text ? h('p', {}, key.remedy_text, '.') : '', key.remedy_command ? command(key.remedy_command) : '')) : h('li', {}, 'Nothing was lost.'))
 }
 // The sizes that this console has seen, at most of the last hour.
 function showLog() {
