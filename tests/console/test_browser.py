@@ -163,6 +163,22 @@ def test_the_words_of_a_statement_and_the_free_space(page: Browser) -> None:
         assert "Free on the disk81 GiB" in page.run("return document.getElementById('log-facts').textContent")
 
 
+def test_many_keys_do_not_push_the_rest_away(page: Browser) -> None:
+    keys = [conflict("a", 90 - n, key=f"(id)=({n})", rank=n + 1) for n in range(20)]
+    made = view(primary(member("a"), conflicts=keys), semi_primary("a"))
+    with served(Access(frozenset(), token=TOKEN), made) as server:
+        page.size(1280, 900)
+        open_page(page, server)
+        assert page.run("return document.querySelectorAll('#keys > li').length") == 5
+        assert page.run("return document.querySelector('#more-keys summary').textContent") == "15 more"
+        page.run("document.querySelector('#more-keys details').open = true")
+        looks = iter([replace(made, taken_at=NOW + timedelta(seconds=1))])
+        server.feed._look = looks.__next__
+        server.feed.step()
+        page.wait("document.getElementById('live').textContent.includes('03:04:06')")
+        assert page.run("return document.querySelector('#more-keys details').open") is True
+
+
 def test_jobs_and_the_log(page: Browser) -> None:
     with served(Access(frozenset(), token=TOKEN), busy()) as server:
         looks = iter([replace(busy(), taken_at=NOW + timedelta(seconds=60))])

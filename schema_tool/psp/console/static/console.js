@@ -142,14 +142,17 @@ function showRing() {
   })
   $('ring').replaceChildren(...orbits.flat(9), ...nodes, s('rect', { x: 144, y: 119, width: 12, height: 12, rx: 3 }))
 }
+const KEYS_SHOWN = 5
+const item = top => key => h('li', {}, h('b', { class: 'count' }, known(key.losses)), h('code', {}, (key.table ?? 'all tables') + ' ' + short(key.key ?? '')), key.key === null ? ' key not shown ' : ' ', h('span', { class: 'tag' }, key.kind),
+  h('meter', { min: 0, max: top, value: key.losses, 'aria-label': 'Share of the most lost key' }),
+  h('p', { class: 'soft' }, 'lost by ' + counts(key.losers) + (Object.keys(key.winners).length ? ' · won by ' + counts(key.winners) : '') + (key.columns ? ' · columns ' + key.columns : '') + ' · ' + known(key.waited_ms / 1000, ' s', 1) + ' waited'),
+  key.statement ? h('p', { class: 'soft' }, h('code', {}, short(key.statement))) : '',
+  key.remedy_text ? h('p', {}, key.remedy_text, '.') : '', key.remedy_command ? command(key.remedy_command) : '')
 function showKeys() {
   const within = Number(chosen('window'))
-  const keys = view.hot_keys.filter(key => key.within_s === within), top = keys[0]?.losses ?? 1
-  put('keys', keys.length ? keys.map(key => h('li', {}, h('b', { class: 'count' }, known(key.losses)), h('code', {}, (key.table ?? 'all tables') + ' ' + short(key.key ?? '')), key.key === null ? ' key not shown ' : ' ', h('span', { class: 'tag' }, key.kind),
-    h('meter', { min: 0, max: top, value: key.losses, 'aria-label': 'Share of the most lost key' }),
-    h('p', { class: 'soft' }, 'lost by ' + counts(key.losers) + (Object.keys(key.winners).length ? ' · won by ' + counts(key.winners) : '') + (key.columns ? ' · columns ' + key.columns : '') + ' · ' + known(key.waited_ms / 1000, ' s', 1) + ' waited'),
-    key.statement ? h('p', { class: 'soft' }, h('code', {}, short(key.statement))) : '',
-    key.remedy_text ? h('p', {}, key.remedy_text, '.') : '', key.remedy_command ? command(key.remedy_command) : '')) : h('li', {}, 'Nothing was lost.'))
+  const keys = view.hot_keys.filter(key => key.within_s === within), items = keys.map(item(keys[0]?.losses ?? 1)), rest = items.slice(KEYS_SHOWN)
+  put('keys', keys.length ? items.slice(0, KEYS_SHOWN) : h('li', {}, 'Nothing was lost.'))
+  put('more-keys', rest.length ? h('details', {}, h('summary', {}, known(rest.length) + ' more'), h('ol', { class: 'keys' }, rest)) : '')
 }
 // The sizes that this console has seen, at most of the last hour.
 function showLog() {
