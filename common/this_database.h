@@ -8,11 +8,11 @@
 #include <string>
 
 #include "common/pg_session.h"
+#include "common/place.h"
 
 namespace psp {
 
-// False also where there is no psp.
-PgResult<bool> IsDatabase(PgSession& session, const std::string& database);
+PgResult<Place> PlaceOf(PgSession& session, const std::string& database);
 
 // ConnectUntilStopped, repeated until the session is in that database.
 bool ConnectToDatabase(PgSession& session, const std::string& database, std::stop_token stop);

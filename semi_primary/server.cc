@@ -47,6 +47,7 @@ Core::Options ToCoreOptions(const SemiPrimarySettings& settings, const Identity&
   options.addresses = SplitEndpoints(settings.primary).size();
   options.heartbeat_timeout_us = settings.heartbeat_timeout_ms * 1000;
   options.commit_timeout_us = settings.commit_timeout_ms * 1000;
+  options.standby_lag_us = settings.standby_lag_ms * 1000;
   options.disconnected_grace_us = settings.disconnected_grace_ms * 1000;
   options.waiting_bytes_max = static_cast<std::size_t>(settings.waiting_bytes_max);
   options.local_certification = settings.local_certification;

@@ -199,6 +199,11 @@ void DeclareIntegers(Settings& declared, SemiPrimarySettings* settings) {
       20, 0, 1000, &settings->apply_pace_ms);
   declared.Integer("ack_interval_ms", "time between the apply worker's commits that wait for the disk", 1000,
                    1, 3600000, &settings->ack_interval_ms);
+  declared.Integer(
+      "standby_lag_ms",
+      "how far an asynchronous standby of this PostgreSQL may lag and need no new join when it is "
+      "promoted: for so much longer the primary keeps its log",
+      0, 0, 86400000, &settings->standby_lag_ms);
   declared.Integer("write_set_bytes_max", "largest write-set of one transaction; a larger one is refused",
                    268435456, 1024, kWriteSetBytesLimit, &settings->write_set_bytes_max);
   declared.Integer("waiting_bytes_max",

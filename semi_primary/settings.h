@@ -36,6 +36,7 @@ struct SemiPrimarySettings {
   std::int64_t apply_batch_bytes_max = 0;
   std::int64_t apply_pace_ms = 0;
   std::int64_t ack_interval_ms = 0;
+  std::int64_t standby_lag_ms = 0;
   std::int64_t write_set_bytes_max = 0;
   std::int64_t waiting_bytes_max = 0;
   std::int64_t hook_connections_max = 0;

@@ -12,6 +12,13 @@ constexpr std::int64_t kLookAliveUs = 1'000'000;
 constexpr std::size_t kRefusalsMax = 20;  // of one transaction
 constexpr char kWaysOut[] = "; ways out: docs/operating.md, \"When applying has stopped\"";
 
+constexpr char kPromoted[] =
+    "`database` leads to a standby that was promoted since this daemon started: its next start serves that "
+    "one";
+constexpr char kOtherDatabase[] =
+    "`database` leads to another database than when this daemon started: nothing is written there. Let it "
+    "lead to the same one again, or restart the daemon if this one is to be served now";
+
 bool ChangesSchema(const std::shared_ptr<const proto::WriteSet>& write_set) {
   return write_set && write_set->kind() == proto::ENTRY_SCHEMA_CHANGE;
 }
@@ -76,14 +83,12 @@ void ApplyCore::OnPosition(PgResult<ApplyPosition> position) {
     if (state_ == State::kPosition) BeginAgain(pause_ ? pause_->ms : 0);
     return;
   }
-  if (!position->is_ours) {
-    const std::string message =
-        "`database` leads to another database than when this daemon started: nothing is written there. Let "
-        "it "
-        "lead to the same one again, or restart the daemon if this one is to be served now";
-    notes_.push_back({Note::Level::kCritical, message});
+  if (position->place != Place::kSame) {
+    const bool was_promoted = position->place == Place::kPromoted;
+    const std::string message = was_promoted ? kPromoted : kOtherDatabase;
+    notes_.push_back({was_promoted ? Note::Level::kWarning : Note::Level::kCritical, message});
     state_ = State::kEnded;
-    return report_(ApplyFailed{message});
+    return report_(ApplyFailed{message, was_promoted});
   }
   watermark_ = position->watermark;
   joining_ = position->joining;

@@ -61,7 +61,7 @@ class FakeSession {
 
   GlobalT watermark = 0;
   bool joining = false;
-  bool is_ours = true;
+  Place place = Place::kSame;
   std::uint32_t catalog_version = 1;
   std::uint32_t tables = 1;  // 1, 2, …; each statement creates the next one
   std::set<GlobalT> proofs;
@@ -96,7 +96,7 @@ class FakeSession {
   }
   void Do(const ReadPosition&) {
     log.emplace_back("position");
-    core_.OnPosition(ApplyPosition{is_ours, watermark, joining, {}, Catalog()});
+    core_.OnPosition(ApplyPosition{place, watermark, joining, {}, Catalog()});
   }
   void Do(const ClaimApply&) {
     log.emplace_back("claim");
@@ -692,11 +692,20 @@ TEST_F(ApplyCoreTest, WhenItStopsItMakesDurableWhatIsApplied) {
 
 TEST_F(ApplyCoreTest, NothingIsWrittenToAnotherDatabase) {
   session_.results = {kLost};
-  session_.is_ours = false;
+  session_.place = Place::kOther;
   session_.Run({Step({Writes(1)})});
   Log();
   EXPECT_TRUE(std::holds_alternative<EndWorker>(core_.Next(session_.now_us)));
-  EXPECT_TRUE(std::holds_alternative<ApplyFailed>(events_.back()));
+  EXPECT_FALSE(std::get<ApplyFailed>(events_.back()).begins_again);
+}
+
+TEST_F(ApplyCoreTest, AServerThatWasPromotedIsForTheNextStart) {
+  session_.results = {kLost};
+  session_.place = Place::kPromoted;
+  session_.Run({Step({Writes(1)})});
+  Log();
+  EXPECT_TRUE(std::holds_alternative<EndWorker>(core_.Next(session_.now_us)));
+  EXPECT_TRUE(std::get<ApplyFailed>(events_.back()).begins_again);
 }
 
 TEST(ApplyCoreViewsMode, OwnRowsThatAreAppliedHereAreResolvedBeforeTheWatermark) {

@@ -13,6 +13,7 @@ namespace {
 // A SELECT cannot have more than 1664 columns.
 constexpr std::size_t kCallsMax = 500;
 constexpr std::string_view kLockNotAvailable = "55P03";
+const PgError kIsStandby{PgReaction::kAbort, "25006", "this PostgreSQL is a standby"};
 // PostgreSQL has crashed since the daemon started, and took the temporary rows of views mode.
 constexpr const char* kMakePendingIfLost =
     "SELECT psp.make_pending() WHERE NOT EXISTS (SELECT FROM psp.temp_alive)";
@@ -65,14 +66,15 @@ ApplySession::ApplySession(std::string conninfo, std::string database, bool view
 bool ApplySession::Connect(std::stop_token stop) { return Session().ConnectUntilStopped(std::move(stop)); }
 
 PgResult<ApplyPosition> ApplySession::Position() {
-  const PgResult<bool> is_ours = IsDatabase(Session(), database_);
-  if (!is_ours) return is_ours.error();
-  if (!*is_ours) return ApplyPosition{};
+  const PgResult<Place> place = PlaceOf(Session(), database_);
+  if (!place) return place.error();
+  if (*place == Place::kStandby) return kIsStandby;
+  if (*place != Place::kSame) return ApplyPosition{*place, 0, false, {}, nullptr};
   auto position = session_.Transaction([this](pqxx::work& tx) {
     tx.exec1("SELECT psp.take_origin()");
     if (views_mode_) tx.exec(kMakePendingIfLost);
     const pqxx::row row = tx.exec1(std::string(sql::kApplyPosition));
-    ApplyPosition found{true, row[0].as<GlobalT>(), row[1].as<bool>(), {}, nullptr};
+    ApplyPosition found{Place::kSame, row[0].as<GlobalT>(), row[1].as<bool>(), {}, nullptr};
     tx.exec_params0(std::string(sql::kApplyForgetProofs), GlobalT{0}, found.watermark);
     for (const pqxx::row& proof : tx.exec("SELECT global_t, tx_id FROM psp.applied")) {
       found.own.emplace(proof[0].as<GlobalT>(), TxId::FromText(proof[1].as<std::string>()).value_or(TxId()));

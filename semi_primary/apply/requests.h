@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/place.h"
 #include "semi_primary/apply/statements.h"
 #include "semi_primary/apply/types.h"
 
@@ -60,7 +61,7 @@ using ApplyRequest =
 
 // Where a database stands.
 struct ApplyPosition {
-  bool is_ours = false;  // false: another database than when the daemon started; nothing else is known
+  Place place = Place::kOther;  // where it is not the same one, nothing else is known
   GlobalT watermark = 0;
   bool joining = false;
   Commits own{};  // own commits above W that are in

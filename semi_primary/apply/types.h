@@ -62,6 +62,7 @@ struct ApplyTrouble {   // it is tried again and again
 };
 struct ApplyFailed {  // for good: nothing may be done in this database any more, and the daemon ends
   std::string message;
+  bool begins_again = false;  // its next start finds what it needs
 };
 // By the daemon's own session, since the worker may be waiting for a transaction that waits for the primary.
 struct EpochsSaved {

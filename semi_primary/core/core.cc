@@ -44,7 +44,7 @@ Core::Core(const Options& options)
       choice_(options.addresses, options.heartbeat_timeout_us),
       copy_(options.joining),
       own_(options.may_lack_own),
-      progress_(options.watermark),
+      progress_(options.watermark, options.standby_lag_us),
       epochs_(options.epochs),
       saved_epochs_(options.follows_any ? std::nullopt : std::optional(options.epochs)),
       follows_any_(options.follows_any) {}
@@ -161,8 +161,9 @@ void Core::OnApplyEvent(const ApplyEvent& event, std::int64_t now_us) {
   } else if (const auto* trouble = std::get_if<ApplyTrouble>(&event)) {
     trouble_ = *trouble;
   } else {
-    last_error_ = std::get<ApplyFailed>(event).message;
-    exit_code_ = 2;
+    const auto& failed = std::get<ApplyFailed>(event);
+    last_error_ = failed.message;
+    exit_code_ = failed.begins_again ? 1 : 2;
   }
 }
 
@@ -184,14 +185,14 @@ void Core::SetCatalog(TableCatalogPtr catalog) {
 
 void Core::OnApplyProgress(const ApplyProgress& progress, std::int64_t now_us) {
   if (progress.generation != stream_.generation()) return;
-  progress_.OnApplied(copy_.Counts(progress) ? progress.watermark : -1, progress.durable);
+  progress_.OnApplied(copy_.Counts(progress) ? progress.watermark : -1, progress.durable, now_us);
   copy_.OnApplyProgress(progress.joining, progress.copied_rows);
   own_.OnApplied(progress.watermark);
   submissions_.OnApplied(progress.watermark, now_us);
   hold_.OnApplied(progress_.watermark());
   reach_.OnApplied(progress_.watermark());
   if (copy_.joining()) SendHeartbeat(now_us);  // the primary sends more of the table
-  SendAck();
+  SendAck(now_us);
 }
 
 void Core::OnTime(std::int64_t now_us) {
@@ -213,7 +214,7 @@ void Core::OnTime(std::int64_t now_us) {
   if (connection_.HeartbeatIsDue(now_us)) SendHeartbeat(now_us);
   if (stream_.RetryIsDue(now_us)) RequestStream(now_us);
   if (lost_keys_.TakeNews(now_us)) TellLosses(now_us);
-  SendAck();
+  SendAck(now_us);
 }
 
 void Core::Stop() {

@@ -64,6 +64,7 @@ class Core {
     std::int64_t heartbeat_timeout_us = 3'000'000;
     std::int64_t commit_timeout_us = 10'000'000;
     std::int64_t disconnected_grace_us = 1'000'000;
+    std::int64_t standby_lag_us = 0;
     std::size_t waiting_bytes_max = std::size_t{1} << 30;
     bool local_certification = true;
     CommitChoice logged{};  // of which transactions the log tells
@@ -163,7 +164,7 @@ class Core {
   // The newest epoch that this semi-primary has followed, by its history; empty: it may follow any.
   std::string Followed() const;
   void SendHeartbeat(std::int64_t now_us);
-  void SendAck();
+  void SendAck(std::int64_t now_us);
   void RequestStream(std::int64_t now_us);
   void Send(proto::ToPrimary message);
 

@@ -46,6 +46,12 @@ TEST_F(SemiPrimaryCoreTest, ItEndsWhenItsDatabaseIsAnotherOne) {
   EXPECT_EQ(core_.Status(now_us_).last_error, "another database");
 }
 
+TEST_F(SemiPrimaryCoreTest, ItEndsToBeStartedAgainWhenAStandbyWasPromoted) {
+  Enter();
+  core_.OnApplyEvent(ApplyFailed{"promoted", true}, now_us_);
+  EXPECT_EQ(core_.exit_code(), 1);
+}
+
 TEST_F(SemiPrimaryCoreTest, ItsStateTellsWhetherItHasWhatThePrimaryHas) {
   Enter();
   EXPECT_EQ(core_.Status(now_us_).state, "catchup");

@@ -354,9 +354,9 @@ void Core::SendHeartbeat(std::int64_t now_us) {
 }
 
 // Only after the stream was requested, which tells the primary whether this SP joins.
-void Core::SendAck() {
+void Core::SendAck(std::int64_t now_us) {
   if (!serving_) return;
-  const auto watermark = progress_.TakeAck();
+  const auto watermark = progress_.TakeAck(now_us);
   if (!watermark) return;
   proto::ToPrimary ack;
   ack.mutable_ack()->set_watermark(*watermark);

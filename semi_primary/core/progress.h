@@ -13,17 +13,20 @@ namespace psp::sp {
 
 class Progress {
  public:
-  explicit Progress(GlobalT watermark) : watermark_(watermark) {}
+  // `standby_lag_us`: what is on the disk is acknowledged so much later, since a standby that is promoted needs the log from where it stands.
+  explicit Progress(GlobalT watermark, std::int64_t standby_lag_us = 0)
+      : standby_lag_us_(standby_lag_us), watermark_(watermark) {}
 
   // Everything that the primary has closed by now must be applied before the state is "streaming".
   void OnApplyStarted(GlobalT watermark) {
     watermark_ = watermark;
     behind_.clear();
+    durable_.clear();
     catch_up_t_ = std::max(catch_up_t_, closed_t_);
   }
-  void OnApplied(GlobalT watermark, GlobalT durable_t) {
+  void OnApplied(GlobalT watermark, GlobalT durable_t, std::int64_t now_us) {
     watermark_ = watermark;
-    durable_t_ = durable_t;
+    if (durable_.empty() || durable_.back().upto_t != durable_t) durable_.push_back({durable_t, now_us});
     while (!behind_.empty() && behind_.front().closed_t <= watermark) behind_.pop_front();
   }
   // The last acknowledgement may have been lost with the connection.
@@ -40,9 +43,13 @@ class Progress {
   }
 
   // The durable W, if the primary does not know it yet.
-  std::optional<GlobalT> TakeAck() {
-    if (durable_t_ <= acked_t_) return std::nullopt;
-    acked_t_ = durable_t_;
+  std::optional<GlobalT> TakeAck(std::int64_t now_us) {
+    while (!durable_.empty() && durable_.front().since_us + standby_lag_us_ <= now_us) {
+      may_ack_t_ = durable_.front().upto_t;
+      durable_.pop_front();
+    }
+    if (may_ack_t_ <= acked_t_) return std::nullopt;
+    acked_t_ = may_ack_t_;
     return acked_t_;
   }
 
@@ -60,8 +67,15 @@ class Progress {
     std::int64_t taken_us = 0;
   };
 
+  struct Durable {
+    GlobalT upto_t = 0;
+    std::int64_t since_us = 0;
+  };
+
+  std::int64_t standby_lag_us_;
   GlobalT watermark_;
-  GlobalT durable_t_ = -1;
+  std::deque<Durable> durable_;  // that is not to be acknowledged yet
+  GlobalT may_ack_t_ = -1;
   GlobalT acked_t_ = -1;
   GlobalT closed_t_ = 0;
   GlobalT catch_up_t_ = 0;   // the primary's closed_t at Welcome, or when the apply worker began again

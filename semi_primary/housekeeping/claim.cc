@@ -67,7 +67,10 @@ Result<Identity, StartProblem> ClaimDatabase(PgSession* session, const ClaimOpti
   }
   Identity identity;
   std::string objection;
+  bool is_standby = false;
   const auto read = session->Transaction([&](pqxx::work& tx) {
+    is_standby = tx.exec1("SELECT pg_is_in_recovery()")[0].as<bool>();
+    if (is_standby) return;
     const pqxx::row row = tx.exec1(std::string(sql::kReadIdentity));
     identity = ReadIdentity(row);
     objection = ObjectionTo(row, options);
@@ -84,6 +87,7 @@ Result<Identity, StartProblem> ClaimDatabase(PgSession* session, const ClaimOpti
     }
     return CannotStart("psp.identity cannot be read: ", read.error());
   }
+  if (is_standby) return StartProblem{Kind::kNotItsTurn, "this PostgreSQL is a standby"};
   if (!objection.empty()) return StartProblem{Kind::kConfiguration, objection};
   return identity;
 }

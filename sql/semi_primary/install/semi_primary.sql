@@ -195,13 +195,15 @@ CREATE UNLOGGED TABLE psp.daemon_status (
     status     jsonb NOT NULL
 ) WITH (fillfactor = 50);
 
--- Which database of which server this is; a copy of it, restored elsewhere, is another one. Fixed while the server runs.
+-- Which database of which server this is, in three parts with dots between them: server and database, timeline, folder (common/this_database.h). A standby
+-- has no timeline; who is promoted has a newer one, and a copy that is restored elsewhere another folder. Fixed while the server runs.
 -- (SECURITY DEFINER: only a superuser and members of pg_read_all_settings see data_directory. Where no superuser has adopted the database, nothing
 -- tells a copy of the whole server from it.)
 CREATE FUNCTION psp.this_database() RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT md5(format('%s %s %s', c.system_identifier, d.oid,
-                      CASE WHEN (SELECT i.guarded FROM psp.identity i) THEN current_setting('data_directory') END))
+    SELECT format('%s.%s.%s', md5(format('%s %s', c.system_identifier, d.oid)),
+                  CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
+                  md5(CASE WHEN (SELECT i.guarded FROM psp.identity i) THEN current_setting('data_directory') END))
       FROM pg_control_system() c, pg_database d
      WHERE d.datname = current_database()
 $$;

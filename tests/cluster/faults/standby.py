@@ -1,4 +1,4 @@
-"""A synchronous standby of a cluster's primary: made, cut off, and put in the primary's place."""
+"""A standby of a cluster's primary, or of a semi-primary: made, cut off, and put in its server's place."""
 
 import os
 import shutil
@@ -38,11 +38,12 @@ def set_list(cluster: LocalCluster, names: LiteralString) -> None:
 
 
 class Standby:
-    """Of the cluster's primary, and the only one."""
+    """Of the cluster's primary or a semi-primary, and the only one."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: LocalCluster, of: str = PRIMARY) -> None:
         self.cluster = cluster
-        primary = cluster.server(PRIMARY)
+        self._followed = cluster.server(of)
+        primary = self._followed
         folder = cluster.state.directory / "standby"
         self.server = PgServer(
             folder, PortAllocator(taken=cluster.state.ports()).take(), primary.socket_dir, primary.settings
@@ -57,6 +58,11 @@ class Standby:
         )  # fmt: skip
         self.server.write_settings()
         self.server.start()
+
+    def promote(self) -> None:
+        """Where it is; whether the server that it follows lives is the caller's matter."""
+        with psycopg.connect(self.server.dsn("postgres"), autocommit=True) as connection:
+            connection.execute("SELECT pg_promote()")
 
     def make_synchronous(self) -> None:
         """The daemon, which must be stopped meanwhile, finds it so when it starts."""
@@ -73,7 +79,8 @@ class Standby:
     def cut(self) -> Iterator[None]:
         """Nothing more gets to it; the primary's PostgreSQL does not know."""
         find: LiteralString = "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'"
-        [(sender,)] = at_primary(self.cluster, find)
+        with psycopg.connect(self._followed.dsn("postgres")) as connection:
+            [(sender,)] = connection.execute(find).fetchall()
         os.kill(sender, signal.SIGSTOP)
         try:
             yield
@@ -92,8 +99,8 @@ class Standby:
         primary = self.cluster.server(PRIMARY)
         self.cluster.kill(PRIMARY)
         primary.stop("immediate")
+        self.promote()
         with psycopg.connect(self.server.dsn("postgres"), autocommit=True) as connection:
-            connection.execute("SELECT pg_promote()")
             connection.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
         self.server.stop()
         subprocess.run(["rm", "-r", str(primary.data_dir)], check=True)
