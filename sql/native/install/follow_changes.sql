@@ -205,11 +205,6 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM psp.note_new_labels();
-    -- As at adoption, what an extension has stays local.
-    INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
-    SELECT u.schema_name, u.relation_name, 'left out', '' FROM psp.unknown_relations u
-     WHERE EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = u.relation AND e.deptype = 'e')
-        ON CONFLICT DO NOTHING;
     FOR target IN
         WITH unknown AS MATERIALIZED (SELECT * FROM psp.unknown_relations u WHERE u.kind IN ('r', 'p'))
         SELECT u.relation FROM unknown u JOIN pg_class c ON c.oid = u.relation

@@ -167,6 +167,20 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Its tables are at each server by themselves, and so are their rows: those of pg_partman's configuration, for example.
+CREATE FUNCTION psp.tell_local_tables(extension oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tables CONSTANT text := (SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid)
+                               FROM pg_depend d JOIN pg_class c ON c.oid = d.objid AND c.relkind IN ('r', 'p')
+                              WHERE d.classid = 'pg_class'::regclass AND (d.refclassid, d.refobjid, d.deptype) = ('pg_extension'::regclass, extension, 'e'));
+BEGIN
+    IF tables IS NOT NULL AND current_setting('session_replication_role') <> 'replica' THEN
+        RAISE NOTICE USING MESSAGE = format('psp: each semi-primary has rows of its own in tables of this extension: %s', tables),
+                           HINT = 'Make the extension at each server, and use what it keeps there at one of them.';
+    END IF;
+END $$;
+
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
@@ -183,6 +197,8 @@ BEGIN
             PERFORM psp.check_late_triggers(c.objid, c.object_identity, c.command_tag), psp.tell_loud_triggers(c.objid);
         ELSIF c.command_tag = 'REFRESH MATERIALIZED VIEW' THEN
             DELETE FROM psp.unfilled_views u WHERE u.relation = c.objid;
+        ELSIF c.command_tag = 'CREATE EXTENSION' THEN
+            PERFORM psp.tell_local_tables(c.objid);
         END IF;
         IF c.command_tag ~ '^(CREATE (TABLE|MATERIALIZED VIEW)|SELECT INTO)' OR c.command_tag = 'ALTER TABLE' AND psp.is_schema_change() THEN
             PERFORM psp.note_known_relation(c.objid);
@@ -247,7 +263,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
              WHERE g.kind = 'unique index' AND g.name = object AND g.schema_name = schema)
         WHEN object_type IN ('table', 'view', 'sequence') THEN EXISTS (
             SELECT FROM psp.guarded_relations g
-             WHERE g.kind <> 'left out' AND g.schema_name = schema AND g.relation_name = object)
+             WHERE g.schema_name = schema AND g.relation_name = object)
         WHEN object_type IN ('table column', 'view column', 'table constraint', 'default value', 'trigger', 'rule')
             THEN EXISTS (
             SELECT FROM psp.guarded_relations g

@@ -188,7 +188,5 @@ BEGIN
 END $$;
 
 SELECT psp.note_guarded_objects();
-INSERT INTO psp.guarded_relations (schema_name, relation_name, kind, definition)
-SELECT schema_name, relation_name, 'left out', '' FROM psp.unknown_relations;
 INSERT INTO psp.known_relations SELECT relation FROM psp.explained_relations;
 ANALYZE psp.guarded_relations, psp.guarded_objects;

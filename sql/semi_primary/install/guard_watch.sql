@@ -44,8 +44,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
                        ELSE format('%s %I of %I.%I has changed', c.kind, c.name, c.schema_name, c.relation_name) END
       FROM psp.guarded_by b, psp.changed_objects(ARRAY(
                SELECT o.oid FROM psp.guarded_relations g JOIN pg_namespace n ON n.nspname = g.schema_name
-                 JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = g.relation_name
-                WHERE g.kind <> 'left out')) c
+                 JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = g.relation_name)) c
      WHERE b.version = psp.major_version()
     UNION ALL
     SELECT format('%s exists here only: its rows or numbers are not certified', relation::regclass)

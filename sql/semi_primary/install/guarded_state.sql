@@ -2,8 +2,7 @@
 -- definitions, not by OIDs: REINDEX CONCURRENTLY and pg_upgrade give new ones. ddl_guard.sql compares after each
 -- schema change. Each mode says what is captured: view psp.captured_relations (captured_relations.sql).
 
--- kind 'relation': a captured one. 'sequence': a strided one. 'left out': a permanent table or sequence that an
--- extension had at adoption and that stays local.
+-- kind 'relation': a captured one. 'sequence': a strided one.
 CREATE TABLE psp.guarded_relations (
     schema_name   name NOT NULL,
     relation_name name NOT NULL,
@@ -163,14 +162,11 @@ CREATE VIEW psp.unknown_relations AS
 SELECT c.oid AS relation, n.nspname AS schema_name, c.relname AS relation_name, c.relkind AS kind
   FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace
-  LEFT JOIN psp.guarded_relations g ON g.schema_name = n.nspname AND g.relation_name = c.relname
  WHERE c.relkind IN ('r', 'p', 'S') AND c.relpersistence = 'p'
    AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'psp')
-   AND CASE g.kind WHEN 'relation' THEN false WHEN 'sequence' THEN false
-            WHEN 'left out' THEN NOT EXISTS (
-                SELECT FROM pg_depend e
-                 WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
-            ELSE true END;
+   AND NOT EXISTS (SELECT FROM psp.guarded_relations g WHERE g.schema_name = n.nspname AND g.relation_name = c.relname)
+   -- What an extension brings is at each server by itself.
+   AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e');
 
 -- Materialized views and unlogged tables that EXPLAIN ANALYZE has made: no event trigger has told of them.
 CREATE VIEW psp.explained_relations AS
@@ -276,7 +272,7 @@ $$;
 -- Writes down the state as it is now; at adoption, and after an upgrade of PostgreSQL.
 CREATE FUNCTION psp.note_guarded_objects() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-    DELETE FROM psp.guarded_relations WHERE kind <> 'left out';
+    DELETE FROM psp.guarded_relations;
     DELETE FROM psp.guarded_objects;
     SELECT psp.note_relations(NULL);
     SELECT psp.note_sequences();
