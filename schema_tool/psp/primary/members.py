@@ -138,20 +138,37 @@ def remove(dsn: str, name: str, *, force: bool, confirm: Callable[[str], None] =
     """
     with psycopg.connect(dsn) as connection:
         primary.check_version(connection)
-        with connection.cursor(row_factory=dict_row) as cursor:
-            member = cursor.execute(_sql("member"), (*primary.daemon_lock(), name)).fetchone()
+        member = removable(connection, name, force=force)
         connection.rollback()
-        if member is None:
-            raise _no_member(name)
-        if member["is_connected"] and not force:
-            is_now = "is connected" if member["is_served"] else "was connected when psp-primary ran last"
-            raise PspError(
-                f"{name} {is_now}: {_loss(name, member)}",
-                "stop its psp-semi-primary first, with psp-primary running; --force removes it all the same",
-            )
         confirm(f"{_presence(name, member)}: {_loss(name, member)}.")
         if not primary.mark_released(connection, member["sp_id"]):
             raise _no_member(name)
+
+
+def replace(connection: psycopg.Connection[Any], name: str, *, force: bool) -> str:
+    """Removes it in the caller's transaction, in which another database takes its name; returns its zone.
+
+    PspError as from `remove`.
+    """
+    member = removable(connection, name, force=force)
+    if not primary.mark_released(connection, member["sp_id"]):
+        raise _no_member(name)
+    return str(member["zone"])
+
+
+def removable(connection: psycopg.Connection[Any], name: str, *, force: bool) -> dict[str, Any]:
+    """What the primary knows of it. PspError: there is none, or it is connected and not `force`."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        member = cursor.execute(_sql("member"), (*primary.daemon_lock(), name)).fetchone()
+    if member is None:
+        raise _no_member(name)
+    if member["is_connected"] and not force:
+        is_now = "is connected" if member["is_served"] else "was connected when psp-primary ran last"
+        raise PspError(
+            f"{name} {is_now}: {_loss(name, member)}",
+            "stop its psp-semi-primary first, with psp-primary running; --force removes it all the same",
+        )
+    return member
 
 
 def _no_member(name: str) -> PspError:

@@ -16,7 +16,7 @@ from psp.schema import changers, clients_out
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
 from psp.schema.history import read_history, show
-from psp.schema.join import prepare_join
+from psp.schema.join import Replaces, prepare_join
 from psp.schema.loss import accept_loss
 from psp.schema.materialized import refresh
 from psp.schema.modes import check, check_rights
@@ -187,6 +187,13 @@ def join_command(
             show_default="run all schema changes again",
         ),
     ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="In place of the semi-primary of this name, whose server is lost."),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --replace: also of one that is connected.")
+    ] = False,
     _yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Accepted as by the other commands; join asks nothing.")
     ] = False,
@@ -200,6 +207,9 @@ def join_command(
     The semi-primary's daemon, once started, copies the rows while the others commit; until the copy is
     complete, only superusers and members of pg_monitor can connect: clients would read empty or incomplete
     tables. Then psp schema refresh fills materialized views.
+
+    With --replace the semi-primary of this name leaves the cluster in the same moment, as by psp primary
+    remove: it can never come back.
 
     [bold]Example[/]
 
@@ -221,12 +231,19 @@ def join_command(
             _say(text)
 
         sp_id = prepare_join(
-            dsn, primary_dsn, name, zone, capture, schema_role or (), schema_from=schema_from, say=say
-        )
+            dsn, primary_dsn, name, zone, capture, schema_role or (), schema_from=schema_from, say=say,
+            replaces=_replaces(replace, force),
+        )  # fmt: skip
     console.print(Text(f"{name} is semi-primary {sp_id}. To copy the rows: psp-semi-primary --config FILE"))
     with errors_shown():
         _say(clients_out.advice(dsn))
     _tell_who_may_not_change(dsn)
+
+
+def _replaces(replace: bool, force: bool) -> Replaces:
+    if force and not replace:
+        raise typer.BadParameter("it goes with --replace", param_hint="--force")
+    return Replaces.NOBODY if not replace else Replaces.ALSO_CONNECTED if force else Replaces.LOST
 
 
 def _tell_who_may_not_change(dsn: str) -> None:

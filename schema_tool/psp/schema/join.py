@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ from psycopg import sql
 
 from psp.output import PspError
 from psp.primary import database as primary
+from psp.primary import members
 from psp.problems import has_errors
 from psp.schema import changers, clients_out, rules
 from psp.schema.catalog import read_database
@@ -35,14 +37,24 @@ _NOT_FOUND = ("42883", "42P01", "42704")
 """A function, a table, another object: what a function's body names without its schema."""
 
 
+class Replaces(Enum):
+    """Whether a join removes the semi-primary of the same name, whose server is lost."""
+
+    NOBODY = auto()
+    LOST = auto()  # one that is not connected
+    ALSO_CONNECTED = auto()
+
+
 def prepare_join(
     sp_dsn: str, primary_dsn: str, name: str, zone: str = "", capture: CaptureChoice = "auto",
     schema_roles: Sequence[str] = (), schema_from: str | None = None, say: Say = lambda _: None,
+    replaces: Replaces = Replaces.NOBODY,
 ) -> int:  # fmt: skip
     """Restores the cluster's schema, captured, its sequences strided; returns the new semi-primary's number.
 
     `schema_from`: the database of a semi-primary that streams, to start from its schema; otherwise the joiner
     runs all schema changes. The primary registers it first. Clients cannot connect before its copy is whole.
+    `replaces`: whether the member of this name is removed in its favour.
     PspError or psycopg.Error: the database is as empty as it was.
     """
     with open_session(sp_dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
@@ -52,6 +64,9 @@ def prepare_join(
         if cluster.state != "adopted" or cluster.schema_ddl is None:
             raise PspError("the cluster has no adopted database yet", "psp schema adopt starts it with one")
         _check_empty(connection, cluster.mode)
+        if replaces is not Replaces.NOBODY:
+            there = members.replace(primary_connection, name, force=replaces is Replaces.ALSO_CONNECTED)
+            zone = zone or there
         sp_id = _register(primary_connection, name, zone, cluster.slots)
         if member is not None:
             _check_superuser(connection)

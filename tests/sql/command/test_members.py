@@ -12,7 +12,7 @@ from psp.cli import app
 from psp.output import PspError
 from psp.primary import members
 from psp.primary.database import daemon_lock
-from psp.schema.join import prepare_join
+from psp.schema.join import Replaces, prepare_join
 from psp.sql_files import read_sql
 from rich.console import Console
 from typer.testing import CliRunner, Result
@@ -223,6 +223,60 @@ def test_one_that_is_connected_is_not_removed_without_force(cluster: Pair) -> No
         done = remove(cluster, "one", "--force", "--yes")
         assert done.exit_code == 0, done.output
         assert [m["name"] for m in status(cluster)["semi_primaries"]] == ["two"]
+
+
+def replace(cluster: Pair, name: str, *options: str) -> Result:
+    """By a new database, which is empty."""
+    with psycopg.connect(cluster.server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{cluster.name}_new"'.encode())
+    command = ["schema", "join", cluster.server.dsn(f"{cluster.name}_new"), "--name", name]
+    return CliRunner().invoke(app, [*command, "--primary-dsn", cluster.primary_dsn, *options])
+
+
+def test_a_database_takes_the_place_of_one_that_is_lost(cluster: Pair) -> None:
+    done = replace(cluster, "two", "--replace")
+    assert done.exit_code == 0, done.output
+    told = [(m["sp_id"], m["name"], m["zone"], m["state"]) for m in status(cluster)["semi_primaries"]]
+    assert told == [(1, "one", "", "member"), (3, "two", "far", "joining")], "the number is never used again"
+    with psycopg.connect(cluster.primary_dsn) as primary:
+        query = "SELECT sp_id FROM psp.semi_primaries WHERE released_at IS NOT NULL"
+        assert primary.execute(query).fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("two", ["--replace"], "two is connected"),
+        ("two", [], "has a semi-primary named two already"),
+        ("nobody", ["--replace"], "no semi-primary named nobody"),
+        ("two", ["--force"], "--replace"),
+    ],
+)
+def test_nobody_is_replaced_by_mistake(cluster: Pair, name: str, options: list[str], why: str) -> None:
+    before = status(cluster)["semi_primaries"]
+    with connected(cluster, "two"):
+        refused = replace(cluster, name, *options)
+    assert refused.exit_code != 0
+    assert why in refused.stderr
+    assert [m["sp_id"] for m in status(cluster)["semi_primaries"]] == [m["sp_id"] for m in before]
+
+
+def test_one_that_is_connected_is_replaced_by_force(cluster: Pair) -> None:
+    with connected(cluster, "two"):
+        done = replace(cluster, "two", "--replace", "--force")
+        assert done.exit_code == 0, done.output
+    assert [m["sp_id"] for m in status(cluster)["semi_primaries"]] == [1, 3]
+
+
+def test_a_join_that_fails_replaces_nobody(cluster: Pair) -> None:
+    with psycopg.connect(cluster.server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{cluster.name}_new"'.encode())
+    new = cluster.server.dsn(f"{cluster.name}_new")
+    with psycopg.connect(new, autocommit=True) as connection:
+        connection.execute("CREATE TABLE there (id int PRIMARY KEY)")
+    with pytest.raises(PspError, match="not empty"):
+        prepare_join(new, cluster.primary_dsn, "two", replaces=Replaces.LOST)
+    assert [m["sp_id"] for m in status(cluster)["semi_primaries"]] == [1, 2]
 
 
 def test_what_a_removal_costs_is_told(cluster: Pair) -> None:
