@@ -20,7 +20,7 @@ from psp.console.server import Access, Server
 from psp.console.stream import Feed
 from psp.waiting import wait_until
 from psp.watch import gather
-from psp.watch.advice import HOT_LOSSES, LAG_MS_MAX
+from psp.watch.limits import HOT_LOSSES, LAG_MS_MAX
 from psp.watch.model import View
 
 from tests.cluster.schema_changes.statements import allow_ddl

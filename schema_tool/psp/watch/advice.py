@@ -6,14 +6,12 @@ import shlex
 from collections.abc import Iterator
 
 from psp.watch.headline import headline, names
+from psp.watch.limits import HOT_LOSSES, LAG_MS_MAX
 from psp.watch.model import Advice, HotKey, Primary, View, Zone
 from psp.watch.remedies import remedy_parts
 
-HOT_LOSSES = 10
-"""In a minute. A key that is lost less often is shown, and needs nothing."""
 HOT_SHOWN = 2
 KEY_CHARACTERS_MAX = 80
-LAG_MS_MAX = 5000
 KEEPS_BYTES_MAX = 256 * 2**20
 
 _STANDSTILL = {

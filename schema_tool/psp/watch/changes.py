@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from psp.watch.advice import HOT_LOSSES
 from psp.watch.headline import headline, why_not
+from psp.watch.limits import HOT_LOSSES
 from psp.watch.model import HotKey, State, View
 
 _TEXT_MAX = 120

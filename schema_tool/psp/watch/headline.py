@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from psp.primary.members import standstill_text
+from psp.watch.limits import HOT_LOSSES, LAG_MS_MAX
 from psp.watch.model import Headline, View, Zone
 
 NAMES_SHOWN = 3
@@ -47,7 +48,19 @@ def _by_zones(view: View) -> Headline:
         told = [zone for zone in view.zones if zone not in unknown]
         sentence = f"{names(told)} can write." if told else "Nobody tells whether it can write."
         return Headline("warn" if unknown else "ok", sentence, _silent_servers(view))
-    return Headline("ok", "Everybody can write.", _silent_servers(view))
+    return Headline("ok", "Everybody can write.", " ".join(_notes(view)))
+
+
+def _notes(view: View) -> Iterator[str]:
+    """What is no reason not to write, and yet to be looked at."""
+    if silent := _silent_servers(view):
+        yield silent
+    late = [zone for zone in view.zones if (zone.lag_ms or 0) > LAG_MS_MAX]
+    if late:
+        yield f"{names(late)} {'is' if len(late) == 1 else 'are'} behind."
+    hot = sum(key.losses >= HOT_LOSSES for key in view.hot_within(60))
+    if hot:
+        yield "One key is hot." if hot == 1 else f"{hot} keys are hot."
 
 
 def _is_whole(view: View) -> bool:

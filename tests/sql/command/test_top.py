@@ -102,6 +102,12 @@ def test_without_the_primary_a_semi_primary_speaks_for_itself() -> None:
     [
         ([primary(member("a")), semi_primary("a")], "ok", "Everybody can write.", ""),
         ([primary(member("a"))], "ok", "Everybody can write.", ""),
+        (
+            [primary(member("a"), conflicts=[conflict("a", 10)]), semi_primary("a", lag_ms=5001.0)],
+            "ok",
+            "Everybody can write.",
+            "a is behind. One key is hot.",
+        ),
         ([primary(member("a"), member("b", is_connected=False))], "warn", "b cannot write.", "not connected"),
         ([primary(member("a"), is_served=False)], "bad", "Nobody can write.", "psp-primary does not run"),
         (
