@@ -162,6 +162,7 @@ def vacuum(facts: Facts) -> Iterator[Problem]:
 
 def disk(facts: Facts) -> Iterator[Problem]:
     """What keeps WAL, and what SQL cannot know."""
+    told = {s.name for s, _, p in facts.primaries if p.status["disk_free_bytes"] is not None}
     for name, health in facts.healths:
         for slot in health.slots:
             kept = slot["bytes"] or 0
@@ -172,7 +173,7 @@ def disk(facts: Facts) -> Iterator[Problem]:
                     f"replication slot {slot['name']}, which nobody uses, keeps {kept / GIB:,.1f} GiB of WAL",
                     "bring its reader back, or SELECT pg_drop_replication_slot(…)",
                 )
-        if health.kind is not None:
+        if health.kind is not None and name not in told:
             size = f"the database has {health.database_bytes / MIB:,.0f} MiB; SQL cannot see the free space"
             yield Problem("note", name, size, "watch the disks of data and WAL by other means")
 
