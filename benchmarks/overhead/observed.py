@@ -43,13 +43,18 @@ class Turn:
     look: Callable[[], Any]
 
 
-def ratios(cpu_ms: Mapping[str, Sequence[float]], base: str) -> dict[str, dict[str, Any]]:
-    """Each kind of turn to the turn `base` of the same round: the median, and the quartiles around it."""
+def ratios(cpu_ms: Mapping[str, Sequence[float]]) -> dict[str, dict[str, Any]]:
+    """Each kind of turn to the two of its round in which nobody looks; `again` to `alone`.
+
+    The median, and the quartiles around it.
+    """
+    nobody = [(one + other) / 2 for one, other in zip(cpu_ms[ALONE], cpu_ms[AGAIN], strict=True)]
     found = {}
     for name, values in cpu_ms.items():
-        if name == base:
+        if name == ALONE:
             continue
-        pairs = sorted(value / other for value, other in zip(values, cpu_ms[base], strict=True))
+        base = cpu_ms[ALONE] if name == AGAIN else nobody
+        pairs = sorted(value / other for value, other in zip(values, base, strict=True))
         quarter = len(pairs) // 4
         found[name] = {"ratio": median(pairs), "quartiles": [pairs[quarter], pairs[-1 - quarter]]}
     return found
@@ -103,12 +108,12 @@ def run(options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
                 for where, parts in PARTS.items():
                     used_ms = 1000 * sum(cpu_s[part] for part in parts)
                     cpu_ms[where].setdefault(turn.name, []).append(used_ms / report["transactions"])
-    found = {where: ratios(used, ALONE) for where, used in cpu_ms.items()}
+    found = {where: ratios(used) for where, used in cpu_ms.items()}
     return {
         "load": {"benchmark": "TPC-C", "warehouses": options.warehouses, "threads": options.threads,
                  "seconds": options.seconds, "rounds": options.rounds},
         "cpu_ms_per_transaction": cpu_ms,
-        "to_alone": found,
+        "ratios": found,
         "targets": {"seen_ratio": TARGET.against(found["all"][SEEN]["ratio"])},
     }  # fmt: skip
 
@@ -128,11 +133,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = run(options, Steps())
         rows = [
             (where, name, f"{one['ratio']:.3f}", *(f"{quartile:.3f}" for quartile in one["quartiles"]))
-            for where, found in result["to_alone"].items()
+            for where, found in result["ratios"].items()
             for name, one in found.items()
         ]
         columns = ("CPU of", "turn", "ratio", "first quartile", "third quartile")
-        console.print(table("CPU per transaction, to that of alone in the same round", columns, rows))
+        console.print(
+            table("CPU per transaction, to that of the same round when nobody looks", columns, rows)
+        )
         write_json(result, options.results / "observed.json")
         return 0
 
