@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""build_bar.py COMMAND…: runs ninja, with one bar in place of a line for each step. Without a terminal ninja's own lines.
+"""build_bar.py COMMAND…: runs ninja, with one bar in place of its lines. Without a terminal: its own lines.
 
 What is no step, such as a compiler's error, is printed as it comes. The exit code is ninja's.
 """
