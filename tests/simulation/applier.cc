@@ -197,8 +197,8 @@ void Applier::TellPosition() {
   if (scenario_.mutation == Mutation::kLostOwnAreThere) {
     own.insert(database_.applied_before_crash().begin(), database_.applied_before_crash().end());
   }
-  core_.OnPosition(
-      sp::ApplyPosition{true, state.watermark, state.joining, std::move(own), CatalogOf(state.SchemaNow())});
+  core_.OnPosition(sp::ApplyPosition{Place::kSame, state.watermark, state.joining, std::move(own),
+                                     CatalogOf(state.SchemaNow())});
   Answered();
 }
 
