@@ -15,7 +15,15 @@ from psp.servers import processes
 from psp.waiting import wait_until
 
 from tests.cluster.faults.standby import Standby, at_primary
-from tests.cluster.support import WAIT_S, adopted_pair, execute, settle, wait_for_commits, wait_streaming
+from tests.cluster.support import (
+    WAIT_S,
+    adopted_pair,
+    execute,
+    raises,
+    settle,
+    wait_for_commits,
+    wait_streaming,
+)
 from tests.cluster.workload import Workload
 
 SCHEMA = """
@@ -127,6 +135,21 @@ def test_what_a_standby_lacks_comes_from_the_stream() -> None:
         check_equal(one.cluster)
         for sp in one.cluster.sps:
             assert [number for (number,) in execute(sp, ITEMS)] == sorted(numbers)
+
+
+def test_an_old_server_that_comes_back_commits_nothing() -> None:
+    with group(standby_lag_ms=LAG_MS) as one:
+        old, lost = one.cluster.server(NAME), one.north
+        one.fail_over()
+        wait_for_commits(one.north)
+        old.start()
+        try:
+            with raises("08006") as caught:
+                add(lost, 1)
+        finally:
+            old.stop("immediate")
+        assert "another database" in (caught[0].diag.message_detail or "")
+        assert execute(one.north, ITEMS) == []
 
 
 def test_a_load_goes_on_at_the_promoted_standby() -> None:
