@@ -39,9 +39,13 @@ CLOSED: LiteralString = "SELECT closed_t FROM psp.status"
 
 @pytest.fixture(scope="module")
 def busy() -> Iterator[LocalCluster]:
-    """Three zones under the benchmark's load, at home in a warehouse each."""
+    """Three zones under the benchmark's load, at home in a warehouse each.
+
+    The log's removed entries take room until they are vacuumed, so its size is steady only if that is soon.
+    """
     options = Options(
-        pg_settings={"shared_buffers": "64MB"}, primary_options={"log_truncation_interval_ms": 500}
+        pg_settings={"shared_buffers": "64MB", "autovacuum_naptime": "1s"},
+        primary_options={"log_truncation_interval_ms": 500},
     )
     with LocalCluster.temporary(ZONES, options) as cluster, ExitStack() as stack:
         runner.prepare(cluster.sps[0].dsn, SCALE)
