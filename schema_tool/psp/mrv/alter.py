@@ -14,14 +14,14 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from psp.mrv.changes import Changes
 from psp.mrv.create import RECORDS_MAX, base_facts
-from psp.mrv.drop import begin_change, find_mrv
+from psp.mrv.drop import begin_change, find_mrv, tables_of
 from psp.mrv.facts import Mrv, find_table, read_facts, read_mrvs
 from psp.mrv.generate import functions_sql, record_column, record_max, view_sql
 from psp.mrv.locking import locked
 from psp.mrv.users_code import refuse_users_code
 from psp.output import PspError
-from psp.schema.install import run_script
 from psp.schema.locks import Say
 
 
@@ -46,6 +46,8 @@ def _alter(
     old, mrvs = begin_change(connection, column_id)
     new = _with_limits(old, nr_min, nr_max)
     facts = base_facts(connection, new)
+    changes = Changes(connection)
+    changes.hold(*tables_of(new))
     column = facts.column(new.column_name)
     assert column is not None, new.label
     if new.nr_max > old.record_limit:
@@ -67,8 +69,8 @@ def _alter(
         for m in mrvs
         if (m.schema_name, m.table_name) == (new.schema_name, new.table_name)
     ]
-    for script in (*functions_sql(facts, new), view_sql(facts, of_table, read_facts(connection, view))):
-        run_script(connection, script)
+    changes.add(*functions_sql(facts, new), view_sql(facts, of_table, read_facts(connection, view)))
+    changes.run()
     return new
 
 

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from psp.mrv import rights
+from psp.mrv.changes import DAEMON_RIGHTS, Changes, refuse_many
 from psp.mrv.facts import Column, Mrv, TableFacts, find_table, is_installed, read_facts, read_mrvs
 from psp.mrv.generate import (
     INTEGERS,
@@ -27,7 +28,6 @@ from psp.mrv.rules import Bound, bounds_in_checks, check_column, check_table
 from psp.mrv.users_code import refuse_users_code
 from psp.output import PspError
 from psp.problems import Problem, RefusedError
-from psp.schema.install import run_script
 from psp.schema.locks import Say
 from psp.schema.server import refuse_version
 from psp.sql_files import read_sql
@@ -81,7 +81,7 @@ def create(dsn: str, name: str, options: Options, say: Say) -> Mrv:
 
 def _create(connection: psycopg.Connection[Any], oid: int, column_name: str, options: Options) -> Mrv:
     """Within a transaction that holds the locks."""
-    refuse_adopted(connection)
+    changes = Changes(connection)
     connection.execute("SET LOCAL client_min_messages = warning; SET LOCAL search_path = pg_catalog, pg_temp")
     view = read_facts(connection, oid)
     mrvs = read_mrvs(connection)
@@ -93,29 +93,20 @@ def _create(connection: psycopg.Connection[Any], oid: int, column_name: str, opt
         hint = "--records 1: values are split later, by functions of the table's owner; or become the owner"
         refuse_users_code(connection, table, [], facts.label, hint)
     bound = _bound(facts, column, options, view.name)
-    if not is_installed(connection):
-        for file in ("schema.sql", "functions.sql"):
-            connection.execute(read_sql(f"mrv/install/{file}"))
     mrv = _describe(connection, facts, column, bound, options, mrvs, view.name)
-    _change_base(connection, facts, mrv, is_new=not siblings)
+    _change_base(changes, facts, mrv, is_new=not siblings)
+    if not is_installed(connection):
+        changes.add(*(read_sql(f"mrv/install/{file}") for file in ("schema.sql", "functions.sql")))
+        if changes.in_cluster:
+            changes.add(DAEMON_RIGHTS)
+    changes.run()
     base = base_facts(connection, mrv)
     _store(connection, mrv)
-    for script in (records_sql(base, mrv), *functions_sql(base, mrv)):
-        run_script(connection, script)
-    run_script(connection, view_sql(base, [*siblings, mrv], view if siblings else None))
-    rights.give(connection, base, view if siblings else facts, mrv, is_new=not siblings)
-    _split_all(connection, mrv)
+    changes.add(records_sql(base, mrv), *functions_sql(base, mrv))
+    changes.add(view_sql(base, [*siblings, mrv], view if siblings else None))
+    rights.give(changes, base, view if siblings else facts, mrv, is_new=not siblings)
+    _split_all(changes, mrv)
     return mrv
-
-
-def refuse_adopted(connection: psycopg.Connection[Any]) -> None:
-    """Inside psp MRVs are neither made nor taken away: psp refuses schema changes there."""
-    row = connection.execute("SELECT to_regclass('psp.identity') IS NOT NULL").fetchone()
-    if row and row[0]:
-        raise PspError(
-            "the database is under psp, where schema changes would reach one semi-primary only",
-            "psp schema release it, change its MRVs, and adopt it again",
-        )
 
 
 def base_facts(connection: psycopg.Connection[Any], mrv: Mrv) -> TableFacts:
@@ -211,14 +202,12 @@ def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool
     return bool(found and found[0])
 
 
-def _change_base(connection: psycopg.Connection[Any], facts: TableFacts, mrv: Mrv, *, is_new: bool) -> None:
+def _change_base(changes: Changes, facts: TableFacts, mrv: Mrv, *, is_new: bool) -> None:
     table = sql.Identifier(facts.schema, facts.name)
     split = sql.Identifier(mrv.split_column)
-    connection.execute(
-        sql.SQL("ALTER TABLE {} ADD COLUMN {} boolean NOT NULL DEFAULT false").format(table, split)
-    )
+    changes.add(sql.SQL("ALTER TABLE {} ADD COLUMN {} boolean NOT NULL DEFAULT false").format(table, split))
     if mrv.bound_is_own and mrv.bound_name is not None:
-        connection.execute(
+        changes.add(
             sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} CHECK ({} >= {})").format(
                 table,
                 sql.Identifier(mrv.bound_name),
@@ -227,9 +216,7 @@ def _change_base(connection: psycopg.Connection[Any], facts: TableFacts, mrv: Mr
             )
         )
     if is_new:
-        connection.execute(
-            sql.SQL("ALTER TABLE {} RENAME TO {}").format(table, sql.Identifier(mrv.base_table))
-        )
+        changes.add(sql.SQL("ALTER TABLE {} RENAME TO {}").format(table, sql.Identifier(mrv.base_table)))
 
 
 def _store(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
@@ -243,11 +230,13 @@ def _store(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
     )
 
 
-def _split_all(connection: psycopg.Connection[Any], mrv: Mrv) -> None:
+def _split_all(changes: Changes, mrv: Mrv) -> None:
     """--records N: the values that are there already. Later ones are split when they are inserted."""
     if mrv.nr_initial == 1:
         return
-    connection.execute(
+    if changes.in_cluster:
+        refuse_many(changes.connection, sql.Identifier(mrv.schema_name, mrv.base_table), mrv.nr_initial)
+    changes.connection.execute(
         sql.SQL("SELECT count({}({}, {})) FROM {}").format(
             sql.Identifier("psp_mrv", f"{mrv.records_table}_split"),
             sql.SQL(", ").join(map(sql.Identifier, mrv.key_columns)),

@@ -3,73 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-import psycopg
 from psycopg import sql
 
+from psp.mrv.changes import Changes
 from psp.mrv.facts import Grant, Mrv, TableFacts, find_table, read_facts
 from psp.mrv.generate import FUNCTIONS, READERS, TRIGGERS, WRITERS, prefix
 
 _PUBLIC = sql.SQL("PUBLIC")
 
 
-def give(
-    connection: psycopg.Connection[Any], base: TableFacts, table: TableFacts, mrv: Mrv, *, is_new: bool
-) -> None:
+def give(changes: Changes, base: TableFacts, table: TableFacts, mrv: Mrv, *, is_new: bool) -> None:
     """Owners and grants. `table`: what applications have rights on, the table as it was, or the view."""
     owner = sql.Identifier(base.owner)
-    connection.execute(sql.SQL("GRANT USAGE ON SCHEMA psp_mrv, psp_mrv_view TO {}").format(owner))
-    _own(connection, "TABLE", sql.Identifier("psp_mrv", mrv.records_table), owner)
+    changes.add(sql.SQL("GRANT USAGE ON SCHEMA psp_mrv, psp_mrv_view TO {}").format(owner))
+    _own(changes, "TABLE", sql.Identifier("psp_mrv", mrv.records_table), owner)
     functions = [sql.Identifier("psp_mrv", f"{mrv.records_table}_{name}") for name in FUNCTIONS]
     functions += [
         sql.Identifier("psp_mrv", f"{prefix(mrv.schema_name, mrv.table_name)}_{name}") for name in TRIGGERS
     ]
     for function in functions:
-        connection.execute(sql.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(function))
-        _own(connection, "FUNCTION", function, owner)
-    _own(connection, "FUNCTION", sql.Identifier("psp_mrv_view", f"{mrv.records_table}_sum"), owner)
-    _give_functions(connection, mrv, table.grants, base.owner)
+        changes.add(sql.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(function))
+        _own(changes, "FUNCTION", function, owner)
+    _own(changes, "FUNCTION", sql.Identifier("psp_mrv_view", f"{mrv.records_table}_sum"), owner)
+    _give_functions(changes, mrv, table.grants, base.owner)
     if is_new:
         view = sql.Identifier(mrv.schema_name, mrv.table_name)
-        _own(connection, "VIEW", view, owner)
-        copy_grants(connection, view, table, mrv.schema_name, mrv.table_name)
-        _copy_comments(connection, view, table)
+        _own(changes, "VIEW", view, owner)
+        copy_grants(changes, view, table, mrv.schema_name, mrv.table_name)
+        _copy_comments(changes, view, table)
+    changes.run()
 
 
-def _own(connection: psycopg.Connection[Any], kind: str, name: sql.Identifier, owner: sql.Identifier) -> None:
-    connection.execute(sql.SQL("ALTER {} {} OWNER TO {}").format(sql.SQL(kind), name, owner))
+def _own(changes: Changes, kind: str, name: sql.Identifier, owner: sql.Identifier) -> None:
+    changes.add(sql.SQL("ALTER {} {} OWNER TO {}").format(sql.SQL(kind), name, owner))
 
 
-def _give_functions(
-    connection: psycopg.Connection[Any], mrv: Mrv, grants: Iterable[Grant], owner: str
-) -> None:
+def _give_functions(changes: Changes, mrv: Mrv, grants: Iterable[Grant], owner: str) -> None:
     """The right to read or update the column is the right to call the functions that do so."""
     for grant in grants:
         names = {"SELECT": READERS, "UPDATE": WRITERS}.get(grant.privilege, ())
         if grant.grantee == owner or grant.column not in (None, mrv.column_name) or not names:
             continue
         grantee = _grantee(grant)
-        connection.execute(sql.SQL("GRANT USAGE ON SCHEMA psp_mrv TO {}").format(grantee))
+        changes.add(sql.SQL("GRANT USAGE ON SCHEMA psp_mrv TO {}").format(grantee))
         for name in names:
-            connection.execute(
+            changes.add(
                 sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(
                     sql.Identifier("psp_mrv", f"{mrv.records_table}_{name}"), grantee
                 )
             )
 
 
-def copy_grants(
-    connection: psycopg.Connection[Any], target: sql.Identifier, source: TableFacts, schema: str, name: str
-) -> None:
+def copy_grants(changes: Changes, target: sql.Identifier, source: TableFacts, schema: str, name: str) -> None:
     """Gives a table or view the same privileges as `source` has, and no others."""
-    present = read_facts(connection, find_table(connection, schema, name))
+    changes.run()
+    present = read_facts(changes.connection, find_table(changes.connection, schema, name))
     if _comparable(present.grants) == _comparable(source.grants):
         return
     for grant in present.grants:
-        connection.execute(_statement("REVOKE", grant, target))
+        changes.add(_statement("REVOKE", grant, target))
     for grant in source.grants:
-        connection.execute(_statement("GRANT", grant, target))
+        changes.add(_statement("GRANT", grant, target))
 
 
 def _comparable(grants: list[Grant]) -> set[Grant]:
@@ -89,12 +84,12 @@ def _grantee(grant: Grant) -> sql.Composable:
     return _PUBLIC if grant.grantee is None else sql.Identifier(grant.grantee)
 
 
-def _copy_comments(connection: psycopg.Connection[Any], view: sql.Identifier, table: TableFacts) -> None:
+def _copy_comments(changes: Changes, view: sql.Identifier, table: TableFacts) -> None:
     if table.comment is not None:
-        connection.execute(sql.SQL("COMMENT ON VIEW {} IS {}").format(view, sql.Literal(table.comment)))
+        changes.add(sql.SQL("COMMENT ON VIEW {} IS {}").format(view, sql.Literal(table.comment)))
     for column in table.columns:
         if column.comment is not None:
-            connection.execute(
+            changes.add(
                 sql.SQL("COMMENT ON COLUMN {}.{} IS {}").format(
                     view, sql.Identifier(column.name), sql.Literal(column.comment)
                 )

@@ -7,7 +7,6 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from psp.mrv.facts import is_installed
 from psp.sql_files import constant
 
 _BITS = 16
@@ -26,22 +25,20 @@ def part(sp_id: int, slots: int) -> tuple[int, int]:
 
 
 def prefer_own_part(connection: psycopg.Connection[Any], sp_id: int, slots: int) -> None:
-    """For sessions that begin later. Nothing to do without MRVs: they are made before adoption."""
-    if is_installed(connection):
-        for setting, value in zip(_SETTINGS, part(sp_id, slots), strict=True):
-            connection.execute(
-                sql.SQL("ALTER DATABASE {} SET {} = {}").format(
-                    sql.Identifier(connection.info.dbname), sql.SQL(setting), sql.Literal(value)
-                )
+    """For sessions that begin later. Also without MRVs: they may be made in the running cluster."""
+    for setting, value in zip(_SETTINGS, part(sp_id, slots), strict=True):
+        connection.execute(
+            sql.SQL("ALTER DATABASE {} SET {} = {}").format(
+                sql.Identifier(connection.info.dbname), sql.SQL(setting), sql.Literal(value)
             )
+        )
 
 
 def forget_part(connection: psycopg.Connection[Any]) -> None:
     """A plain database again: all of the ring."""
-    if is_installed(connection):
-        for setting in _SETTINGS:
-            connection.execute(
-                sql.SQL("ALTER DATABASE {} RESET {}").format(
-                    sql.Identifier(connection.info.dbname), sql.SQL(setting)
-                )
+    for setting in _SETTINGS:
+        connection.execute(
+            sql.SQL("ALTER DATABASE {} RESET {}").format(
+                sql.Identifier(connection.info.dbname), sql.SQL(setting)
             )
+        )

@@ -34,7 +34,8 @@ SELECT json_build_object(
                  FROM pg_constraint x WHERE x.conrelid = t.oid AND x.contype = 'c'),
     'triggers', (SELECT json_agg(json_build_object('name', g.tgname, 'columns', g.tgattr::int2[],
                         'on_update', g.tgtype & 16 <> 0, 'on_truncate', g.tgtype & 32 <> 0) ORDER BY g.tgname)
-                   FROM pg_trigger g WHERE g.tgrelid = t.oid AND NOT g.tgisinternal),
+                   FROM pg_trigger g JOIN pg_proc f ON f.oid = g.tgfoid
+                  WHERE g.tgrelid = t.oid AND NOT g.tgisinternal AND f.pronamespace IS DISTINCT FROM to_regnamespace('psp')),
     -- Objects that would follow the table to its new name or depend on a column's value: class, object, column, text. Indexes
     -- of expressions depend on the table as a whole besides, without a meaning unless they name its whole row.
     'dependents', (SELECT json_agg(DISTINCT jsonb_build_object('class', p.classid::regclass::text, 'oid', p.objid::bigint,
@@ -44,6 +45,10 @@ SELECT json_build_object(
                      FROM pg_depend p LEFT JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
                     WHERE p.refclassid = 'pg_class'::regclass AND p.refobjid = t.oid AND p.deptype <> 'i'
                       AND NOT (p.classid = 'pg_rewrite'::regclass AND EXISTS (SELECT FROM pg_rewrite w WHERE w.oid = p.objid AND w.ev_class = t.oid))
+                      -- psp's own functions and triggers, which it makes again.
+                      AND NOT EXISTS (SELECT FROM pg_proc f LEFT JOIN pg_trigger g ON g.tgfoid = f.oid
+                                       WHERE f.pronamespace = to_regnamespace('psp')
+                                         AND (p.classid, p.objid) IN (('pg_proc'::regclass, f.oid), ('pg_trigger'::regclass, g.oid)))
                       -- NOT NULL, which is a constraint since PostgreSQL 18, goes along with its column.
                       AND NOT EXISTS (SELECT FROM pg_constraint x
                                        WHERE (p.classid, p.objid, x.contype) = ('pg_constraint'::regclass, x.oid, 'n'))

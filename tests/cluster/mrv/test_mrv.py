@@ -13,8 +13,6 @@ import pytest
 from psp.cluster import growth, local, verify
 from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.mrv.create import Options, create
-from psp.mrv.drop import drop
-from psp.output import PspError
 from psp.waiting import wait_until
 
 from tests.cluster.support import WAIT_S, connect, execute, wait_for_row
@@ -135,14 +133,6 @@ def test_workers_at_two_sps(shop: LocalCluster) -> None:
             splitter.execute("SELECT psp_mrv.adjust(1, '{3}', 3)")
         verify.wait_drained(shop)
     check(shop, 3, STOCK)
-
-
-def test_create_and_drop_are_refused_inside_psp(shop: LocalCluster) -> None:
-    dsn = shop.sps[0].admin_dsn
-    with pytest.raises(PspError, match="under psp"):
-        create(dsn, "item.id", Options(), print)
-    with pytest.raises(PspError, match="under psp"):
-        drop(dsn, "item.stock", 5, print)
 
 
 # ---- outcomes that the daemons tell ---------------------------------------------------------------
