@@ -107,7 +107,8 @@ def _refuse_without_rights(connection: psycopg.Connection[Any], owner: str, name
     if not (row and row[0]):
         raise PspError(
             f"the table's owner {owner} may not change psp_mrv, which another role has made",
-            f"as a superuser, at each server: GRANT ALL ON SCHEMA psp_mrv, psp_mrv_view TO {name}; "
+            "as a superuser, at each server: GRANT ALL ON SCHEMA psp_mrv, psp_mrv_view "
+            f"TO {name} WITH GRANT OPTION; "
             f"GRANT INSERT, UPDATE, DELETE ON psp_mrv.columns TO {name}",
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from psp.mrv.facts import is_installed
 from psp.sql_files import constant
 
 _BITS = 16
@@ -26,6 +27,8 @@ def part(sp_id: int, slots: int) -> tuple[int, int]:
 
 def prefer_own_part(connection: psycopg.Connection[Any], sp_id: int, slots: int) -> None:
     """For sessions that begin later. Also without MRVs: they may be made in the running cluster."""
+    if not _may_set(connection):
+        return
     for setting, value in zip(_SETTINGS, part(sp_id, slots), strict=True):
         connection.execute(
             sql.SQL("ALTER DATABASE {} SET {} = {}").format(
@@ -36,9 +39,19 @@ def prefer_own_part(connection: psycopg.Connection[Any], sp_id: int, slots: int)
 
 def forget_part(connection: psycopg.Connection[Any]) -> None:
     """A plain database again: all of the ring."""
+    if not _may_set(connection):
+        return
     for setting in _SETTINGS:
         connection.execute(
             sql.SQL("ALTER DATABASE {} RESET {}").format(
                 sql.Identifier(connection.info.dbname), sql.SQL(setting)
             )
         )
+
+
+def _may_set(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the role owns the database. With MRVs another role gets PostgreSQL's error."""
+    row = connection.execute(
+        "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
+    ).fetchone()
+    return bool(row and row[0]) or is_installed(connection)

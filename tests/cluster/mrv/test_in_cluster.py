@@ -12,8 +12,9 @@ from psp.mrv.alter import alter
 from psp.mrv.create import Options, create
 from psp.mrv.drop import drop
 from psp.output import PspError
+from psp.waiting import wait_until
 
-from tests.cluster.support import as_admin, connect, execute
+from tests.cluster.support import WAIT_S, as_admin, connect, execute
 from tests.threads import running_until_left
 
 STOCK = 100_000
@@ -66,9 +67,7 @@ class Seller:
 
 def stock_everywhere(cluster: LocalCluster, item: int = 1) -> int:
     assert verify.verify(cluster).consistent
-    found = {
-        tuple(execute(sp, "SELECT stock FROM item WHERE id = %s", (item,))) for sp in cluster.sps
-    }
+    found = {tuple(execute(sp, "SELECT stock FROM item WHERE id = %s", (item,))) for sp in cluster.sps}
     assert len(found) == 1
     return int(found.pop()[0][0])
 
@@ -124,6 +123,37 @@ def test_a_writer_with_an_open_transaction_elsewhere_loses(shop: LocalCluster) -
     assert stock_everywhere(shop, 3) == before
     drop(first.admin_dsn, "item.stock", 60, print)
     assert stock_everywhere(shop, 3) == before
+
+
+def test_workers_that_ran_before_split_the_new_values(shop: LocalCluster) -> None:
+    """psp-mrv and the semi-primaries' daemons began without MRVs; each server has a part of the ring."""
+    sps = shop.sps[:2]
+    try:
+        for sp in sps:
+            shop.start_mrv(sp.name, window_ms=200, split_refresh_ms=200)
+        create(sps[0].admin_dsn, "item.stock", Options(strategy="linear"), print)
+        before = stock_everywhere(shop)
+        sellers = [Seller(sp) for sp in sps]
+        with running_until_left(*sellers):
+            wait_until(
+                "records of each server's own",
+                lambda: all(
+                    execute(
+                        as_admin(sp),
+                        "SELECT EXISTS (SELECT FROM psp_mrv.item_stock r, "
+                        "current_setting('psp_mrv.ring_first') f, current_setting('psp_mrv.ring_count') n "
+                        "WHERE r.rk >= f::int AND r.rk < f::int + n::int)",
+                    )
+                    == [(True,)]
+                    for sp in sps
+                ),
+                WAIT_S,
+            )
+    finally:
+        for sp in sps:
+            shop.stop_mrv(sp.name)
+    assert stock_everywhere(shop) == before - sum(seller.sold for seller in sellers)
+    drop(sps[0].admin_dsn, "item.stock", 60, print)
 
 
 def test_what_cannot_be_had_is_refused_in_words(shop: LocalCluster) -> None:

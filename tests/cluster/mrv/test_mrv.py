@@ -12,10 +12,14 @@ import psycopg
 import pytest
 from psp.cluster import growth, local, verify
 from psp.cluster.local import LocalCluster, SpNode, Zone
+from psp.mrv.alter import alter
 from psp.mrv.create import Options, create
+from psp.mrv.drop import drop
+from psp.output import PspError
 from psp.waiting import wait_until
+from psycopg import sql
 
-from tests.cluster.support import WAIT_S, connect, execute, wait_for_row
+from tests.cluster.support import WAIT_S, as_admin, connect, execute, wait_for_row
 from tests.threads import running
 
 STOCK = 200
@@ -120,7 +124,10 @@ def test_workers_at_two_sps(shop: LocalCluster) -> None:
         "UPDATE item SET stock = stock + 5 WHERE id = 3",
         "SELECT psp_mrv.balance(1, '{3}', 'all')",
     ):
-        with psycopg.connect(one.admin_dsn) as merger, psycopg.connect(two.admin_dsn) as other:
+        with (
+            psycopg.connect(one.admin_dsn) as merger,
+            psycopg.connect(two.admin_dsn) as other,
+        ):
             merger.execute("SELECT psp_mrv.adjust(1, '{3}', -100)")
             other.execute("UPDATE item SET stock = stock + 1 WHERE id = 3")
             other.execute(statement.encode())
@@ -217,7 +224,10 @@ def _sell(sp: SpNode, amount: int, sold: list[int]) -> None:
             try:
                 connection.execute("UPDATE item SET stock = stock - %s WHERE id = 6", (amount,))
                 sold.append(amount)
-            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+            except (
+                psycopg.errors.SerializationFailure,
+                psycopg.errors.DeadlockDetected,
+            ):
                 continue  # a deadlock with rows that arrive
             except psycopg.errors.CheckViolation as error:
                 assert error.diag.constraint_name == "item_stock_check"
@@ -267,3 +277,34 @@ def test_the_bound_holds_in_each_snapshot_of_each_sp(shop: LocalCluster) -> None
     assert sum(map(sum, sold)) == STOCK
     assert all(seen)
     check(shop, 6, 0)
+
+
+# ---- changes of MRVs that a superuser has made before adoption ------------------------------------
+
+
+def _do_what_it_says(cluster: LocalCluster, error: PspError) -> None:
+    assert error.hint is not None
+    for sp in cluster.sps:
+        for statement in error.hint.partition(": ")[2].split("; "):
+            with psycopg.connect(as_admin(sp).dsn, autocommit=True) as connection:
+                connection.execute(sql.SQL(statement))
+
+
+def test_the_command_says_which_rights_the_owner_lacks(shop: LocalCluster) -> None:
+    one, two, three = shop.sps
+    for reason in ("may not change the schema", "which another role has made"):
+        with pytest.raises(PspError, match=reason) as refused:
+            alter(one.admin_dsn, "item.stock", None, 100, 60, print)
+        _do_what_it_says(shop, refused.value)
+    alter(one.admin_dsn, "item.stock", None, 100, 60, print)
+    execute(two, "CREATE TABLE seat (id int PRIMARY KEY, free int)")
+    execute(two, "INSERT INTO seat VALUES (1, 10)")
+    create(two.admin_dsn, "seat.free", Options(records=2), print)
+    verify.wait_drained(shop)
+    execute(three, "UPDATE seat SET free = free - 1")
+    verify.wait_drained(shop)
+    drop(one.admin_dsn, "seat.free", 60, print)
+    assert verify.verify(shop).consistent
+    for sp in shop.sps:
+        assert execute(sp, "SELECT free FROM seat") == [(9,)]
+        assert execute(as_admin(sp), "SELECT nr_max FROM psp_mrv.columns") == [(100,)]
