@@ -70,7 +70,8 @@ def member(name: str) -> dict[str, Any]:
 def test_the_primarys_status() -> None:
     status = {
         "is_served": True, "certified_by": "module", "epoch": 12, "mode": "native", "catalog_version": 104,
-        "newest_t": 1234567890, "log_begins_t": 1234500000, "log_bytes": 5 * 2**30, "disk_free_bytes": 900 * 2**30,
+        "newest_t": 1234567890, "log_begins_t": 1234500000, "log_bytes": 5 * 2**30,
+        "disk_free_bytes": 900 * 2**30,
         "semi_primaries": [member("tokyo"), member("lisbon")],
     }  # fmt: skip
     lines = printed(members.show(status))
