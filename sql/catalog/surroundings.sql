@@ -34,9 +34,11 @@ SELECT 'rights on', 'the database', string_agg(format('%s: %s', x.grantee, x.rig
 UNION ALL
 SELECT 'settings of', CASE WHEN r.oid IS NULL THEN 'the database' WHEN s.setdatabase = 0 THEN format('role %I', r.rolname)
                            ELSE format('role %I in the database', r.rolname) END,
-       (SELECT string_agg(c, ', ' ORDER BY c) FROM unnest(s.setconfig) c)
+       v.settings
   FROM here h JOIN pg_db_role_setting s ON s.setdatabase IN (0, h.oid) LEFT JOIN shown_roles r ON r.oid = s.setrole
- WHERE r.oid IS NOT NULL OR s.setrole = 0 AND s.setdatabase <> 0
+       -- Without each server's own part of the ring of MRVs' records.
+ CROSS JOIN LATERAL (SELECT string_agg(c, ', ' ORDER BY c) FROM unnest(s.setconfig) c WHERE NOT starts_with(c, 'psp_mrv.ring_')) v(settings)
+ WHERE v.settings IS NOT NULL AND (r.oid IS NOT NULL OR s.setrole = 0 AND s.setdatabase <> 0)
 UNION ALL
 SELECT 'tablespace', t.spcname, '' FROM pg_tablespace t WHERE t.spcname NOT IN ('pg_default', 'pg_global')
 UNION ALL
