@@ -129,8 +129,8 @@ def go_program(folder: Path, heading: str, main: str) -> list[str]:
     return [str(folder / "program")]
 
 
-def go_package(folder: Path, how: str) -> list[str]:
-    shutil.copy(PROGRAMS / "package_main.go", folder / "main.go")
+def go_package(folder: Path, how: str, main: str = "package_main.go") -> list[str]:
+    shutil.copy(PROGRAMS / main, folder / "main.go")
     package = f"psp.example/psp={CLIENT_LIBS / 'go'}"
     for command in (["init", "retried"], ["edit", f"-replace={package}"], ["tidy"]):
         run_in(folder, ["go", "mod", *command])
@@ -282,6 +282,12 @@ def run_disturbed(pair: LocalCluster, program: Program) -> None:
 )
 def test_the_go_package_itself(command: list[str]) -> None:
     run_in(CLIENT_LIBS / "go", command)
+
+
+def test_the_go_package_serves_a_call_once(pair: LocalCluster, tmp_path: Path) -> None:
+    program, first = go_package(tmp_path, url_of(pair, 0), "web_main.go")
+    run_in(tmp_path, [program, first, url_of(pair, 1)])
+    wait_for_units(pair, ["once", "raced", "receipt"])
 
 
 def test_the_js_package_itself(tmp_path: Path) -> None:
