@@ -145,10 +145,10 @@ def java_program(folder: Path, heading: str, name: str, main: str) -> list[str]:
     return ["java", "-cp", f"{JARS}:.", main]
 
 
-def java_package(folder: Path, how: str) -> list[str]:
-    sources = [*(CLIENT_LIBS / "java" / "psp").glob("*.java"), PROGRAMS / "PackageMain.java"]
+def java_package(folder: Path, how: str, main: str = "PackageMain") -> list[str]:
+    sources = [*(CLIENT_LIBS / "java" / "psp").glob("*.java"), PROGRAMS / f"{main}.java"]
     compile_java(folder, sources)
-    return ["java", "-cp", f"{JDBC}:.", "PackageMain", how]
+    return ["java", "-cp", f"{JDBC}:.", main, how]
 
 
 def compile_java(folder: Path, sources: list[Path]) -> None:
@@ -288,6 +288,12 @@ def test_the_go_package_serves_a_call_once(pair: LocalCluster, tmp_path: Path) -
     program, first = go_package(tmp_path, url_of(pair, 0), "web_main.go")
     run_in(tmp_path, [program, first, url_of(pair, 1)])
     wait_for_units(pair, ["once", "raced", "receipt"])
+
+
+def test_the_java_package_serves_a_request_once(pair: LocalCluster, tmp_path: Path) -> None:
+    program = java_package(tmp_path, url_of(pair, 0), "RequestMain")
+    run_in(tmp_path, [*program, url_of(pair, 1)])
+    wait_for_units(pair, ["java"])
 
 
 def test_the_js_package_itself(tmp_path: Path) -> None:
