@@ -126,8 +126,15 @@ def check_table(database: Database, table: Table, add_keys: bool) -> Iterator[Pr
                           "deferrable, and ENABLE ALWAYS or REPLICA: it would run as the daemon's role",
                           f"ALTER TABLE … ENABLE TRIGGER {trigger.name}")  # fmt: skip
     if not table.is_captured:
-        what = "a foreign table" if table.kind == "f" else "unlogged"
-        yield Problem("note", f"table {table.label}", f"it is {what}: it stays local to this server")
+        if table.kind == "f":
+            yield Problem(
+                "note", f"table {table.label}", "it is a foreign table: it stays local to this server"
+            )
+        else:
+            yield Problem("warning", f"table {table.label}",
+                          "it is unlogged: each server has rows of its own, and decides by them alone "
+                          "(a leader that was elected, a lock)",
+                          "ALTER TABLE … SET LOGGED, unless it is a cache")  # fmt: skip
         for key in table.foreign_keys:
             if key.table_oid == table.oid and database.is_captured(key.parent_oid):
                 yield Problem("warning", f"foreign key {key.name} on {table.label}",

@@ -181,6 +181,17 @@ BEGIN
     END IF;
 END $$;
 
+-- The table is at each server, and its rows are not: who decides by them decides for one server.
+CREATE FUNCTION psp.tell_unlogged(relation oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT c.relpersistence FROM pg_class c WHERE c.oid = relation) = 'u' AND psp.is_schema_change()
+       AND current_setting('session_replication_role') <> 'replica' THEN
+        RAISE NOTICE USING MESSAGE = format('psp: each semi-primary has rows of its own in %s, which is unlogged', relation::regclass),
+                           HINT = 'ALTER TABLE … SET LOGGED, if they mean something to all: a leader that was elected, a lock.';
+    END IF;
+END $$;
+
 CREATE FUNCTION psp.on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
@@ -199,6 +210,9 @@ BEGIN
             DELETE FROM psp.unfilled_views u WHERE u.relation = c.objid;
         ELSIF c.command_tag = 'CREATE EXTENSION' THEN
             PERFORM psp.tell_local_tables(c.objid);
+        END IF;
+        IF c.command_tag ~ '^(CREATE TABLE|SELECT INTO)' THEN
+            PERFORM psp.tell_unlogged(c.objid);
         END IF;
         IF c.command_tag ~ '^(CREATE (TABLE|MATERIALIZED VIEW)|SELECT INTO)' OR c.command_tag = 'ALTER TABLE' AND psp.is_schema_change() THEN
             PERFORM psp.note_known_relation(c.objid);

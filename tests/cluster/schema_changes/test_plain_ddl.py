@@ -71,6 +71,22 @@ def test_a_table_from_its_beginning_to_its_end(pair: LocalCluster, prepare: bool
     wait_for_row(north, "SELECT 1 WHERE to_regclass('fresh') IS NULL")
 
 
+def test_an_unlogged_table_is_told_and_may_become_one_of_all(pair: LocalCluster) -> None:
+    """A library that elects its leader in one elects one for each server."""
+    north, south = pair.sps
+    told: list[str] = []
+    with connect(north, autocommit=True) as connection:
+        connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        connection.execute("CREATE UNLOGGED TABLE leader (id int PRIMARY KEY, name text)")
+        connection.execute("INSERT INTO leader VALUES (1, 'north')")
+        connection.execute("ALTER TABLE leader SET LOGGED")
+    assert [text for text in told if "rows of its own in public.leader" in text] == told
+    assert told
+    wait_for_row(south, "SELECT 1 FROM leader WHERE name = 'north'")
+    with raises("23505", SERIALIZATION_FAILURE):
+        execute(south, "INSERT INTO leader VALUES (1, 'south')")
+
+
 def test_several_in_a_transaction_are_one_change(pair: LocalCluster) -> None:
     north, south = pair.sps
     before = changes(north)

@@ -81,7 +81,7 @@ CASES = [
      "CREATE TABLE t_0 PARTITION OF t FOR VALUES WITH (MODULUS 1, REMAINDER 0);"
      "CREATE UNIQUE INDEX ON ONLY t (a, b)"),
     ("error", "dblink", "CREATE EXTENSION dblink"),
-    ("note", "unlogged", "CREATE UNLOGGED TABLE t (a int)"),
+    ("warning", "unlogged", "CREATE UNLOGGED TABLE t (a int)"),
     ("warning", "leave their references",
      "CREATE TABLE t (a int PRIMARY KEY); CREATE UNLOGGED TABLE u (a int REFERENCES t)"),
     ("warning", "have other types",
@@ -192,17 +192,17 @@ def test_command_tells_programs(pair: Pair) -> None:
     assert (shown.exit_code, json.loads(shown.stdout)["adoptable"]) == (0, True)
 
 
-def test_notes_of_one_kind_are_one_row(pair: Pair) -> None:
+def test_warnings_of_one_kind_are_one_row(pair: Pair) -> None:
     """--json has each of them; errors are never put together."""
     tables = "".join(f"CREATE UNLOGGED TABLE c{n} (a int);" for n in range(10))
     pair.run(f"{tables} CREATE TABLE x (a int); CREATE TABLE y (a int)")
     shown = CliRunner().invoke(app, ["check", pair.dsn], env={"COLUMNS": "400"}).stdout
-    assert len([line for line in shown.splitlines() if "stays local" in line]) == 1
+    assert len([line for line in shown.splitlines() if "it is unlogged" in line]) == 1
     assert "table public.c0, " in shown
     assert " and 8 more" in shown or " and 7 more" in shown
     assert len([line for line in shown.splitlines() if "no primary key" in line]) == 2
     told = json.loads(CliRunner().invoke(app, ["check", pair.dsn, "--json"]).stdout)["problems"]
-    assert len([p for p in told if "stays local" in p["problem"]]) == 10
+    assert len([p for p in told if "it is unlogged" in p["problem"]]) == 10
 
 
 def test_the_guard_of_an_adopted_database_is_asked(pair: Pair) -> None:
