@@ -70,7 +70,8 @@ def take_over(cluster: LocalCluster) -> None:
     kept = execute(first, "SELECT json_agg(c)::text FROM partman.part_config c")[0][0]
     execute(
         second,
-        "INSERT INTO partman.part_config SELECT * FROM json_populate_recordset(NULL::partman.part_config, %s)",
+        "INSERT INTO partman.part_config "
+        "SELECT * FROM json_populate_recordset(NULL::partman.part_config, %s)",
         [kept],
     )
 
