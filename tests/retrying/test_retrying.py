@@ -221,7 +221,12 @@ class Program:
         return subprocess.Popen([*self.command, *arguments], cwd=self.folder)
 
 
-@pytest.fixture(scope="session", params=MAKE)
+def whose_turn(turn: str) -> list[str]:
+    """A third of the programs, or all of them."""
+    return [name for n, name in enumerate(MAKE) if not turn or n % 3 == int(turn)]
+
+
+@pytest.fixture(scope="session", params=whose_turn(os.environ.get("PSP_TURN", "")))
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
     folder = tmp_path_factory.mktemp("program")
     return Program(MAKE[request.param](folder), folder)
