@@ -27,31 +27,24 @@ def part(sp_id: int, slots: int) -> tuple[int, int]:
 
 def prefer_own_part(connection: psycopg.Connection[Any], sp_id: int, slots: int) -> None:
     """For sessions that begin later. Also without MRVs: they may be made in the running cluster."""
-    if not _may_set(connection):
-        return
-    for setting, value in zip(_SETTINGS, part(sp_id, slots), strict=True):
-        connection.execute(
-            sql.SQL("ALTER DATABASE {} SET {} = {}").format(
-                sql.Identifier(connection.info.dbname), sql.SQL(setting), sql.Literal(value)
-            )
-        )
+    values = zip(_SETTINGS, part(sp_id, slots), strict=True)
+    _alter(connection, [(sql.SQL("SET {} = {}"), name, sql.Literal(value)) for name, value in values])
 
 
 def forget_part(connection: psycopg.Connection[Any]) -> None:
     """A plain database again: all of the ring."""
-    if not _may_set(connection):
-        return
-    for setting in _SETTINGS:
-        connection.execute(
-            sql.SQL("ALTER DATABASE {} RESET {}").format(
-                sql.Identifier(connection.info.dbname), sql.SQL(setting)
-            )
-        )
+    _alter(connection, [(sql.SQL("RESET {}"), name) for name in _SETTINGS])
 
 
-def _may_set(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the role owns the database. With MRVs another role gets PostgreSQL's error."""
-    row = connection.execute(
-        "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
-    ).fetchone()
-    return bool(row and row[0]) or is_installed(connection)
+def _alter(connection: psycopg.Connection[Any], changes: list[tuple[Any, ...]]) -> None:
+    """Others than superusers may set only parameters that PostgreSQL knows. Without MRVs none is needed."""
+    try:
+        with connection.transaction():
+            for change, name, *value in changes:
+                connection.execute(
+                    sql.SQL("ALTER DATABASE {} ").format(sql.Identifier(connection.info.dbname))
+                    + change.format(sql.SQL(name), *value)
+                )
+    except psycopg.errors.InsufficientPrivilege:
+        if is_installed(connection):
+            raise
