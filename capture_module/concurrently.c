@@ -2,6 +2,8 @@
 // nobody can change; event triggers cannot put another statement in the place of one (docs/schema-changes.md).
 #include "access/xact.h"
 #include "capture_module/module.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -39,9 +41,27 @@ static bool IsConcurrent(const Node *statement) {
   }
 }
 
+// Of an index its table's. Invalid: there is none of that name.
+static Oid RelationOf(const Node *statement) {
+  if (IsA(statement, IndexStmt))
+    return RangeVarGetRelid(((const IndexStmt *)statement)->relation, NoLock, true);
+  if (IsA(statement, AlterTableStmt))
+    return RangeVarGetRelid(((const AlterTableStmt *)statement)->relation, NoLock, true);
+  const List *names = ((const DropStmt *)statement)->objects;
+  const Oid index = RangeVarGetRelid(makeRangeVarFromNameList(linitial(names)), NoLock, true);
+  return OidIsValid(index) ? IndexGetRelation(index, true) : InvalidOid;
+}
+
+// Not of what this server has alone, and not of roles whose statements stay here.
+static bool GoesWithStream(const Node *statement) {
+  const Oid relation = RelationOf(statement);
+  return OidIsValid(relation) && AskPsp(kAskRunsPlain, psprintf("%u", relation)) != NULL;
+}
+
 static bool RunsPlain(const Node *statement, ProcessUtilityContext context) {
   return how != NULL && strcmp(how, "plain") == 0 && context == PROCESS_UTILITY_TOPLEVEL &&
-         IsConcurrent(statement) && SessionReplicationRole == SESSION_REPLICATION_ROLE_ORIGIN;
+         IsConcurrent(statement) && SessionReplicationRole == SESSION_REPLICATION_ROLE_ORIGIN &&
+         GoesWithStream(statement);
 }
 
 // The guard judges the client's message by its text (psp.on_ddl_start), so that is this query meanwhile.

@@ -120,7 +120,8 @@ typedef enum PspQuery {
   kAskBeginIntent,
   kAskRefuseForeignTables,
   kAskApplyPlan,
-  kAskWhyNoCommit
+  kAskWhyNoCommit,
+  kAskRunsPlain
 } PspQuery;
 
 typedef struct Setting {

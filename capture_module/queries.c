@@ -14,7 +14,7 @@ static const char *const texts[] = {
     [kAskLookUp] = kLookUp,           [kAskCheckCommit] = kCheckCommit,
     [kAskBeginIntent] = kBeginIntent, [kAskRefuseForeignTables] = kRefuseForeignTables,
     [kAskRefuseOlder] = kRefuseOlder, [kAskApplyPlan] = kApplyPlan,
-    [kAskWhyNoCommit] = kWhyNoCommit,
+    [kAskWhyNoCommit] = kWhyNoCommit, [kAskRunsPlain] = kRunsPlain,
 };
 static SPIPlanPtr plans[lengthof(texts)];
 

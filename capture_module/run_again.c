@@ -148,12 +148,13 @@ static void WaitForWinner(const Answer *lost) {
   RaiseAnswer(lost);
 }
 
-static void RunUntilItIsIn(const QueryDesc *query) {
+static void RunUntilItIsIn(QueryDesc *query) {
   Answer answer = Attempt(query, 0);
   for (int attempt = 1; WinnerOf(&answer) > 0; ++attempt) {
     WaitForWinner(&answer);
     answer = Attempt(query, attempt);
   }
+  query->totaltime = NULL;  // pg_stat_statements and others count what has run, which are the copies
   // Behind Execute, and not at Sync: the transaction is decided.
   if (IsDecided()) MyXactFlags |= XACT_FLAGS_NEEDIMMEDIATECOMMIT;
 }

@@ -24,7 +24,8 @@ def settle_unchanged(cluster: LocalCluster) -> None:
     """As `settle`; and nothing was changed at one SP only."""
     settle(cluster)
     for sp in cluster.sps:
-        assert execute(as_admin(sp), "SELECT psp.guard_problems()") == []
+        problems = execute(as_admin(sp), "SELECT psp.guard_problems()")
+        assert problems == [], problems
 
 
 def check_a_second_change_waits(

@@ -87,6 +87,27 @@ def test_a_partition_is_detached(pair: LocalCluster) -> None:
     assert execute(south, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'parted'::regclass") == [(0,)]
 
 
+def test_what_one_server_has_alone_is_indexed_there(pair: LocalCluster) -> None:
+    north, south = pair.sps
+    with closing(session(north)) as migration:
+        migration.execute("CREATE TEMP TABLE mine (id int PRIMARY KEY, v int)")
+        migration.execute("CREATE INDEX CONCURRENTLY mine_v ON mine (v)")
+        migration.execute("SET psp.schema_changes = local")
+        migration.execute("CREATE UNLOGGED TABLE alone (id int PRIMARY KEY, v int)")
+        migration.execute("CREATE INDEX CONCURRENTLY alone_v ON alone (v)")
+        migration.execute("DROP TABLE alone")
+        migration.execute("RESET psp.schema_changes")
+        migration.execute("CREATE TABLE later (id int PRIMARY KEY)")
+    wait_for_relation(south, "later")
+
+
+def test_a_role_that_changes_no_schema_is_refused_as_without_it(pair: LocalCluster) -> None:
+    with connect(as_admin(pair.sps[0]), autocommit=True) as admin:
+        admin.execute("SET psp.concurrent_ddl = 'plain'")
+        with raises("0A000"):
+            admin.execute("CREATE UNIQUE INDEX CONCURRENTLY item_name ON item (name)")
+
+
 def test_what_postgresql_refuses_is_refused(pair: LocalCluster) -> None:
     with closing(session(pair.sps[0])) as migration:
         with raises("25001"), migration.transaction():
