@@ -50,7 +50,7 @@ def sort(problems: Iterable[Problem]) -> list[Problem]:
 def _grouped(problems: Iterable[Problem]) -> Iterator[Problem]:
     groups: dict[tuple[str, ...], list[Problem]] = {}
     for number, p in enumerate(problems):
-        key = (p.problem, p.hint) if p.severity != "error" else (str(number),)
+        key = (p.problem, p.hint) if p.severity == "note" else (str(number),)
         groups.setdefault(key, []).append(p)
     for first, *others in groups.values():
         names = [first.object, *(p.object for p in others)]
@@ -69,11 +69,11 @@ class RefusedError(PspError):
 
 
 NAMES_SHOWN = 3
-"""Of the objects that share a warning or a note."""
+"""Of the objects that share a note."""
 
 
 def problem_table(problems: Iterable[Problem]) -> Table:
-    """A table of them; what is no error and says the same of several objects is one row."""
+    """A table of them; notes that say the same of several objects are one row."""
     shown = table(None, ("severity", "object", "problem", "hint"), [])
     for p in _grouped(problems):
         shown.add_row(Text(p.severity, _COLORS[p.severity]), Text(p.object), Text(p.problem), Text(p.hint))

@@ -210,11 +210,21 @@ def first_of_a_pipeline(connection: Session) -> None:
 
 
 def send_together(connection: Session, *statements: bytes) -> None:
-    """psycopg cannot leave the mode after an error of COMMIT itself."""
-    with closing(connection), connection.pipeline() as pipeline:
+    """By libpq: psycopg's pipelines do not expect an error of COMMIT itself."""
+    with closing(connection):
+        libpq = connection.pgconn
+        libpq.enter_pipeline_mode()
         for statement in statements:
-            connection.execute(statement)
-        pipeline.sync()
+            libpq.send_query_params(statement, None)
+        libpq.pipeline_sync()
+        states = []
+        result = libpq.get_result()
+        while result is None or result.status != psycopg.pq.ExecStatus.PIPELINE_SYNC:
+            if result is not None and result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
+                states.append((result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b"").decode())
+            result = libpq.get_result()
+        if states:
+            raise psycopg.errors.lookup(states[0])("of the pipeline")
 
 
 def with_returning(connection: Session) -> None:

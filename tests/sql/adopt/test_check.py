@@ -8,7 +8,7 @@ import pytest
 from psp.output import PspError
 from psp.paths import server_version
 from psp.primary.database import init_primary
-from psp.problems import Problem, RefusedError, has_errors
+from psp.problems import Problem, RefusedError, Severity, has_errors, problem_table
 from psp.schema import server as server_facts
 from psp.schema.adopt import Options, adopt
 from psp.schema.catalog import read_database
@@ -192,17 +192,20 @@ def test_command_tells_programs(pair: Pair) -> None:
     assert (shown.exit_code, json.loads(shown.stdout)["adoptable"]) == (0, True)
 
 
-def test_warnings_of_one_kind_are_one_row(pair: Pair) -> None:
-    """--json has each of them; errors are never put together."""
-    tables = "".join(f"CREATE UNLOGGED TABLE c{n} (a int);" for n in range(10))
-    pair.run(f"{tables} CREATE TABLE x (a int); CREATE TABLE y (a int)")
-    shown = CliRunner().invoke(app, ["check", pair.dsn], env={"COLUMNS": "400"}).stdout
-    assert len([line for line in shown.splitlines() if "it is unlogged" in line]) == 1
-    assert "table public.c0, " in shown
-    assert " and 8 more" in shown or " and 7 more" in shown
-    assert len([line for line in shown.splitlines() if "no primary key" in line]) == 2
-    told = json.loads(CliRunner().invoke(app, ["check", pair.dsn, "--json"]).stdout)["problems"]
-    assert len([p for p in told if "it is unlogged" in p["problem"]]) == 10
+def test_notes_of_one_kind_are_one_row() -> None:
+    """Warnings and errors are never put together."""
+    problems = [
+        Problem(severity, f"table c{n}", "the same", "and its hint")
+        for severity, count in SEVERITIES
+        for n in range(count)
+    ]
+    shown = problem_table(problems)
+    assert shown.row_count == 2 + 3 + 1
+    objects = [str(cell) for cell in shown.columns[1].cells]
+    assert objects[-1] == "table c0, table c1, table c2 and 7 more"
+
+
+SEVERITIES: list[tuple[Severity, int]] = [("error", 2), ("warning", 3), ("note", 10)]
 
 
 def test_the_guard_of_an_adopted_database_is_asked(pair: Pair) -> None:
