@@ -71,7 +71,9 @@ static bool IsOfClient(const QueryDesc *query) {
 }
 
 static bool MayRunAgain(const QueryDesc *query) {
-  return retries > 0 && !is_running && query->operation != CMD_SELECT && IsOfClient(query) &&
+  // Writing CTEs belong to the outer query, which would run them once more.
+  return retries > 0 && !is_running && query->operation != CMD_SELECT &&
+         !query->plannedstmt->hasModifyingCTE && !NeedsChecks() && IsOfClient(query) &&
          SessionReplicationRole == SESSION_REPLICATION_ROLE_ORIGIN && XactIsoLevel == XACT_READ_COMMITTED &&
          IsFirstOfTransaction() && IsLastOfTransaction();
 }

@@ -231,6 +231,15 @@ def with_returning(connection: Session) -> None:
     connection.execute("UPDATE item SET n = n + 1 WHERE id = %s RETURNING n", (1,))
 
 
+def with_a_writing_cte(connection: Session) -> None:
+    connection.execute(f"WITH added AS (INSERT INTO item VALUES (4, 0)) {ADD}".encode())
+
+
+def whose_id_is_shown(connection: Session) -> None:
+    connection.execute("SET psp.show_transaction_id = on")
+    connection.execute(ADD)
+
+
 def under_repeatable_read(connection: Session) -> None:
     connection.execute("SET default_transaction_isolation = 'repeatable read'")
     connection.execute(ADD)
@@ -252,6 +261,8 @@ def in_a_function(connection: Session) -> None:
         in_a_pipeline,
         first_of_a_pipeline,
         with_returning,
+        with_a_writing_cte,
+        whose_id_is_shown,
         under_repeatable_read,
         in_a_do_block,
         in_a_function,
