@@ -33,7 +33,8 @@ typedef struct Commit {
 
 // Between the decision and the end of the transaction no cancel is looked for.
 static bool holds_interrupts;
-static bool is_decided;  // before the end of the transaction: DecideNow
+static bool is_decided;   // before the end of the transaction: DecideNow
+static bool is_in_doubt;  // decided, and the client has not been told yet that it failed here
 static char decided_id[UUID_LEN * 2 + 4 + 1];
 
 // ---- proofs (sql/native/install/hook_daemon.sql.j2: psp.proofs) --------------------------------------------------------------------
@@ -287,7 +288,7 @@ static Answer AskForDecision(Commit *commit) {
   strlcpy(decided_id, commit->tx_id, sizeof(decided_id));
   HOLD_INTERRUPTS();
   holds_interrupts = true;
-  is_decided = true;
+  is_decided = is_in_doubt = true;
   NoteCommitted(commit, global_t);
   return nothing;
 }
@@ -315,19 +316,36 @@ static void CommitWithDaemon(void) {
 int64 WinnerOf(const Answer *answer) {
   static const char before_number[] = "(global_t ";
   if (answer->kind != kAnswerError || strcmp(answer->sqlstate, "40001") != 0) return 0;
-  const char *place = strstr(answer->detail, before_number);
-  return place == NULL ? 0 : strtoll(place + strlen(before_number), NULL, 10);
+  int64 winner = 0;  // the last one: before it stands the key, which may have any text
+  for (const char *place = strstr(answer->detail, before_number); place != NULL;
+       place = strstr(place, before_number)) {
+    place += strlen(before_number);
+    winner = strtoll(place, NULL, 10);
+  }
+  return winner;
 }
 
 Answer DecideNow(int attempt, bool may_lose) {
   const Answer nothing = {kAnswerTag, "", "", "", ""};
   if (CapturedChunks() == NULL && !HasSqlCaptured()) return nothing;
-  const Answer answer = Decide(attempt, may_lose && !HasSqlCaptured());
+  if (attempt > 0 && IsIdKnown())
+    ereport(
+        ERROR, errcode(CodeOf("40001")),
+        errmsg(
+            "psp: the statement has lost, and cannot be run again once it has asked for its transaction id"),
+        errhint("Run the transaction again."));
+  const Answer answer = Decide(attempt, may_lose && !HasSqlCaptured() && !IsIdKnown());
   if (WinnerOf(&answer) > 0) AllowWrites();
   return answer;
 }
 
 bool IsDecided(void) { return is_decided; }
+
+const char *TakeDoubt(void) {
+  const bool was_in_doubt = is_in_doubt;
+  is_in_doubt = false;
+  return was_in_doubt ? decided_id : NULL;
+}
 
 void RaiseLateWrite(void) {
   if (!holds_interrupts)
@@ -357,7 +375,7 @@ static void OnTransactionEvent(XactEvent event, void *argument) {
       break;
     case XACT_EVENT_COMMIT:
       if (holds_interrupts) RESUME_INTERRUPTS();
-      holds_interrupts = is_decided = false;
+      holds_interrupts = is_decided = is_in_doubt = false;
       ForgetWriteSet();
       break;
     case XACT_EVENT_PREPARE:

@@ -4,6 +4,7 @@
 
 PGDLLEXPORT void _PG_init(void);
 void _PG_init(void) {
+  TellLateErrors();
   RunStatementsAgain();
   RunConcurrentlyPlain();
   BeReadOnlyWhileBroken();

@@ -55,8 +55,12 @@ StringInfo CapturedChunks(void);
 // sign; null: PostgreSQL numbers none.
 char *WritingStatements(void);
 
-// Whether SQL has captured something, too, or has asked for the transaction's id: it stands in psp.write_set.
+// Whether SQL has captured something, too: it stands in psp.write_set.
 bool HasSqlCaptured(void);
+
+// Whether the transaction may have been told its id, as the deferred trigger of psp.commit_intent has seen.
+bool IsIdKnown(void);
+void NoteIdIsKnown(void);
 
 // From now on nothing may be written; AllowWrites: but for another attempt.
 void RefuseWrites(void);
@@ -149,12 +153,19 @@ void ExpectCommit(void);
 Answer DecideNow(int attempt, bool may_lose);
 bool IsDecided(void);
 
+// The id of a transaction that was decided and has failed here afterwards, once: the client is to be told that it may be committed. Null: there is none.
+// It outlives the transaction: a procedure's COMMIT raises its error when it has begun the next one.
+const char *TakeDoubt(void);
+
 // The number of the transaction that an answer 40001 names; 0: it names none, or is another answer.
 int64 WinnerOf(const Answer *answer);
 
 _Noreturn void RaiseAnswer(const Answer *answer);
 
 // ---- init.c: once, when the module is loaded -------------------------------------------------------------------------------------
+
+// late_errors.c
+void TellLateErrors(void);
 
 // run_again.c
 void RunStatementsAgain(void);

@@ -62,7 +62,7 @@ static bool IsFirstOfTransaction(void) {
 }
 
 // The client's own statement, and not one of a function, whose text is another one. Not with RETURNING: its rows are sent only when the transaction is
-// decided, and an error then would look like a rollback.
+// decided, while no cancel is looked for, and the client may be slow to read them.
 static bool IsOfClient(const QueryDesc *query) {
   return ActivePortal != NULL && debug_query_string != NULL &&
          strcmp(ActivePortal->sourceText, debug_query_string) == 0 &&

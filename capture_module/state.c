@@ -170,10 +170,11 @@ bool NeedsChecks(void) {
   return HasForeignDataWrappers() || !HasApplySession() || (show != NULL && strcmp(show, "on") == 0);
 }
 
-// The deferred trigger of psp.commit_intent.
+// The deferred trigger of psp.commit_intent, whose row psp.transaction_id() inserts, and a transaction that may have foreign tables.
 PG_FUNCTION_INFO_V1(psp_check_foreign_tables);
 Datum psp_check_foreign_tables(PG_FUNCTION_ARGS) {
   if (!CALLED_AS_TRIGGER(fcinfo)) ereport(ERROR, errmsg("psp: psp_check_foreign_tables is a trigger"));
+  NoteIdIsKnown();
   if (HasForeignDataWrappers()) (void)AskPsp(kAskRefuseForeignTables, NULL);
   return PointerGetDatum(NULL);
 }

@@ -37,6 +37,7 @@ static struct {
   bool is_in_chunk;  // a chunk is being written: no code of users runs meanwhile
   bool has_sql_captured;
   bool has_queued_check;
+  bool is_id_known;
   bool refuses_writes;
   int written_count;
   WrittenBy written[kWrittenMax];
@@ -199,6 +200,13 @@ StringInfo CapturedChunks(void) {
 }
 
 bool HasSqlCaptured(void) { return write_set.has_sql_captured; }
+
+bool IsIdKnown(void) { return write_set.is_id_known; }
+
+void NoteIdIsKnown(void) {
+  ExpectCommit();  // whose end forgets it
+  write_set.is_id_known = true;
+}
 
 void RefuseWrites(void) { write_set.refuses_writes = true; }
 

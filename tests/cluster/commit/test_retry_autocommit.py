@@ -12,6 +12,7 @@ from psp.cluster.verify import wait_drained
 from psp.waiting import wait_until
 
 from tests.cluster.support import (
+    OUTCOME_UNKNOWN,
     SERIALIZATION_FAILURE,
     WAIT_S,
     adopted_pair,
@@ -34,6 +35,14 @@ CREATE CONSTRAINT TRIGGER note AFTER UPDATE ON item DEFERRABLE INITIALLY DEFERRE
     FOR EACH ROW EXECUTE FUNCTION note();
 CREATE FUNCTION add(item_id int) RETURNS int LANGUAGE sql AS
     $$ UPDATE item SET n = n + 1 WHERE id = item_id RETURNING n $$;
+CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    SET CONSTRAINTS ALL DEFERRED;
+    IF NEW.n = 1 THEN UPDATE item SET n = 2 WHERE id = NEW.id; ELSE RAISE 'too late'; END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON item DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.id = 9) EXECUTE FUNCTION late();
 """
 ADD = "UPDATE item SET n = n + 1 WHERE id = 1"
 ATTEMPTS = 5
@@ -131,6 +140,19 @@ def test_without_the_setting_it_is_lost(pair: LocalCluster) -> None:
 def test_what_it_finds_then_counts(pair: LocalCluster) -> None:
     def work(connection: Session) -> None:
         assert connection.execute("UPDATE item SET n = 7 WHERE id = 1 AND n = 0").rowcount == 0
+
+    lose(pair, work)
+    assert numbers(pair) == {1}
+
+
+def test_a_later_attempt_may_not_ask_for_its_id(pair: LocalCluster) -> None:
+    """It would be told the first attempt's, which is aborted."""
+
+    def work(connection: Session) -> None:
+        with raises(SERIALIZATION_FAILURE):
+            connection.execute(
+                "UPDATE item SET n = CASE n WHEN 0 THEN 5 ELSE length(psp.transaction_id()::text) END"
+            )
 
     lose(pair, work)
     assert numbers(pair) == {1}
@@ -240,6 +262,10 @@ def whose_id_is_shown(connection: Session) -> None:
     connection.execute(ADD)
 
 
+def that_asks_for_its_id(connection: Session) -> None:
+    connection.execute("UPDATE item SET n = length(psp.transaction_id()::text) WHERE id = 1")
+
+
 def under_repeatable_read(connection: Session) -> None:
     connection.execute("SET default_transaction_isolation = 'repeatable read'")
     connection.execute(ADD)
@@ -263,6 +289,7 @@ def in_a_function(connection: Session) -> None:
         with_returning,
         with_a_writing_cte,
         whose_id_is_shown,
+        that_asks_for_its_id,
         under_repeatable_read,
         in_a_do_block,
         in_a_function,
@@ -317,3 +344,25 @@ def test_two_sps_add_to_one_row_without_an_error(pair: LocalCluster, prepare: bo
         pass
     wait_drained(pair)
     assert numbers(pair) == {4 * rounds}
+
+
+def test_what_fails_after_the_decision_is_in_doubt(pair: LocalCluster) -> None:
+    """A trigger that a trigger defers once more runs at COMMIT, when the statement is decided."""
+    second = pair.sps[1]
+    with session(second) as connection:
+        connection.execute("INSERT INTO item VALUES (9, 0)")
+        with raises(OUTCOME_UNKNOWN) as errors:
+            connection.execute("UPDATE item SET n = 1 WHERE id = 9")
+        assert "too late" in str(errors[0])
+        with raises("22012"):
+            connection.execute("SELECT 1 / 0")
+        with raises("P0001"):  # no attempt is made in a block, so nothing was decided
+            connection.execute("BEGIN; UPDATE item SET n = 3 WHERE id = 9; COMMIT")
+    tx_id = str(errors[0].diag.message_detail).split()[1]
+    wait_until("the outcome", lambda: outcome(second, tx_id) == "committed", WAIT_S)
+    wait_drained(pair)
+    assert numbers(pair, 9) == {2}
+
+
+def outcome(sp: SpNode, tx_id: str) -> str:
+    return str(execute(sp, "SELECT psp.outcome(%s)", (tx_id,))[0][0])

@@ -9,10 +9,12 @@ from psp.paths import server_version
 
 from tests.cluster.schema_changes.statements import ddl
 from tests.cluster.support import (
+    OUTCOME_UNKNOWN,
     SERIALIZATION_FAILURE,
     as_admin,
     connect,
     execute,
+    needs_module,
     raises,
     retry,
     wait_for_row,
@@ -325,3 +327,17 @@ def test_who_listens_and_sleeps_in_a_transaction_does_not_stop_the_stream(pair: 
     assert execute(south, "SELECT count(*) FROM caller WHERE id >= 100") == [(200,)]
     ddl(north, "DROP TRIGGER tell ON caller", "DROP FUNCTION tell()")
     wait_applied(pair)
+
+
+@needs_module()
+@pytest.mark.skipif(server_version() < 17, reason="the queue of older versions has 8 GB")
+def test_a_full_queue_of_notifications_leaves_a_commit_in_doubt(pair: LocalCluster) -> None:
+    """PostgreSQL fills it when the transaction is decided."""
+    north, south = pair.sps
+    with connect(north) as connection, raises(OUTCOME_UNKNOWN) as errors:
+        connection.execute("INSERT INTO caller VALUES (400, 1)")
+        connection.execute("SELECT pg_notify('told', repeat('x', 7000) || i) FROM generate_series(1, 200) i")
+        connection.commit()
+    assert "notifications" in str(errors[0])
+    for sp in (north, south):
+        wait_for_row(sp, "SELECT 1 FROM caller WHERE id = %s", (400,))
