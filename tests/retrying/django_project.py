@@ -18,8 +18,16 @@ views: dict[str, Callable[..., Any]] = {}
 """What the only URL calls, by its last part; tests put their views here."""
 
 
-def use(dsn: str) -> None:
-    """Once in a process. `default` has ATOMIC_REQUESTS, `other` is the same database without."""
+def ports(*dsns: str) -> str:
+    """Of several semi-primaries, as libpq takes them."""
+    return ",".join(str(conninfo_to_dict(dsn)["port"]) for dsn in dsns)
+
+
+def use(dsn: str, *others: str) -> None:
+    """Once in a process. `default` has ATOMIC_REQUESTS, `other` is the same database without.
+
+    `several`: that or those of the others, as libpq chooses.
+    """
     import django  # type: ignore[import-untyped]
 
     found = conninfo_to_dict(dsn)
@@ -37,7 +45,16 @@ def use(dsn: str) -> None:
         MIDDLEWARE=MIDDLEWARE,
         INSTALLED_APPS=["django.contrib.sessions", "django.contrib.messages"],
         SESSION_ENGINE="django.contrib.sessions.backends.signed_cookies",
-        DATABASES={"default": {**database, "ATOMIC_REQUESTS": True}, "other": database},
+        DATABASES={
+            "default": {**database, "ATOMIC_REQUESTS": True},
+            "other": database,
+            "several": {
+                **database,
+                "HOST": ",".join([str(found["host"])] * (1 + len(others))),
+                "PORT": ports(dsn, *others),
+                "OPTIONS": {"application_name": "several"},
+            },
+        },
         FILE_UPLOAD_HANDLERS=["django.core.files.uploadhandler.TemporaryFileUploadHandler"],
     )
     django.setup()

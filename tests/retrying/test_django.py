@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import unittest
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
@@ -17,18 +17,20 @@ from django.db import (  # type: ignore[import-untyped]
     transaction,
 )
 from psp.cluster.local import LocalCluster
+from psp.waiting import wait_until
 from psp_client import Backoff
 
-from tests.cluster.support import execute
+from tests.cluster.support import WAIT_S, applying_paused, as_admin, execute
 from tests.retrying import django_project
 from tests.retrying.support import rival, wait_for_units
+from tests.threads import running
 
 QUICK = Backoff(attempts=5, first_s=0.01, longest_s=0.1)
 
 
 @pytest.fixture(scope="module")
 def project(adopted: LocalCluster) -> None:
-    django_project.use(adopted.sps[0].dsn)
+    django_project.use(*(sp.dsn for sp in adopted.sps))
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +67,11 @@ class Work:
 
 
 @contextmanager
-def at_commit(replacement: Callable[[Any, Callable[[], None]], None]) -> Iterator[None]:
-    """The first COMMIT of `default` does this instead: it gets the connection, and Django's own COMMIT."""
-    connection = connections["default"]
+def at_commit(
+    replacement: Callable[[Any, Callable[[], None]], None], using: str = "default"
+) -> Iterator[None]:
+    """The database's first COMMIT does this instead: it gets the connection, and Django's own COMMIT."""
+    connection = connections[using]
     own = connection._commit
     with mock.patch.object(connection, "_commit") as patched:
 
@@ -387,3 +391,46 @@ def test_the_middleware_is_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None
         patch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", False)
         with pytest.raises(MiddlewareNotUsed):
             RetryMiddleware(respond)
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["answered", "answer lost"])
+def test_a_session_at_another_semi_primary_has_what_was_committed(
+    pair: LocalCluster, is_lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from psp_client.django import run
+
+    north, south = pair.sps
+    connection = connections["several"]
+    with ExitStack() as late:
+        late.enter_context(applying_paused(south))
+
+        def work() -> None:
+            add("it", "several")
+
+        with at_commit(lose_answer, "several") if is_lost else nullcontext():
+            run(work, using="several", backoff=QUICK)
+        connection.close()
+        monkeypatch.setitem(connection.settings_dict, "PORT", django_project.ports(south.dsn, north.dsn))
+        read: list[Any] = []
+        with running(lambda: read.extend(in_thread(lambda: run(names, using="several")))):
+            wait_until("the wait", lambda: execute(as_admin(south), WAITS), WAIT_S)
+            late.close()
+    assert read == [("it",)]
+    wait_for_units(pair, ["it"])
+
+
+WAITS = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'several' AND query LIKE '%psp.wait_for%'"
+
+
+def names() -> list[tuple[str]]:
+    with connections["several"].cursor() as cursor:
+        cursor.execute("SELECT name FROM unit")
+        return list(cursor.fetchall())
+
+
+def in_thread(work: Callable[[], list[Any]]) -> list[Any]:
+    """Django gives each thread connections of its own, by the settings of today."""
+    try:
+        return work()
+    finally:
+        connections["several"].close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -11,6 +12,7 @@ from unittest import mock
 import psycopg
 import pytest
 from psp.cluster.local import LocalCluster
+from psp.waiting import wait_until
 from psp_client import Backoff
 from psp_client import sqlalchemy as helper
 from sqlalchemy import Engine, create_engine, event, text
@@ -18,7 +20,9 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
+from tests.cluster.support import WAIT_S, applying_paused, as_admin, execute
 from tests.retrying.support import rival, url_of, wait_for_units
+from tests.threads import running
 
 QUICK = Backoff(attempts=5, first_s=0.01, longest_s=0.1)
 Run = Callable[[Engine, Callable[[Session], Any]], Any]
@@ -175,3 +179,56 @@ def test_inside_a_transaction_it_is_refused(pair: LocalCluster, engine: Engine) 
         same: Any = lambda: session  # noqa: E731
         with pytest.raises(Exception, match="already begun"):
             helper.run(same, Work(pair, losses=0))
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["answered", "answer lost"])
+@pytest.mark.parametrize("how", ["sync", "asyncio"])
+def test_the_next_semi_primary_has_what_was_committed(pair: LocalCluster, how: str, is_lost: bool) -> None:
+    urls = [f"postgresql+psycopg://{url_of(pair, sp)}?application_name=places" for sp in range(2)]
+    engines = [create_engine(url) for url in urls]
+    work = Work(pair, losses=0)
+    places = helper.Places(*engines)
+    with ExitStack() as late:
+        late.enter_context(applying_paused(pair.sps[1]))
+        with at_commit(engines[0], commit_and_lose) if is_lost else nullcontext():
+            helper.run(places, work, backoff=QUICK)
+        read: list[Any] = []
+
+        def look(session: Session) -> list[Any]:
+            return list(session.scalars(text("SELECT name FROM unit")))
+
+        with running(lambda: read.extend(read_at_next(how, places, urls, look))):
+            wait_until("the wait", lambda: execute(as_admin(pair.sps[1]), WAITS), WAIT_S)
+            late.close()
+    assert read == ["it"]
+    assert work.calls == 1
+    wait_for_units(pair, ["it"])
+    for engine in engines:
+        engine.dispose()
+
+
+WAITS = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'places' AND query LIKE '%psp.wait_for%'"
+
+
+def read_at_next(
+    how: str, places: helper.Places[Any], urls: list[str], look: Callable[[Session], list[Any]]
+) -> list[Any]:
+    """The first one is gone."""
+    if how == "sync":
+        places.leave(0)
+        return helper.run(places, look)
+
+    async def main() -> list[Any]:
+        own = helper.Places(*(create_async_engine(url) for url in urls))
+        own.leave(0)
+
+        async def inner(session: AsyncSession) -> list[Any]:
+            return await session.run_sync(look)
+
+        try:
+            return await helper.run_async(own, inner, token=places.seen.text)
+        finally:
+            for engine in own.sources:
+                await engine.dispose()
+
+    return asyncio.run(main())

@@ -7,6 +7,7 @@ with psp_client.connect("host=sp1 dbname=shop") as client:
 from psp_client._async import AsyncClient, connect_async
 from psp_client._common import Committed, NoTransactionError, Settings, TransactionOpenError
 from psp_client._errors import OutcomeUnknown
+from psp_client._places import Places
 from psp_client._request import Request, RequestFailed
 from psp_client._retry import Backoff
 from psp_client._sync import Client, connect
@@ -18,6 +19,7 @@ __all__ = [
     "Committed",
     "NoTransactionError",
     "OutcomeUnknown",
+    "Places",
     "Request",
     "RequestFailed",
     "Settings",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
@@ -10,6 +11,7 @@ import psycopg
 from psp_client._errors import OutcomeUnknown, error_of
 from psp_client._messages import Reply, Status
 from psp_client._outcome import may_be_committed
+from psp_client._places import Places
 from psp_client._retry import Backoff
 
 FIND_MODE = "SELECT pg_catalog.to_regprocedure('psp.client_endpoint()') IS NOT NULL"
@@ -55,6 +57,13 @@ class TransactionOpenError(psycopg.ProgrammingError):
     """begin while a transaction is open."""
 
     sqlstate = "25001"
+
+
+def as_places(dsn: str | Sequence[str] | Places[str]) -> Places[str]:
+    """One semi-primary, or several."""
+    if isinstance(dsn, Places):
+        return dsn
+    return Places(dsn) if isinstance(dsn, str) else Places(*dsn)
 
 
 def connection_id() -> UUID:
@@ -117,6 +126,8 @@ class Attempt:
     """Given by psp; None: it has written nothing, or there is no psp."""
     is_undecided: bool = False
     """Nobody can tell what became of it."""
+    is_answer_lost: bool = False
+    """psp was asked, and has told that it is committed."""
     _is_committing: bool = False
     _has_psp: bool = False
 

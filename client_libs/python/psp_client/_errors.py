@@ -9,6 +9,7 @@ from psycopg import errors
 
 from psp_client._messages import Reply, Status
 from psp_client._outcome import FORGOTTEN, is_worth_another
+from psp_client._places import is_gone
 
 
 class OutcomeUnknown(errors.TransactionResolutionUnknown):
@@ -50,6 +51,12 @@ def is_retryable(error: psycopg.Error) -> bool:
     if error.sqlstate is None:  # the connection is lost, or a mistake of the call
         return isinstance(error, psycopg.OperationalError)
     return not isinstance(error, OutcomeUnknown) and is_worth_another(error.sqlstate)
+
+
+def is_of_gone(error: psycopg.Error) -> bool:
+    """Whether the server has gone, or its daemon: another semi-primary may do better."""
+    is_lost = isinstance(error, psycopg.OperationalError) and is_gone(error.sqlstate)
+    return is_lost or (isinstance(error.__cause__, psycopg.Error) and is_of_gone(error.__cause__))
 
 
 def instead_of(error: psycopg.Error, answer: psycopg.Error) -> psycopg.Error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -26,6 +26,7 @@ from psp_client._common import (
     NoTransactionError,
     Settings,
     TransactionOpenError,
+    as_places,
     begin_statement,
     committed,
     connection_id,
@@ -34,26 +35,49 @@ from psp_client._common import (
     status_of,
     unknown,
 )  # fmt: skip
-from psp_client._errors import OutcomeUnknown, failed_transaction, instead_of, is_retryable
+from psp_client._errors import OutcomeUnknown, failed_transaction, instead_of, is_of_gone, is_retryable
 from psp_client._messages import Kind, Reply
-from psp_client._outcome import FIND_ID, FIND_PSP, FORGOTTEN
+from psp_client._outcome import FIND_ID, FIND_PSP, FORGOTTEN, Deadline
+from psp_client._places import FENCE, TOKEN, Places, fence_key, is_in_vain, is_useless, wait_statement
 from psp_client._request import ASK, DONE, Request, answer, stored
 
 T = TypeVar("T")
+Session = tuple[psycopg.Connection[Any], int]
+"""And the number of the place where it is."""
 
 
-def connect(dsn: str = "", settings: Settings | None = None, **parameters: Any) -> Client:
-    """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`, and detects the mode."""
+def connect(
+    dsn: str | Sequence[str] | Places[str] = "", settings: Settings | None = None, **parameters: Any
+) -> Client:
+    """Connects to a semi-primary's PostgreSQL, by psycopg's `dsn` and `parameters`, and detects the mode.
 
-    def again() -> psycopg.Connection[Any]:
-        return psycopg.connect(dsn, **{**parameters, "autocommit": True})
+    Several DSNs, the nearest first: where one is gone, the next is taken; `run` carries what was seen there.
+    Clients that are given the same Places share that.
+    """
+    places = as_places(dsn)
 
-    connection = again()
+    def again() -> Session:
+        place = places.at
+        try:
+            return psycopg.connect(places.sources[place], **{**parameters, "autocommit": True}), place
+        except psycopg.OperationalError:
+            places.leave(place)
+            raise
+
+    connection, place = _first(again, len(places.sources))
     try:
-        return Client(connection, again, settings or Settings())
+        return Client(connection, place, places, again, settings or Settings())
     except BaseException:
         connection.close()
         raise
+
+
+def _first(again: Callable[[], Session], sources: int) -> Session:
+    """At any of them."""
+    for _ in range(sources - 1):
+        with suppress(psycopg.OperationalError):
+            return again()
+    return again()
 
 
 def plain_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[TupleRow]:
@@ -65,8 +89,8 @@ class Client:
     """One connection. One thread at a time may use it; a context manager that closes it."""
 
     def __init__(
-        self, connection: psycopg.Connection[Any], again: Callable[[], psycopg.Connection[Any]],
-        settings: Settings,
+        self, connection: psycopg.Connection[Any], place: int, places: Places[str],
+        again: Callable[[], Session], settings: Settings,
     ) -> None:  # fmt: skip
         self.connection = connection
         """Where a transaction's statements run. BEGIN and COMMIT are the client's."""
@@ -75,12 +99,14 @@ class Client:
         self.mode = "views" if row and row[0] else "native"
         """`native` also on a PostgreSQL without psp, where everything works the same."""
         self._again = again
+        self._place: int | None = place  # None: the session is gone
+        self._places = places
         self._open: UUID | None = None
         self._by_request = False  # the open transaction needs psp's commit; else PostgreSQL's is all
         self._has_psp: bool | None = None  # of this session; None: nobody has asked yet
         self._attempt = Attempt()  # of native mode, the last one
         self._tickets: dict[UUID, int | Committed | psycopg.Error] = {}
-        self._requests = _Requests(again, settings)
+        self._requests = _Requests(lambda: again()[0], settings)
         if self.mode == "views" and settings.endpoint is None:
             self._requests.find_endpoint(connection)
 
@@ -107,12 +133,7 @@ class Client:
         read_only: it cannot write (25006) and costs no commit request; its id serves `commit` and `get` only.
         """
         self._refuse_second()
-        if self.connection.closed:  # its server has ended it, a restart for example
-            before = self.connection
-            self.connection = self._again()
-            self.connection.cursor_factory = before.cursor_factory
-            self.connection.row_factory = before.row_factory
-            self._has_psp = None
+        self._connect_if_closed()
         self._by_request = self.mode == "views" and not read_only
         self._attempt = Attempt(can_write=not read_only)
         statement = begin_statement(
@@ -173,7 +194,8 @@ class Client:
 
     def run(
         self, function: Callable[[psycopg.Connection[Any]], T], isolation: str | None = None, *,
-        read_only: bool = False, request: Request | None = None,
+        read_only: bool = False, request: Request | None = None, token: str | None = None,
+        on_token: Callable[[str], object] | None = None,
     ) -> T:  # fmt: skip
         """Runs `function` in a transaction and commits it; again after 40001, a lost connection and the like.
 
@@ -184,28 +206,117 @@ class Client:
         stored as JSON, and each later `run` returns that. An unknown outcome is retried then: psp knows.
         Raises RequestFailed if the request has failed for good, and ProgrammingError (PS422) if its key was
         another's. Native mode.
+
+        `token`: what the transaction must see, of psp.token() or of `on_token` of an earlier run;
+        `on_token` is called with a token of this one. Without them a client of several semi-primaries
+        carries its own from one to the next. Native mode.
         """
         self._refuse_second()
-        failures = 0
+        failures, attempts = 0, self.settings.backoff.attempts
         while True:
+            has_begun = False
             try:
+                self._reach(token)
+                has_begun = True
                 self.begin(isolation, read_only=read_only)
                 result = function(self.connection) if request is None else self._serve(function, request)
                 self.commit()
-                return result
+                break
             except psycopg.Error as error:
                 self._roll_back_quietly()
+                if is_of_gone(error):
+                    self._leave()
                 failures += 1
                 is_unknown = self._attempt.is_undecided or isinstance(error, OutcomeUnknown)
                 may_retry = request is not None if is_unknown else is_retryable(error)
-                if not may_retry or failures >= self.settings.backoff.attempts:
+                if is_in_vain(error.sqlstate, has_begun) or not may_retry or failures >= attempts:
                     raise
                 time.sleep(self.settings.backoff.pause_s(failures))
             except BaseException:
                 self._roll_back_quietly()
                 raise
+        self._note_token(on_token)
+        return result
 
     # ---- how ------------------------------------------------------------------------------------
+
+    def _connect_if_closed(self) -> None:
+        if not self.connection.closed:
+            return
+        before = self.connection  # its server has ended it, a restart for example
+        self._place = None
+        self.connection, self._place = self._again()
+        self.connection.cursor_factory = before.cursor_factory
+        self.connection.row_factory = before.row_factory
+        self._has_psp = None
+
+    def _leave(self) -> None:
+        """The next attempt is made at the next semi-primary, if there are several."""
+        if self._places.are_several and self._place is not None:
+            self._places.leave(self._place)
+            self._place = None
+            self.connection.close()
+
+    def _reach(self, token: str | None) -> None:
+        """A session at the semi-primary of today that has all that must be seen."""
+        if self._place is not None and self._place != self._places.at:
+            self.connection.close()
+        self._connect_if_closed()
+        assert self._place is not None
+        for seen, wanted in self._places.waits_at(self._place):
+            try:
+                plain_cursor(self.connection).execute(wait_statement(wanted))
+            except psycopg.Error as error:
+                if not is_useless(error.sqlstate):
+                    raise
+                seen.forget()
+                self._roll_back_quietly()
+        if token is not None:
+            plain_cursor(self.connection).execute(wait_statement(token))
+
+    def _note_token(self, on_token: Callable[[str], object] | None) -> None:
+        """What a later transaction has to see, at another semi-primary, too."""
+        if self.mode == "views" or (on_token is None and not self._places.need_tokens):
+            return
+        token = None
+        try:
+            if not self._attempt.is_answer_lost:
+                if self._has_psp is None:
+                    self._has_psp = bool(self._value(FIND_PSP))
+                if not self._has_psp:
+                    return
+                token = str(self._value(TOKEN))
+                if self._place is not None:
+                    self._places.note(self._place, token)
+        except psycopg.Error as error:
+            if not is_of_gone(error):
+                return  # it joins, for example
+        if token is None:
+            token = self._fenced_token()
+        if on_token is not None and token is not None:
+            on_token(token)
+
+    def _fenced_token(self) -> str | None:
+        """Of what was committed, though the session is lost. None: no semi-primary gives one in time."""
+        deadline = Deadline(self.settings.timeout_s)
+        while True:
+            place = None
+            try:
+                connection, place = self._again()
+                with connection:
+                    plain_cursor(connection).execute(FENCE.encode(), (fence_key(),))
+                    row = plain_cursor(connection).execute(TOKEN.encode()).fetchone()
+                assert row is not None
+                return self._places.seen.note_fence(row[0])
+            except psycopg.Error as error:
+                if not is_retryable(error):
+                    return None
+                if place is not None and is_of_gone(error):
+                    self._places.leave(place)
+            pause_s = deadline.pause_s()
+            if pause_s is None:
+                return None
+            time.sleep(pause_s)
 
     def _serve(self, function: Callable[[psycopg.Connection[Any]], T], request: Request) -> T:
         """The request's result, stored in the open transaction or earlier."""
@@ -292,20 +403,27 @@ class Client:
         if asked is None:
             return error
         answer = self._asked_again(asked)
-        return Committed(tx_id) if isinstance(answer, Committed) else instead_of(error, answer)
+        if isinstance(answer, Committed):
+            self._attempt.is_answer_lost = True
+            return Committed(tx_id)
+        return instead_of(error, answer)
 
     def _asked_again(self, tx_id: UUID) -> Committed | psycopg.Error:
         deadline_s = time.monotonic() + self.settings.timeout_s
         while True:
+            place = None
             try:
-                with self._again() as connection:
+                connection, place = self._again()
+                with connection:
                     row = plain_cursor(connection).execute(FIND_OUTCOME, (tx_id,)).fetchone()
                 if row and row[0] == "committed":
                     return Committed(tx_id)
                 if row and row[0] == FORGOTTEN:
                     return OutcomeUnknown(tx_id, "it is forgotten")
                 return psycopg.errors.TransactionRollback(f"psp: transaction {tx_id} is aborted")
-            except psycopg.OperationalError:
+            except psycopg.OperationalError as error:
+                if place is not None and is_of_gone(error):
+                    self._places.leave(place)
                 if time.monotonic() >= deadline_s:
                     return unknown(tx_id, None)
                 time.sleep(min(self.settings.retry_interval_s, LOOK_INTERVAL_S))

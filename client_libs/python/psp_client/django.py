@@ -11,6 +11,7 @@ or, with ATOMIC_REQUESTS, "psp_client.django.RetryMiddleware" as the last one of
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import iscoroutinefunction
@@ -39,6 +40,18 @@ from psp_client._outcome import (
     is_worth_another,
     may_be_committed,
 )
+from psp_client._places import (
+    FENCE,
+    TOKEN,
+    Seen,
+    fence_key,
+    is_gone,
+    is_in_vain,
+    is_useless,
+    note_for_user,
+    of_user,
+    waits_for,
+)
 from psp_client._retry import Backoff
 from psp_client._rewind import Rewind, request_of
 
@@ -46,7 +59,10 @@ __all__ = ["OutcomeUnknown", "RetryMiddleware", "outcome", "retried", "run"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_WAIT_FOR = "SELECT psp.wait_for(%s)"
 _FIND_OUTCOME = "SELECT CAST(psp.outcome(CAST(%s AS uuid)) AS text)"
+_seen: dict[str, Seen] = defaultdict(Seen)
+"""By alias: what this process has committed or seen, at semi-primaries that libpq has chosen."""
 
 
 class OutcomeUnknown(_errors.OutcomeUnknown, OperationalError):  # type: ignore[misc]
@@ -55,13 +71,18 @@ class OutcomeUnknown(_errors.OutcomeUnknown, OperationalError):  # type: ignore[
 
 def run(
     work: Callable[[], T], *, using: str = DEFAULT_DB_ALIAS, backoff: Backoff = BACKOFF,
-    timeout_s: float = TIMEOUT_S, rewind: Callable[[], bool] = lambda: True,
+    timeout_s: float = TIMEOUT_S, rewind: Callable[[], bool] = lambda: True, token: str | None = None,
+    on_token: Callable[[str], object] | None = None,
 ) -> T:  # fmt: skip
     """Commits what `work()` does in one transaction, once; returns what it returns.
 
     `work` may run several times; on_commit hooks run once, after the commit. `rewind` is called before
     `work` runs again; if it returns False, the error is raised. OutcomeUnknown: psp has told nothing of the
     outcome for `timeout_s`. On a database without psp, an error that leaves the outcome open is raised.
+
+    If HOST names several semi-primaries, a session at another one waits for what was committed and seen
+    before. `token`: what the transaction must see besides; `on_token` is called with one of this
+    transaction.
     """
     connection = connections[using]
     if connection.in_atomic_block and getattr(connection.atomic_blocks[-1], "_from_testcase", False):
@@ -72,21 +93,31 @@ def run(
     while True:
         attempt = _Attempt(connection)
         try:
+            _reach(connection, token)
+            attempt.has_begun = True
             with transaction.atomic(using=using, durable=True):
                 result = work()
                 attempt.begin_commit()
             break
         except Error as error:
             connection.close_if_unusable_or_obsolete()
+            if _are_several(connection) and _is_gone(error):
+                connection.close()  # libpq looks for another one
             asked = attempt.id_to_ask_about(error)
             if asked is not None and _errors.is_committed(
                 asked, outcome(asked, using, timeout_s), OutcomeUnknown
             ):
+                attempt.is_answer_lost = True
                 break
             failures += 1
-            if not _is_worth_another(error) or failures >= backoff.attempts or not rewind():
+            is_last = failures >= backoff.attempts or is_in_vain(_sqlstate(error), attempt.has_begun)
+            if is_last or not _is_worth_another(error) or not rewind():
                 raise
         time.sleep(backoff.pause_s(failures))
+    if attempt.has_psp and (on_token or _are_several(connection) or of_user.get() is not None):
+        noted = _note_token(connection, attempt.is_answer_lost, timeout_s)
+        if on_token and noted is not None:
+            on_token(noted)
     attempt.run_hooks()
     return result
 
@@ -195,7 +226,9 @@ class _Attempt:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._hooks: list[Any] = []
-        self._has_psp = False
+        self.has_psp = False
+        self.is_answer_lost = False
+        self.has_begun = False
         self._is_committing = False
         self._tx_id: UUID | None = None
 
@@ -207,8 +240,8 @@ class _Attempt:
             return
         # Not by Django itself, since an error of theirs would look like one of COMMIT.
         self._hooks, connection.run_on_commit = connection.run_on_commit, []
-        self._has_psp = _has_psp(connection)
-        if self._has_psp:
+        self.has_psp = _has_psp(connection)
+        if self.has_psp:
             self._tx_id = as_id(_ask(connection, FIND_ID, []))
         self._is_committing = True
 
@@ -216,13 +249,58 @@ class _Attempt:
         """None: the transaction was rolled back. Raises the error if nobody could tell."""
         if not self._is_committing or not may_be_committed(_sqlstate(error)):
             return None
-        if not self._has_psp:
+        if not self.has_psp:
             raise error
         return self._tx_id
 
     def run_hooks(self) -> None:
         self._connection.run_on_commit = self._hooks
         self._connection.run_and_clear_commit_hooks()
+
+
+def _are_several(connection: Any) -> bool:
+    return "," in str(connection.settings_dict.get("HOST") or "")
+
+
+def _reach(connection: Any, token: str | None) -> None:
+    """Waits until there is here what must be seen."""
+    session, sp_id = getattr(connection, "psp_place", (None, None))
+    here = sp_id if session is not None and session is connection.connection else None
+    for whose, wanted in waits_for(_seen[connection.alias], here):
+        try:
+            _ask(connection, _WAIT_FOR, [wanted])
+        except Error as error:
+            if not is_useless(_sqlstate(error)):
+                raise
+            whose.forget()
+    if token is not None:
+        _ask(connection, _WAIT_FOR, [token])
+
+
+def _note_token(connection: Any, is_answer_lost: bool, timeout_s: float) -> str | None:
+    """What a later transaction has to see."""
+    seen = _seen[connection.alias]
+    deadline = Deadline(timeout_s)
+    while True:
+        try:
+            if is_answer_lost:
+                _ask(connection, FENCE, [fence_key()])
+                return seen.note_fence(str(_ask(connection, TOKEN, [])))
+            token = str(_ask(connection, TOKEN, []))
+            connection.psp_place = (connection.connection, seen.note(token))
+            note_for_user(token)
+            return token
+        except Error as error:
+            connection.close_if_unusable_or_obsolete()
+            if not _is_worth_another(error):
+                return None  # it joins, for example
+            if _is_gone(error):
+                connection.close()
+            is_answer_lost = True  # the token would be of another server
+        pause_s = deadline.pause_s()
+        if pause_s is None:
+            return None
+        time.sleep(pause_s)
 
 
 def _refuse_inside(connection: Any) -> None:
@@ -263,3 +341,7 @@ def _is_worth_another(error: Exception) -> bool:
     if sqlstate is None:  # the connection is lost, or a mistake of the call
         return isinstance(error, OperationalError | InterfaceError)
     return is_worth_another(sqlstate)
+
+
+def _is_gone(error: Exception) -> bool:
+    return _is_worth_another(error) and is_gone(_sqlstate(error))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import Connection, Engine, TextClause, event, text
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
@@ -31,99 +32,138 @@ from psp_client._outcome import (
     is_worth_another,
     may_be_committed,
 )
+from psp_client._places import FENCE, TOKEN, Places, fence_key, is_gone, is_in_vain, is_useless
 from psp_client._retry import Backoff
 
-__all__ = ["OutcomeUnknown", "outcome", "outcome_async", "run", "run_async"]
+__all__ = ["OutcomeUnknown", "Places", "outcome", "outcome_async", "run", "run_async"]
 
 T = TypeVar("T")
+Source = Engine | sessionmaker[Any]
+AsyncSource = AsyncEngine | async_sessionmaker[Any]
 _FIND_OUTCOME = text("SELECT CAST(psp.outcome(CAST(:tx AS uuid)) AS text)")
+_WAIT_FOR = text("SELECT psp.wait_for(:token)")
+_FENCE = text(FENCE.replace("%s", ":key"))
 _DRIVERS = ("asyncpg", "psycopg")
 _HAS_PSP = "psp_client.has_psp"  # in the pooled connection's info
 
 
 def run(
-    source: Engine | sessionmaker[Any], work: Callable[[Session], T], *,
-    backoff: Backoff = BACKOFF, timeout_s: float = TIMEOUT_S,
+    source: Source | Places[Source], work: Callable[[Session], T], *,
+    backoff: Backoff = BACKOFF, timeout_s: float = TIMEOUT_S, token: str | None = None,
+    on_token: Callable[[str], object] | None = None,
 ) -> T:  # fmt: skip
     """Commits what `work(session)` does, once; returns what it returns.
 
     `work` may run several times, each time in a new session. OutcomeUnknown: psp has told nothing of the
     outcome for `timeout_s`. On a PostgreSQL without psp, an error that leaves the outcome open is raised.
+
+    With Places of several engines, the nearest first, the next one is taken where one is gone, once it has
+    what was committed and seen before. `token`: what the transaction must see besides; `on_token` is called
+    with one of this transaction.
     """
+    places = source if isinstance(source, Places) else Places(source)
     failures = 0
     while True:
-        attempt = _Attempt()
+        attempt, place = _Attempt(), places.at
         try:
-            with _session(source) as session, session.begin():
+            _reach(places, place, token)
+            attempt.has_begun = True
+            with _session(places.sources[place]) as session, session.begin():
                 result = work(session)
                 attempt.begin_commit(session)
-            return result
+            break
         except Exception as error:
+            if _is_gone(error):
+                places.leave(place)
             asked = attempt.id_to_ask_about(error)
-            if asked is not None and is_committed(asked, outcome(attempt.engine(), asked, timeout_s)):
+            if asked is not None and is_committed(
+                asked, outcome(_engines(places, attempt), asked, timeout_s)
+            ):
                 if attempt.is_of_commit(error):
-                    return result
+                    attempt.is_answer_lost = True
+                    break
                 raise  # by a listener of after_commit
             failures += 1
-            if not _is_worth_another(error) or failures >= backoff.attempts:
+            is_last = failures >= backoff.attempts or is_in_vain(_sqlstate(error), attempt.has_begun)
+            if is_last or not _is_worth_another(error):
                 raise
         time.sleep(backoff.pause_s(failures))
+    if attempt.has_psp and (on_token or places.need_tokens):
+        noted = _note_token(places, None if attempt.is_answer_lost else place, timeout_s)
+        if on_token and noted is not None:
+            on_token(noted)
+    return result
 
 
 async def run_async(
-    source: AsyncEngine | async_sessionmaker[Any], work: Callable[[AsyncSession], Awaitable[T]], *,
-    backoff: Backoff = BACKOFF, timeout_s: float = TIMEOUT_S,
+    source: AsyncSource | Places[AsyncSource], work: Callable[[AsyncSession], Awaitable[T]], *,
+    backoff: Backoff = BACKOFF, timeout_s: float = TIMEOUT_S, token: str | None = None,
+    on_token: Callable[[str], object] | None = None,
 ) -> T:  # fmt: skip
     """As `run`."""
+    places = source if isinstance(source, Places) else Places(source)
     failures = 0
     while True:
-        attempt = _Attempt()
+        attempt, place = _Attempt(), places.at
         try:
-            async with _async_session(source) as session, session.begin():
+            await _reach_async(places, place, token)
+            attempt.has_begun = True
+            async with _async_session(places.sources[place]) as session, session.begin():
                 result = await work(session)
                 await session.run_sync(attempt.begin_commit)
-            return result
+            break
         except Exception as error:
+            if _is_gone(error):
+                places.leave(place)
             asked = attempt.id_to_ask_about(error)
-            if asked is not None and await _is_committed(attempt.engine(), asked, timeout_s):
+            if asked is not None and is_committed(
+                asked, await outcome_async(_async_engines(places, attempt), asked, timeout_s)
+            ):
                 if attempt.is_of_commit(error):
-                    return result
+                    attempt.is_answer_lost = True
+                    break
                 raise
             failures += 1
-            if not _is_worth_another(error) or failures >= backoff.attempts:
+            is_last = failures >= backoff.attempts or is_in_vain(_sqlstate(error), attempt.has_begun)
+            if is_last or not _is_worth_another(error):
                 raise
         await asyncio.sleep(backoff.pause_s(failures))
+    if attempt.has_psp and (on_token or places.need_tokens):
+        noted = await _note_token_async(places, None if attempt.is_answer_lost else place, timeout_s)
+        if on_token and noted is not None:
+            on_token(noted)
+    return result
 
 
-def outcome(engine: Engine, tx_id: UUID, timeout_s: float = TIMEOUT_S) -> str:
-    """`committed`, `aborted` or, of a very old one, `forgotten`.
+def outcome(engine: Engine | Sequence[Engine], tx_id: UUID, timeout_s: float = TIMEOUT_S) -> str:
+    """`committed`, `aborted` or, of a very old one, `forgotten`. Several engines are asked in turns.
 
     OutcomeUnknown: nobody has answered for so long.
     """
+    engines = cycle([engine] if isinstance(engine, Engine) else engine)
     deadline = Deadline(timeout_s)
     while True:
         try:
-            with engine.connect() as connection:
+            with next(engines).connect() as connection:
                 return str(connection.scalar(_FIND_OUTCOME, {"tx": str(tx_id)}))
         except Exception as error:
             pause_s = _pause_s(deadline, error, tx_id)
         time.sleep(pause_s)
 
 
-async def outcome_async(engine: AsyncEngine, tx_id: UUID, timeout_s: float = TIMEOUT_S) -> str:
+async def outcome_async(
+    engine: AsyncEngine | Sequence[AsyncEngine], tx_id: UUID, timeout_s: float = TIMEOUT_S
+) -> str:
     """As `outcome`."""
+    engines = cycle([engine] if isinstance(engine, AsyncEngine) else engine)
     deadline = Deadline(timeout_s)
     while True:
         try:
-            async with engine.connect() as connection:
+            async with next(engines).connect() as connection:
                 return str(await connection.scalar(_FIND_OUTCOME, {"tx": str(tx_id)}))
         except Exception as error:
             pause_s = _pause_s(deadline, error, tx_id)
         await asyncio.sleep(pause_s)
-
-
-async def _is_committed(engine: Engine, tx_id: UUID, timeout_s: float) -> bool:
-    return is_committed(tx_id, await outcome_async(AsyncEngine(engine), tx_id, timeout_s))
 
 
 def _pause_s(deadline: Deadline, error: Exception, tx_id: UUID) -> float:
@@ -135,13 +175,144 @@ def _pause_s(deadline: Deadline, error: Exception, tx_id: UUID) -> float:
     return pause_s
 
 
-def _session(source: Engine | sessionmaker[Any]) -> Session:
+def _scalar(engine: Engine, query: TextClause, parameters: dict[str, str] | None = None) -> Any:
+    """In a transaction of its own, which begins with the query."""
+    with engine.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT")
+        return connection.scalar(query, parameters)
+
+
+def _reach(places: Places[Source], place: int, token: str | None) -> None:
+    """Waits until there is at the place what must be seen."""
+    source = places.sources[place]
+    for seen, wanted in places.waits_at(place):
+        try:
+            _scalar(_engine(source), _WAIT_FOR, {"token": wanted})
+        except DBAPIError as error:
+            if not is_useless(_sqlstate(error)):
+                raise
+            seen.forget()
+    if token is not None:
+        _scalar(_engine(source), _WAIT_FOR, {"token": token})
+
+
+def _note_token(places: Places[Source], place: int | None, timeout_s: float) -> str | None:
+    """What a later transaction has to see. Without a place: its COMMIT's answer was lost."""
+    if place is not None:
+        try:
+            token = str(_scalar(_engine(places.sources[place]), text(TOKEN)))
+            places.note(place, token)
+            return token
+        except Exception as error:
+            if not _is_gone(error):
+                return None  # it joins, for example
+            places.leave(place)
+    deadline = Deadline(timeout_s)
+    while True:
+        place = places.at
+        try:
+            engine = _engine(places.sources[place])
+            with engine.connect() as connection:
+                connection.execution_options(isolation_level="AUTOCOMMIT")
+                connection.execute(_FENCE, {"key": fence_key()})
+                return places.seen.note_fence(str(connection.scalar(text(TOKEN))))
+        except Exception as error:
+            if not _is_worth_another(error):
+                return None
+            if _is_gone(error):
+                places.leave(place)
+        pause_s = deadline.pause_s()
+        if pause_s is None:
+            return None
+        time.sleep(pause_s)
+
+
+async def _scalar_async(
+    engine: AsyncEngine, query: TextClause, parameters: dict[str, str] | None = None
+) -> Any:
+    """In a transaction of its own, which begins with the query."""
+    async with engine.connect() as connection:
+        await connection.execution_options(isolation_level="AUTOCOMMIT")
+        return await connection.scalar(query, parameters)
+
+
+async def _reach_async(places: Places[AsyncSource], place: int, token: str | None) -> None:
+    """Waits until there is at the place what must be seen."""
+    source = places.sources[place]
+    for seen, wanted in places.waits_at(place):
+        try:
+            await _scalar_async(_async_engine(source), _WAIT_FOR, {"token": wanted})
+        except DBAPIError as error:
+            if not is_useless(_sqlstate(error)):
+                raise
+            seen.forget()
+    if token is not None:
+        await _scalar_async(_async_engine(source), _WAIT_FOR, {"token": token})
+
+
+async def _note_token_async(places: Places[AsyncSource], place: int | None, timeout_s: float) -> str | None:
+    """What a later transaction has to see. Without a place: its COMMIT's answer was lost."""
+    if place is not None:
+        try:
+            token = str(await _scalar_async(_async_engine(places.sources[place]), text(TOKEN)))
+            places.note(place, token)
+            return token
+        except Exception as error:
+            if not _is_gone(error):
+                return None  # it joins, for example
+            places.leave(place)
+    deadline = Deadline(timeout_s)
+    while True:
+        place = places.at
+        try:
+            engine = _async_engine(places.sources[place])
+            async with engine.connect() as connection:
+                await connection.execution_options(isolation_level="AUTOCOMMIT")
+                await connection.execute(_FENCE, {"key": fence_key()})
+                return places.seen.note_fence(str(await connection.scalar(text(TOKEN))))
+        except Exception as error:
+            if not _is_worth_another(error):
+                return None
+            if _is_gone(error):
+                places.leave(place)
+        pause_s = deadline.pause_s()
+        if pause_s is None:
+            return None
+        await asyncio.sleep(pause_s)
+
+
+def _session(source: Source) -> Session:
     # What `work` returns is used after the commit.
     return Session(source, expire_on_commit=False) if isinstance(source, Engine) else source()
 
 
-def _async_session(source: AsyncEngine | async_sessionmaker[Any]) -> AsyncSession:
+def _async_session(source: AsyncSource) -> AsyncSession:
     return AsyncSession(source, expire_on_commit=False) if isinstance(source, AsyncEngine) else source()
+
+
+def _engine(source: Source) -> Engine:
+    found: Engine = source if isinstance(source, Engine) else source.kw["bind"]
+    return found
+
+
+def _async_engine(source: AsyncSource) -> AsyncEngine:
+    found: AsyncEngine = source if isinstance(source, AsyncEngine) else source.kw["bind"]
+    return found
+
+
+def _engines(places: Places[Source], attempt: _Attempt) -> list[Engine]:
+    """To ask in turns, that of the attempt first."""
+    if not places.are_several:  # a sessionmaker may know it only when it is used
+        return [attempt.engine()]
+    first = places.at
+    return [_engine(source) for source in (*places.sources[first:], *places.sources[:first])]
+
+
+def _async_engines(places: Places[AsyncSource], attempt: _Attempt) -> list[AsyncEngine]:
+    if not places.are_several:
+        return [AsyncEngine(attempt.engine())]
+    first = places.at
+    return [_async_engine(source) for source in (*places.sources[first:], *places.sources[:first])]
 
 
 @dataclass
@@ -152,6 +323,8 @@ class _Attempt:
     tx_id: UUID | None = None
     has_psp: bool = False
     is_committing: bool = False
+    is_answer_lost: bool = False
+    has_begun: bool = False
 
     def engine(self) -> Engine:
         assert self.connection is not None
@@ -210,3 +383,7 @@ def _is_worth_another(error: Exception) -> bool:
         return error.connection_invalidated or isinstance(error, OperationalError)
     # SQLAlchemy passes on what drivers raise while it makes a connection.
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _DRIVERS
+
+
+def _is_gone(error: Exception) -> bool:
+    return _is_worth_another(error) and is_gone(_sqlstate(error))
