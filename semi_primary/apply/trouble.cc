@@ -16,8 +16,19 @@ constexpr std::string_view kContext = " CONTEXT:  ";
 constexpr std::array<std::string_view, 2> kOwnFrames = {"PL/pgSQL function psp.",
                                                         "PL/pgSQL function pg_temp_"};
 
+// psp's trigger refuses what code of the application writes. That code's frames come after it.
+constexpr std::string_view kRefusingFrame = "PL/pgSQL function psp.refuse_replica() ";
+constexpr std::string_view kItsEnd = " at RAISE ";
+
+std::string WithoutRefusingFrame(std::string message) {
+  const std::size_t begin = message.find(kRefusingFrame);
+  const std::size_t end = begin == std::string::npos ? begin : message.find(kItsEnd, begin);
+  return end == std::string::npos ? message : message.erase(begin, end + kItsEnd.size() - begin);
+}
+
 // CONTEXT begins with the innermost frame: the statement that failed, and functions of the application.
-std::string WithoutOwnFrames(const std::string& message) {
+std::string WithoutOwnFrames(const std::string& whole_message) {
+  const std::string message = WithoutRefusingFrame(whole_message);
   const std::size_t context = message.find(kContext);
   if (context == std::string::npos) return message;
   std::size_t end = message.size();

@@ -40,6 +40,15 @@ TEST_F(TroubleTest, FunctionsOfTheApplicationStay) {
               EndsWith("CONTEXT:  PL/pgSQL function public.checked(integer) line 2 at RAISE"));
 }
 
+TEST_F(TroubleTest, WhoseWriteWasRefusedIsTold) {
+  EXPECT_THAT(
+      Told("ERROR:  no CONTEXT:  PL/pgSQL function psp.refuse_replica() line 18 at RAISE SQL statement "
+           "\"DELETE FROM a\" PL/pgSQL function public.writes(integer) line 1 at SQL statement PL/pgSQL "
+           "function psp.apply_insert_1() line 3"),
+      EndsWith("no CONTEXT:  SQL statement \"DELETE FROM a\" PL/pgSQL function public.writes(integer) line 1 "
+               "at SQL statement"));
+}
+
 TEST_F(TroubleTest, WithNothingButOwnFramesThereIsNoContext) {
   EXPECT_EQ(Told("ERROR:  no HINT:  Do. CONTEXT:  PL/pgSQL function psp.follow_changes() line 9"),
             std::string(kBegin) + "ERROR:  no HINT:  Do.");

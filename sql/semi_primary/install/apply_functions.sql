@@ -2,6 +2,12 @@
 -- index expressions, CHECKs, generated columns, domains. So the functions belong to the owner (owners.sql).
 -- docs/security.md tells what else the worker does against that code.
 
+-- A comment in each statement by which the worker writes rows. It is longer than any name, so no name of a user's has it. (psp.is_of_rows)
+CREATE FUNCTION psp.mark_of_rows() RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT '/* psp: a statement of the apply worker, which writes rows of other servers */'
+$$;
+
 -- SQL: whether lists of values are the same in bytes. Some types have no equality.
 CREATE FUNCTION psp.same_bytes(list text, other_list text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -55,7 +61,7 @@ END $$;
 -- is_exact: of the primary key, and equal values are the same in bytes. Such a column stays as it is whenever the row is found by its key.
 CREATE VIEW psp.apply_statements AS
 WITH tables AS NOT MATERIALIZED (
-    SELECT t.*, t.persistent IS NOT NULL AS versioned, c.oid AS relation,
+    SELECT t.*, t.persistent IS NOT NULL AS versioned, c.oid AS relation, psp.mark_of_rows() AS mark,
            format('%I.%I', t.schema_name, c.relname) AS qualified
       FROM psp.tables t
       JOIN pg_namespace n ON n.nspname = t.schema_name
@@ -131,8 +137,8 @@ WITH tables AS NOT MATERIALIZED (
     SELECT *, format('(SELECT psp_r.*%s FROM pg_catalog.unnest(psp_rows) AS psp_r OFFSET 0) AS psp_u', read_texts) AS given FROM sources
 ), inserts AS (
     SELECT *, CASE WHEN versioned
-                   THEN format('INSERT INTO %s AS psp_t (%s, deleted, global_t) SELECT %s, false, psp_u.t', qualified, names, selected)
-                   ELSE format('INSERT INTO %s AS psp_t (%s) OVERRIDING SYSTEM VALUE SELECT %s', qualified, names, selected) END
+                   THEN format('INSERT %s INTO %s AS psp_t (%s, deleted, global_t) SELECT %s, false, psp_u.t', mark, qualified, names, selected)
+                   ELSE format('INSERT %s INTO %s AS psp_t (%s) OVERRIDING SYSTEM VALUE SELECT %s', mark, qualified, names, selected) END
               || ' FROM ' || given AS insert_rows,
               format(' ON CONFLICT (%s) DO ', key_names) ||
               -- <=: a row whose unique value changes hands is a tombstone of the same global_t by then.
@@ -153,17 +159,17 @@ SELECT table_id, relation, psp.is_written_by_module(table_id, relation) AS by_mo
        insert_rows || on_conflict || CASE WHEN tells_values AND given_assignments IS NOT NULL AND given_keys_stay IS NOT NULL THEN psp.fill($$;
     GET DIAGNOSTICS psp_written = ROW_COUNT;
     IF psp_written OPERATOR(pg_catalog.<) pg_catalog.cardinality(psp_rows) THEN
-        UPDATE {table} AS psp_t SET {assignments} FROM {given} WHERE {matches} AND NOT {keys_stay};
-    END IF$$, jsonb_build_object('table', qualified, 'assignments', given_assignments, 'given', given, 'matches', given_matches,
+        UPDATE {mark} {table} AS psp_t SET {assignments} FROM {given} WHERE {matches} AND NOT {keys_stay};
+    END IF$$, jsonb_build_object('mark', mark, 'table', qualified, 'assignments', given_assignments, 'given', given, 'matches', given_matches,
                                  'keys_stay', given_keys_stay)) ELSE '' END AS upsert_rows,
        -- null: there is nothing that a row could give up, or rows do not tell
        CASE WHEN tells_values
-            THEN format('DELETE FROM %s AS psp_t USING %s WHERE %s AND NOT ', qualified, given, given_matches) || guarded_stay END AS make_way_rows,
+            THEN format('DELETE %s FROM %s AS psp_t USING %s WHERE %s AND NOT ', mark, qualified, given, given_matches) || guarded_stay END AS make_way_rows,
        CASE WHEN versioned
-            THEN format('UPDATE %s AS psp_t SET deleted = true, global_t = psp_u.t FROM %s '
-                        'WHERE %s AND psp_t.global_t OPERATOR(pg_catalog.<) psp_u.t', qualified, keys, matches)
-            ELSE format('DELETE FROM %s AS psp_t USING %s WHERE %s', qualified, keys, matches) END AS delete_rows,
-       format('DELETE FROM %s AS psp_t', qualified) AS delete_all_rows,
+            THEN format('UPDATE %s %s AS psp_t SET deleted = true, global_t = psp_u.t FROM %s '
+                        'WHERE %s AND psp_t.global_t OPERATOR(pg_catalog.<) psp_u.t', mark, qualified, keys, matches)
+            ELSE format('DELETE %s FROM %s AS psp_t USING %s WHERE %s', mark, qualified, keys, matches) END AS delete_rows,
+       format('DELETE %s FROM %s AS psp_t', mark, qualified) AS delete_all_rows,
        format('EXECUTE pg_catalog.format(%L, psp_aggregate, psp_column, psp_operator, psp_until) INTO psp_furthest',
               format('SELECT pg_catalog.%%s(%%I) FROM %s WHERE %%2$I OPERATOR(pg_catalog.%%s) %%L::pg_catalog.int8',
                      replace(qualified, '%', '%%'))) AS read_furthest

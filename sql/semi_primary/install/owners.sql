@@ -27,7 +27,7 @@ END $$;
 
 -- The search_path of a role's sessions in this database, as a list for a SET clause: from ALTER ROLE and ALTER DATABASE, as
 -- PostgreSQL ranks them, else the server's. `home`, the table's own schema, comes after it, if nobody else can put anything
--- there: many applications choose their schema in each session. pg_temp is last, or it would come first.
+-- there: many applications choose their schema in each session. pg_temp is last, or it would come first. Not psp: psp.is_of_rows.
 CREATE FUNCTION psp.search_path_of(owner oid, home oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
 SET standard_conforming_strings = on AS $$
@@ -50,7 +50,7 @@ BEGIN
                             WHERE a.privilege_type = 'CREATE' AND a.grantee <> owner
                               AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = a.grantee AND r.rolsuper))
     ), resolved(n, name) AS (
-        SELECT min(r.n), r.name FROM names r WHERE r.name NOT IN ('', 'pg_temp') GROUP BY r.name
+        SELECT min(r.n), r.name FROM names r WHERE r.name NOT IN ('', 'psp', 'pg_temp') GROUP BY r.name
     )
     SELECT coalesce(string_agg(quote_ident(r.name), ', ' ORDER BY r.n) || ', ', '') || 'pg_temp' FROM resolved r);
 END $$;

@@ -268,6 +268,72 @@ def test_the_owner_of_a_table_may_call_its_functions_again(pair: LocalCluster) -
     execute(as_admin(south), "DELETE FROM psp.set_aside_objects")
 
 
+NOTES: LiteralString = """
+    CREATE FUNCTION public.notes(int) RETURNS int LANGUAGE plpgsql AS
+        'BEGIN INSERT INTO public.item VALUES (1000 + nextval(''public.numbers''), $1); RETURN $1; END';
+    CREATE FUNCTION public.calls_notes(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+        'BEGIN RETURN public.notes($1); END'"""
+
+
+def test_code_of_expressions_that_writes_captured_tables(pair: LocalCluster) -> None:
+    """What it writes where the row is written first goes to all servers. Elsewhere it would be a second row."""
+    north, south = pair.sps
+    with connect(north, autocommit=True) as connection:
+        connection.execute("CREATE SEQUENCE numbers")
+        connection.execute(NOTES)
+        connection.execute("CREATE TABLE noting (id int PRIMARY KEY, v int)")
+        connection.execute("CREATE INDEX noting_v ON noting (calls_notes(v))")
+        connection.execute(
+            "CREATE TABLE noted (id int PRIMARY KEY, v int CHECK (notes(v) > 0)) PARTITION BY RANGE (id)"
+        )
+        connection.execute("CREATE TABLE noted_1 PARTITION OF noted DEFAULT")
+        connection.execute("INSERT INTO noting VALUES (1, 1)")
+        connection.execute("INSERT INTO noted VALUES (1, 1)")
+        connection.execute("UPDATE noting SET v = 2")
+    wait_applied(pair)
+    for sp in pair.sps:
+        assert execute(sp, "SELECT count(*) FROM item WHERE id > 1000") == [(3,)]
+    wait_for_warning(south, "index noting_v of public.noting is dropped here")
+    wait_for_warning(south, "CHECK noted_v_check of table public.noted judges only what is written here")
+    with connect(north, autocommit=True) as connection:
+        connection.execute("DROP TABLE noting, noted")
+        connection.execute("DROP FUNCTION calls_notes, notes")
+        connection.execute("DROP SEQUENCE numbers")
+        connection.execute("DELETE FROM item WHERE id > 1000")
+    wait_applied(pair)
+
+
+def test_a_generated_column_that_writes_a_captured_table_is_told(pair: LocalCluster) -> None:
+    """It stays, as what certification relies on does, until its function is another one."""
+    north, south = pair.sps
+    with connect(north, autocommit=True) as connection:
+        connection.execute("CREATE SEQUENCE numbers")
+        connection.execute(NOTES)
+        connection.execute(
+            "CREATE TABLE noting (id int PRIMARY KEY, v int, "
+            "w int GENERATED ALWAYS AS (calls_notes(v)) STORED)"
+        )
+        connection.execute("INSERT INTO noting (id, v) VALUES (1, 1)")
+    (error,) = wait_for_row(as_admin(south), "SELECT last_error FROM psp.status WHERE state = 'failed'")
+    assert "INSERT of public.item by a function that an index, a CHECK or a generated column calls" in error
+    assert "PL/pgSQL function" in error
+    assert "notes(integer)" in error
+    body: LiteralString = (
+        "CREATE OR REPLACE FUNCTION public.calls_notes(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS "
+        "'BEGIN RETURN $1; END'"
+    )
+    repair(south, body)
+    execute(north, body)
+    wait_applied(pair)
+    assert execute(south, "SELECT w FROM noting") == [(1,)]
+    with connect(north, autocommit=True) as connection:
+        connection.execute("DROP TABLE noting")
+        connection.execute("DROP FUNCTION calls_notes, notes")
+        connection.execute("DROP SEQUENCE numbers")
+        connection.execute("DELETE FROM item WHERE id > 1000")
+    wait_applied(pair)
+
+
 def test_an_administrator_repairs_what_nothing_sets_aside(pair: LocalCluster) -> None:
     """A function that is another one here."""
     north, south = pair.sps
