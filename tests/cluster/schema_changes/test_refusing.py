@@ -276,7 +276,7 @@ NOTES: LiteralString = """
 
 
 def test_code_of_expressions_that_writes_captured_tables(pair: LocalCluster) -> None:
-    """What it writes where the row is written first goes to all servers. Elsewhere it would be a second row."""
+    """What it writes where the row is written first goes to all servers. Elsewhere it would be one more."""
     north, south = pair.sps
     with connect(north, autocommit=True) as connection:
         connection.execute("CREATE SEQUENCE numbers")
