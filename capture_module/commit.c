@@ -33,8 +33,9 @@ typedef struct Commit {
 
 // Between the decision and the end of the transaction no cancel is looked for.
 static bool holds_interrupts;
-static bool is_decided;   // before the end of the transaction: DecideNow
-static bool is_in_doubt;  // decided, and the client has not been told yet that it failed here
+static bool is_decided;        // before the end of the transaction: DecideNow
+static int attempt_to_decide;  // DecideLater
+static bool is_in_doubt;       // decided, and the client has not been told yet that it failed here
 static char decided_id[UUID_LEN * 2 + 4 + 1];
 
 // ---- proofs (sql/native/install/hook_daemon.sql.j2: psp.proofs) --------------------------------------------------------------------
@@ -295,6 +296,12 @@ static Answer AskForDecision(Commit *commit) {
 
 // In a memory context of its own: a procedure's COMMIT is in that of the procedure, which lives on.
 static Answer Decide(int attempt, bool may_lose) {
+  if (attempt > 0 && IsIdKnown())
+    ereport(
+        ERROR, errcode(CodeOf("40001")),
+        errmsg(
+            "psp: the statement has lost, and cannot be run again once it has asked for its transaction id"),
+        errhint("Run the transaction again."));
   Commit commit = {.attempt = attempt};
   RefuseWrites();
   const MemoryContext memory =
@@ -310,7 +317,7 @@ static Answer Decide(int attempt, bool may_lose) {
 
 static void CommitWithDaemon(void) {
   if (is_decided || (CapturedChunks() == NULL && !HasSqlCaptured())) return;
-  (void)Decide(0, false);
+  (void)Decide(attempt_to_decide, false);
 }
 
 int64 WinnerOf(const Answer *answer) {
@@ -328,16 +335,12 @@ int64 WinnerOf(const Answer *answer) {
 Answer DecideNow(int attempt, bool may_lose) {
   const Answer nothing = {kAnswerTag, "", "", "", ""};
   if (CapturedChunks() == NULL && !HasSqlCaptured()) return nothing;
-  if (attempt > 0 && IsIdKnown())
-    ereport(
-        ERROR, errcode(CodeOf("40001")),
-        errmsg(
-            "psp: the statement has lost, and cannot be run again once it has asked for its transaction id"),
-        errhint("Run the transaction again."));
   const Answer answer = Decide(attempt, may_lose && !HasSqlCaptured() && !IsIdKnown());
   if (WinnerOf(&answer) > 0) AllowWrites();
   return answer;
 }
+
+void DecideLater(int attempt) { attempt_to_decide = attempt; }
 
 bool IsDecided(void) { return is_decided; }
 
@@ -376,11 +379,13 @@ static void OnTransactionEvent(XactEvent event, void *argument) {
     case XACT_EVENT_COMMIT:
       if (holds_interrupts) RESUME_INTERRUPTS();
       holds_interrupts = is_decided = is_in_doubt = false;
+      attempt_to_decide = 0;
       ForgetWriteSet();
       break;
     case XACT_EVENT_PREPARE:
     case XACT_EVENT_ABORT:
       holds_interrupts = is_decided = false;  // an error has ended all holds
+      attempt_to_decide = 0;
       ForgetWriteSet();
       break;
     default:

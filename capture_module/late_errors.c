@@ -9,9 +9,9 @@ static emit_log_hook_type next_hook;
 
 // PostgreSQL calls this hook just before it sends the error, unless log_min_messages keeps errors out of the server's log.
 static void TellDoubt(ErrorData *error) {
-  if (error->elevel >= ERROR && error->sqlerrcode != ERRCODE_TRANSACTION_RESOLUTION_UNKNOWN) {
+  if (error->elevel >= ERROR) {
     const char *decided = TakeDoubt();
-    if (decided != NULL) {
+    if (decided != NULL && error->sqlerrcode != ERRCODE_TRANSACTION_RESOLUTION_UNKNOWN) {
       error->sqlerrcode = ERRCODE_TRANSACTION_RESOLUTION_UNKNOWN;
       error->message = psprintf("psp: failed after the transaction was decided: %s", error->message);
       error->detail = psprintf("Transaction %s may have been committed or not.", decided);

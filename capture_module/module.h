@@ -107,6 +107,9 @@ void InsertApplied(int64 global_t, const pg_uuid_t *tx_id);
 // Errors: 0A000 if this is not the session in which the daemon applies what others have written.
 void CheckApplySession(void);
 
+// Whether this database is one of psp's. The module may be loaded for a role, in others, too.
+bool HasPsp(void);
+
 // Whether there is another one than dblink's.
 bool HasForeignDataWrappers(void);
 
@@ -125,7 +128,8 @@ typedef enum PspQuery {
   kAskRefuseForeignTables,
   kAskApplyPlan,
   kAskWhyNoCommit,
-  kAskRunsPlain
+  kAskRunsPlain,
+  kAskBlocksApplying
 } PspQuery;
 
 typedef struct Setting {
@@ -151,6 +155,8 @@ void ExpectCommit(void);
 // and has to end next; or it had nothing to commit; or, if it `may_lose`, it has lost: the answer has a WinnerOf, and nothing is raised.
 // Errors: those of COMMIT. The texts are valid until the next request.
 Answer DecideNow(int attempt, bool may_lose);
+// COMMIT asks, as always, but under an id of this attempt.
+void DecideLater(int attempt);
 bool IsDecided(void);
 
 // The id of a transaction that was decided and has failed here afterwards, once: the client is to be told that it may be committed. Null: there is none.

@@ -10,11 +10,17 @@
 #include "utils/snapmgr.h"
 
 static const char *const texts[] = {
-    [kAskConninfo] = kConninfo,       [kAskCapturedBySql] = kCapturedBySql,
-    [kAskLookUp] = kLookUp,           [kAskCheckCommit] = kCheckCommit,
-    [kAskBeginIntent] = kBeginIntent, [kAskRefuseForeignTables] = kRefuseForeignTables,
-    [kAskRefuseOlder] = kRefuseOlder, [kAskApplyPlan] = kApplyPlan,
-    [kAskWhyNoCommit] = kWhyNoCommit, [kAskRunsPlain] = kRunsPlain,
+    [kAskConninfo] = kConninfo,
+    [kAskCapturedBySql] = kCapturedBySql,
+    [kAskLookUp] = kLookUp,
+    [kAskCheckCommit] = kCheckCommit,
+    [kAskBeginIntent] = kBeginIntent,
+    [kAskRefuseForeignTables] = kRefuseForeignTables,
+    [kAskRefuseOlder] = kRefuseOlder,
+    [kAskApplyPlan] = kApplyPlan,
+    [kAskWhyNoCommit] = kWhyNoCommit,
+    [kAskRunsPlain] = kRunsPlain,
+    [kAskBlocksApplying] = kBlocksApplying,
 };
 static SPIPlanPtr plans[lengthof(texts)];
 
@@ -26,11 +32,14 @@ static SPIPlanPtr PlanOf(PspQuery query, bool has_argument) {
   return plans[query] = plan;
 }
 
+// Under the newest snapshot, also in a REPEATABLE READ transaction. They write nothing.
+static bool SeesLatest(PspQuery query) { return query == kAskWhyNoCommit || query == kAskBlocksApplying; }
+
 // The value of the first row, copied into `memory`; null: NULL.
 static struct varlena *Execute(PspQuery query, const char *argument, MemoryContext memory) {
   bool is_null;
   Datum values[] = {argument == NULL ? (Datum)0 : CStringGetTextDatum(argument)};
-  const int done = SPI_execute_plan(PlanOf(query, argument != NULL), values, NULL, false, 0);
+  const int done = SPI_execute_plan(PlanOf(query, argument != NULL), values, NULL, SeesLatest(query), 0);
   if (done != SPI_OK_SELECT || SPI_processed != 1)
     ereport(ERROR, errmsg("psp: cannot run a query: %s", SPI_result_code_string(done)));
   const Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
@@ -63,7 +72,7 @@ struct varlena *AskPsp(PspQuery query, const char *argument) {
   const int nest_level = NewGUCNestLevel();
   SetForNow(settings, lengthof(settings));
   SPI_connect();
-  PushActiveSnapshot(GetTransactionSnapshot());
+  PushActiveSnapshot(SeesLatest(query) ? GetLatestSnapshot() : GetTransactionSnapshot());
   struct varlena *value = Execute(query, argument, memory);
   PopActiveSnapshot();
   SPI_finish();

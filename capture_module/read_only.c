@@ -13,26 +13,58 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/guc_tables.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 enum { kAskEveryMs = 100 };  // for statements that only read
 
-static bool is_read_only;       // by this file
-static bool is_clients_choice;  // that the transaction is read-only
+// PostgreSQL's settings, which tell who has set them, and whether this transaction has.
+static struct config_generic *default_setting;      // default_transaction_read_only
+static struct config_generic *transaction_setting;  // transaction_read_only
+static bool
+    is_chained;  // the transaction has its predecessor's characteristics (AND CHAIN), which the client chose
 static bool is_asking;
 static TimestampTz asked_at;
 static ExecutorStart_hook_type next_start;
 static ProcessUtility_hook_type next_utility;
 
+// ---- whose choice it is ---------------------------------------------------------------------------------------------------------
+
+static struct config_generic *SettingNamed(const char *name) {
+#if PG_VERSION_NUM >= 160000
+  return find_option(name, false, false, ERROR);
+#else
+  struct config_generic **all = get_guc_variables();
+  for (int i = 0; i < GetNumConfigOptions(); ++i)
+    if (strcmp(all[i]->name, name) == 0) return all[i];
+  elog(ERROR, "psp: there is no setting %s", name);
+#endif
+}
+
+// Of this source no client, role or file can set anything. A rolled back transaction brings it back, too.
+static void SetDefault(const char *value) {
+  SetConfigOption("default_transaction_read_only", value, PGC_USERSET, PGC_S_OVERRIDE);
+}
+
+static bool IsReadOnlyByUs(void) {
+  return DefaultXactReadOnly && default_setting->source == PGC_S_OVERRIDE && XactReadOnly && !is_chained &&
+         transaction_setting->stack == NULL;
+}
+
 // ---- whether it can commit ------------------------------------------------------------------------------------------------------
 
 // Null: it can.
 static char *WhyNoCommit(void) {
+  const text *why = NULL;
   is_asking = true;
-  const text *why = AskPsp(kAskWhyNoCommit, NULL);
-  is_asking = false;
+  PG_TRY();
+  { why = AskPsp(kAskWhyNoCommit, NULL); }
+  PG_FINALLY();
+  { is_asking = false; }
+  PG_END_TRY();
   return why == NULL ? NULL : text_to_cstring(why);
 }
 
@@ -51,7 +83,6 @@ static bool CannotCommit(void) {
   }
   PG_CATCH();
   {
-    is_asking = false;
     MemoryContextSwitchTo(memory);
     ErrorData *error = CopyErrorData();
     FlushErrorState();
@@ -65,19 +96,20 @@ static bool CannotCommit(void) {
   return cannot;
 }
 
-static void SetDefault(const char *value) {
-  SetConfigOption("default_transaction_read_only", value, PGC_USERSET, PGC_S_SESSION);
-}
+// PostgreSQL has taken the snapshot as one that writes nothing, and does without what it would need for another.
+static bool IsTooLate(void) { return IsolationIsSerializable() && FirstSnapshotSet; }
 
 // Before a statement.
 static void LookAgain(bool writes) {
+  if (!IsReadOnlyByUs() || is_asking || IsInParallelMode()) return;
   const TimestampTz now = GetCurrentTimestamp();
-  if (!is_read_only || is_asking || is_clients_choice || !XactReadOnly) return;
   if (!writes && !TimestampDifferenceExceeds(asked_at, now, kAskEveryMs)) return;
   asked_at = now;
+  const bool is_too_late = IsTooLate();
   const char *why = WhyNoCommit();
+  if (why == NULL && is_too_late) why = "the transaction began when it could not";
   if (why == NULL) {
-    is_read_only = XactReadOnly = false;
+    XactReadOnly = false;
     SetDefault("off");
   } else if (writes) {
     ereport(ERROR, errcode(ERRCODE_CONNECTION_FAILURE),
@@ -89,39 +121,30 @@ static void LookAgain(bool writes) {
 // ---- statements -------------------------------------------------------------------------------------------------------------------
 
 static void OnStart(QueryDesc *query, int flags) {
-  LookAgain(query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE);
+  if ((flags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+    LookAgain(query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE);
   (next_start != NULL ? next_start : standard_ExecutorStart)(query, flags);
 }
 
-static bool SayReadOnly(const List *options) {
-  const ListCell *cell;
-  foreach (cell, options) {
-    if (strcmp(lfirst_node(DefElem, cell)->defname, "transaction_read_only") == 0) return true;
-  }
-  return false;
+static void FollowTransaction(const TransactionStmt *statement) {
+  if (statement->kind != TRANS_STMT_COMMIT && statement->kind != TRANS_STMT_ROLLBACK) return;
+  is_chained = statement->chain && (is_chained || transaction_setting->stack != NULL);
 }
 
-static bool SetsReadOnly(const VariableSetStmt *set) {
-  if (set->name == NULL) return false;
-  return strcmp(set->name, "transaction_read_only") == 0 ||
-         (strcmp(set->name, "TRANSACTION") == 0 && SayReadOnly(set->args));
-}
-
-// No statement here may need a snapshot: BEGIN ISOLATION LEVEL would fail.
-static void FollowTransaction(const Node *statement) {
-  if (IsA(statement, TransactionStmt)) {
-    is_clients_choice = SayReadOnly(((const TransactionStmt *)statement)->options);
-  } else if (IsA(statement, VariableSetStmt)) {
-    is_clients_choice |= SetsReadOnly((const VariableSetStmt *)statement);
-  } else if (!IsA(statement, VariableShowStmt)) {
-    LookAgain(false);
-  }
+// Others than those that write need no look, and must not have one: it takes a snapshot, and BEGIN ISOLATION LEVEL or LOCK TABLE would fail or see less.
+static bool Writes(Node *statement) {
+  return !IsA(statement, VariableSetStmt) && !IsA(statement, TransactionStmt) &&
+         GetCommandLogLevel(statement) <= LOGSTMT_MOD;
 }
 
 static void OnUtility(PlannedStmt *planned, const char *query, bool is_shared, ProcessUtilityContext context,
                       ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *receiver,
                       QueryCompletion *completion) {
-  if (is_read_only && !is_asking) FollowTransaction(planned->utilityStmt);
+  Node *statement = planned->utilityStmt;
+  if (IsA(statement, TransactionStmt))
+    FollowTransaction((const TransactionStmt *)statement);
+  else if (Writes(statement))
+    LookAgain(true);
   (next_utility != NULL ? next_utility : standard_ProcessUtility)(
       planned, query, is_shared, context, parameters, environment, receiver, completion);
 }
@@ -136,10 +159,11 @@ static bool IsOfClient(void) {
 }
 
 void BeReadOnlyWhileBroken(void) {
-  if (ActivePortal != NULL || !IsTransactionState() || RecoveryInProgress() || !IsOfClient() ||
-      !CannotCommit())
+  if (ActivePortal != NULL || !IsTransactionState() || RecoveryInProgress() || DefaultXactReadOnly ||
+      !IsOfClient() || !HasPsp() || !CannotCommit())
     return;
-  is_read_only = true;
+  default_setting = SettingNamed("default_transaction_read_only");
+  transaction_setting = SettingNamed("transaction_read_only");
   SetDefault("on");
   next_start = ExecutorStart_hook;
   ExecutorStart_hook = OnStart;

@@ -13,10 +13,12 @@
 #include "tcop/dest.h"
 #include "tcop/pquery.h"
 #include "tcop/tcopprot.h"
+#include "tcop/utility.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
 #include "utils/snapmgr.h"
+#include "utils/timeout.h"
 
 #if PG_VERSION_NUM >= 180000
 #define EXECUTE_ONCE
@@ -33,7 +35,9 @@ enum {
 
 static int retries;  // psp.retry_autocommit
 static bool is_running;
+static bool has_left_work;  // the statement has left something for COMMIT, which comes before the decision
 static ExecutorRun_hook_type next_hook;
+static ProcessUtility_hook_type next_utility;
 
 // ---- which statements -----------------------------------------------------------------------------------------------------------
 
@@ -47,9 +51,10 @@ static bool HasInput(void) {
 
 // Whether the client has asked for nothing else before COMMIT. In the extended protocol its next message, Sync, is that.
 static bool IsLastOfTransaction(void) {
+  if (whereToSendOutput != DestRemote || MyBackendType != B_BACKEND) return false;
   if (!ActivePortal->visible)
     return true;  // the simple protocol hides it; several statements are a transaction block
-  if (whereToSendOutput != DestRemote || !HasInput()) return false;
+  if (!HasInput()) return false;
   pq_startmsgread();
   const int next = pq_peekbyte();
   pq_endmsgread();
@@ -73,9 +78,9 @@ static bool IsOfClient(const QueryDesc *query) {
 static bool MayRunAgain(const QueryDesc *query) {
   // Writing CTEs belong to the outer query, which would run them once more.
   return retries > 0 && !is_running && query->operation != CMD_SELECT &&
-         !query->plannedstmt->hasModifyingCTE && !NeedsChecks() && IsOfClient(query) &&
+         !query->plannedstmt->hasModifyingCTE && IsOfClient(query) &&
          SessionReplicationRole == SESSION_REPLICATION_ROLE_ORIGIN && XactIsoLevel == XACT_READ_COMMITTED &&
-         IsFirstOfTransaction() && IsLastOfTransaction();
+         IsFirstOfTransaction() && IsLastOfTransaction() && HasPsp() && !NeedsChecks();
 }
 
 // ---- running it ------------------------------------------------------------------------------------------------------------------
@@ -103,19 +108,34 @@ static Answer Copied(const Answer *answer) {
                   pstrdup(answer->hint)};
 }
 
+// statement_timeout ends before PostgreSQL's own COMMIT, and begins again if the statement does. Returns DecideNow's answer.
+static Answer DecideUnhurried(int attempt) {
+  const TimestampTz end =
+      get_timeout_active(STATEMENT_TIMEOUT) ? get_timeout_finish_time(STATEMENT_TIMEOUT) : 0;
+  if (end != 0) disable_timeout(STATEMENT_TIMEOUT, false);
+  const Answer answer = DecideNow(attempt, attempt < retries);
+  if (end != 0 && WinnerOf(&answer) > 0) enable_timeout_at(STATEMENT_TIMEOUT, end);
+  return answer;
+}
+
 // In a subtransaction, which an error ends. Returns what DecideNow does, in the current memory context.
 static Answer Attempt(const QueryDesc *query, int attempt) {
   const MemoryContext memory = CurrentMemoryContext;
   const ResourceOwner owner = CurrentResourceOwner;
-  Answer answer;
+  Answer answer = {kAnswerTag, "", "", "", ""};
   BeginInternalSubTransaction(NULL);
   MemoryContextSwitchTo(memory);
   is_running = true;
+  has_left_work = false;
   PG_TRY();
   {
     query->estate->es_processed = RunWhole(query);
-    const Answer told = DecideNow(attempt, attempt < retries);
-    answer = Copied(&told);
+    if (has_left_work) {
+      DecideLater(attempt);
+    } else {
+      const Answer told = DecideUnhurried(attempt);
+      answer = Copied(&told);
+    }
   }
   PG_CATCH();
   {
@@ -146,6 +166,8 @@ static void WaitForWinner(const Answer *lost) {
     const Answer answer = AskDaemon(request);
     if (answer.kind != kAnswerText) break;
     if (strcmp(answer.message, "reached") == 0) return;
+    if (AskPsp(kAskBlocksApplying, NULL) != NULL)
+      break;  // by a table's lock, which lasts until the transaction ends
   }
   RaiseAnswer(lost);
 }
@@ -159,6 +181,21 @@ static void RunUntilItIsIn(QueryDesc *query) {
   query->totaltime = NULL;  // pg_stat_statements and others count what has run, which are the copies
   // Behind Execute, and not at Sync: the transaction is decided.
   if (IsDecided()) MyXactFlags |= XACT_FLAGS_NEEDIMMEDIATECOMMIT;
+}
+
+// Triggers that are deferred once more, and cursors WITH HOLD, run at COMMIT.
+static bool LeavesWork(const Node *statement) {
+  if (IsA(statement, DeclareCursorStmt))
+    return (((const DeclareCursorStmt *)statement)->options & CURSOR_OPT_HOLD) != 0;
+  return IsA(statement, ConstraintsSetStmt) && ((const ConstraintsSetStmt *)statement)->deferred;
+}
+
+static void OnUtility(PlannedStmt *planned, const char *query, bool is_shared, ProcessUtilityContext context,
+                      ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *receiver,
+                      QueryCompletion *completion) {
+  if (is_running && LeavesWork(planned->utilityStmt)) has_left_work = true;
+  (next_utility != NULL ? next_utility : standard_ProcessUtility)(
+      planned, query, is_shared, context, parameters, environment, receiver, completion);
 }
 
 static void RunQuery(QueryDesc *query, ScanDirection direction, uint64 count EXECUTE_ONCE_PARAMETER) {
@@ -177,4 +214,6 @@ void RunStatementsAgain(void) {
       0, 0, kRetriesMax, PGC_USERSET, 0, NULL, NULL, NULL);
   next_hook = ExecutorRun_hook;
   ExecutorRun_hook = RunQuery;
+  next_utility = ProcessUtility_hook;
+  ProcessUtility_hook = OnUtility;
 }

@@ -165,6 +165,11 @@ void CheckApplySession(void) {
             errmsg("psp: only the apply worker may write rows of other servers"));
 }
 
+bool HasPsp(void) {
+  const Oid schema = get_namespace_oid("psp", true);
+  return OidIsValid(schema) && OidIsValid(get_relname_relid("apply_session", schema));
+}
+
 bool NeedsChecks(void) {
   const char *show = GetConfigOption("psp.show_transaction_id", true, false);
   return HasForeignDataWrappers() || !HasApplySession() || (show != NULL && strcmp(show, "on") == 0);

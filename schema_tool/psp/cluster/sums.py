@@ -143,7 +143,7 @@ def primary_sums(dsn: str, definitions: Definitions) -> Sums:
 
 def _without_empty_own(sums: Sums) -> Sums:
     """psp's own tables are told only where they have rows."""
-    own = (constant("SCHEMA_HISTORY_ID"), constant("REQUESTS_ID"))
+    own = (constant("SCHEMA_HISTORY_ID"), constant("REQUESTS_ID"), constant("NOTIFICATIONS_ID"))
     return {table_id: found for table_id, found in sums.items() if table_id not in own or found.rows > 0}
 
 

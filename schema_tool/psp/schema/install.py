@@ -50,10 +50,10 @@ def identify(connection: psycopg.Connection[Any], identity: Identity, strides: I
         "(SELECT rolsuper FROM pg_roles WHERE rolname = current_user), "
         "%s, %s, coalesce(max(n), 0) FROM psp.tables "
         "CROSS JOIN LATERAL (SELECT table_id UNION ALL "
-        "SELECT (g ->> 'guard_id')::int4 FROM jsonb_array_elements(guards) g) numbers(n) WHERE n <> %s",
+        "SELECT (g ->> 'guard_id')::int4 FROM jsonb_array_elements(guards) g) numbers(n) WHERE n < %s",
         (
             identity.cluster_id, identity.sp_id, identity.name, identity.mode, identity.capture,
-            identity.slots, identity.joining, constant("REQUESTS_ID"),
+            identity.slots, identity.joining, constant("NOTIFICATIONS_ID"),
         ),
     )  # fmt: skip
     connection.execute("DELETE FROM psp.watermarks")

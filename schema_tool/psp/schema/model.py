@@ -86,6 +86,7 @@ class Trigger:
     deferrable: bool
     before_row: bool  # BEFORE … FOR EACH ROW
     on_truncate: bool
+    notifies: bool  # its function calls pg_notify
 
 
 @dataclass(frozen=True)

@@ -279,9 +279,15 @@ def _behaviour(table: Table) -> Iterator[Problem]:
 
 
 def _loud(table: Table) -> Iterator[Problem]:
-    """What fires where rows of other servers are written."""
+    """What fires where rows of other servers are written, or should."""
     for trigger in table.triggers:
         if trigger.enabled not in "AR":
+            if trigger.notifies and trigger.enabled == "O":
+                yield Problem("warning", f"trigger {trigger.name} on {table.label}",
+                              "it calls pg_notify, and fires where a row is written only: clients of other "
+                              "servers hear nothing",
+                              f"ALTER TABLE … ENABLE ALWAYS TRIGGER {trigger.name}, or psp.notify in its "
+                              "function")  # fmt: skip
             continue
         kind = "ALWAYS" if trigger.enabled == "A" else "REPLICA"
         where = f"trigger {trigger.name} on {table.label}"

@@ -51,7 +51,7 @@ DECLARE
     is_part  CONSTANT boolean := (SELECT c.relispartition FROM pg_class c WHERE c.oid = TG_RELID);
     here     CONSTANT boolean := current_setting('session_replication_role') <> 'replica';
 BEGIN
-    IF table_id IN (@SCHEMA_HISTORY_ID@, @REQUESTS_ID@)
+    IF table_id IN (@SCHEMA_HISTORY_ID@, @REQUESTS_ID@, @NOTIFICATIONS_ID@)
        OR NOT (psp.is_schema_change() OR here AND pg_trigger_depth() = 1 AND psp.goes_with_stream()) THEN
         PERFORM psp.refuse_truncate(TG_TABLE_SCHEMA, TG_TABLE_NAME);
     ELSIF NOT EXISTS (SELECT FROM psp.captured_relations r WHERE (r.relation, r.table_id) = (TG_RELID, TG_ARGV[0]::integer)) THEN

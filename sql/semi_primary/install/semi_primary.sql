@@ -164,13 +164,24 @@ CREATE TABLE psp.set_aside_objects (
     problem    text NOT NULL
 );
 
+-- Notifications that were not told here, since PostgreSQL's queue was half full (sql/native/install/notify.sql; none in views mode).
+CREATE TABLE psp.dropped_notifications (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    dropped  bigint NOT NULL DEFAULT 0,
+    last_at  timestamptz
+);
+INSERT INTO psp.dropped_notifications DEFAULT VALUES;
+
 CREATE VIEW psp.set_aside_problems AS
 SELECT format('index %I of %I.%I is dropped here, it was in the way of what others have committed: %s', l.name, n.nspname, t.relname, l.problem) AS problem
   FROM psp.lost_indexes l JOIN pg_class t ON t.oid = l.relation JOIN pg_namespace n ON n.oid = t.relnamespace
 UNION ALL
 SELECT a.what FROM psp.set_aside_objects a
  WHERE pg_describe_object(a.class, a.object, 0) IS NOT NULL
-   AND NOT EXISTS (SELECT FROM pg_event_trigger e WHERE a.class = 'pg_event_trigger'::regclass AND a.object = e.oid AND e.evtenabled IN ('A', 'R'));
+   AND NOT EXISTS (SELECT FROM pg_event_trigger e WHERE a.class = 'pg_event_trigger'::regclass AND a.object = e.oid AND e.evtenabled IN ('A', 'R'))
+UNION ALL
+SELECT 'notifications were not given to clients of this server: its queue was half full, since a session that has run LISTEN stayed in a transaction'
+  FROM psp.dropped_notifications d WHERE d.last_at > now() - interval '1 hour';
 
 -- Rows up to W are removed by psp.end_batch (apply_functions.sql), and when the apply worker connects
 -- (sql/semi_primary/daemon/apply_forget_proofs.sql).

@@ -7,20 +7,21 @@ from typing import Any
 
 import psycopg
 import pytest
+from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster, SpNode
 from psp.cluster.verify import wait_drained
 from psp.waiting import wait_until
 
+from tests.cluster.schema_changes.statements import changing_pair, ddl
 from tests.cluster.support import (
-    OUTCOME_UNKNOWN,
     SERIALIZATION_FAILURE,
     WAIT_S,
-    adopted_pair,
     applying_paused,
     as_admin,
     connect,
     execute,
     needs_module,
+    paused,
     raises,
 )
 from tests.threads import running
@@ -38,7 +39,7 @@ CREATE FUNCTION add(item_id int) RETURNS int LANGUAGE sql AS
 CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     SET CONSTRAINTS ALL DEFERRED;
-    IF NEW.n = 1 THEN UPDATE item SET n = 2 WHERE id = NEW.id; ELSE RAISE 'too late'; END IF;
+    IF NEW.n = 1 THEN UPDATE item SET n = 2 WHERE id = NEW.id; ELSIF NEW.n = 2 THEN RAISE 'too late'; END IF;
     RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON item DEFERRABLE INITIALLY DEFERRED
@@ -54,7 +55,7 @@ Work = Callable[[Session], None]
 
 @pytest.fixture(scope="module")
 def adopted() -> Iterator[LocalCluster]:
-    with adopted_pair([SCHEMA]) as cluster:
+    with changing_pair(SCHEMA) as cluster:
         yield cluster
 
 
@@ -304,7 +305,7 @@ def test_only_a_statement_that_is_the_whole_transaction(pair: LocalCluster, othe
 
     lose(pair, work)
     assert numbers(pair) == {1}
-    assert execute(pair.sps[1], "SELECT FROM item WHERE id = 4") == []
+    assert execute(pair.sps[1], "SELECT 1 FROM item WHERE id = 4") == []
 
 
 def test_a_pipeline_of_several_is_one_transaction(pair: LocalCluster) -> None:
@@ -346,23 +347,95 @@ def test_two_sps_add_to_one_row_without_an_error(pair: LocalCluster, prepare: bo
     assert numbers(pair) == {4 * rounds}
 
 
-def test_what_fails_after_the_decision_is_in_doubt(pair: LocalCluster) -> None:
-    """A trigger that a trigger defers once more runs at COMMIT, when the statement is decided."""
+def test_what_is_deferred_again_runs_before_the_decision(pair: LocalCluster) -> None:
+    """COMMIT decides then, as without the setting: what a trigger defers once more may fail."""
     second = pair.sps[1]
     with session(second) as connection:
         connection.execute("INSERT INTO item VALUES (9, 0)")
-        with raises(OUTCOME_UNKNOWN) as errors:
+        with raises("P0001"):
             connection.execute("UPDATE item SET n = 1 WHERE id = 9")
-        assert "too late" in str(errors[0])
-        with raises("22012"):
-            connection.execute("SELECT 1 / 0")
-        with raises("P0001"):  # no attempt is made in a block, so nothing was decided
-            connection.execute("BEGIN; UPDATE item SET n = 3 WHERE id = 9; COMMIT")
-    tx_id = str(errors[0].diag.message_detail).split()[1]
-    wait_until("the outcome", lambda: outcome(second, tx_id) == "committed", WAIT_S)
+        connection.execute("UPDATE item SET n = 3 WHERE id = 9")
     wait_drained(pair)
-    assert numbers(pair, 9) == {2}
+    assert numbers(pair, 9) == {3}
 
 
-def outcome(sp: SpNode, tx_id: str) -> str:
-    return str(execute(sp, "SELECT psp.outcome(%s)", (tx_id,))[0][0])
+def test_where_a_trigger_leaves_work_for_commit_it_may_lose(pair: LocalCluster) -> None:
+    second = pair.sps[1]
+    execute(second, "INSERT INTO item VALUES (9, 0)")
+
+    def work(connection: Session) -> None:
+        with raises(SERIALIZATION_FAILURE):
+            connection.execute("UPDATE item SET n = n + 3")
+
+    lose(pair, work)
+    assert (numbers(pair), numbers(pair, 9)) == ({1}, {0})
+
+
+def test_who_waits_for_the_winner_gives_way_to_what_comes_before_it(pair: LocalCluster) -> None:
+    """Its locks of tables last until its transaction ends, and a schema change waits for one of them."""
+    first, second = pair.sps
+
+    def work(connection: Session) -> None:
+        with raises(SERIALIZATION_FAILURE):
+            connection.execute(
+                "UPDATE item SET n = n + 1 FROM (SELECT count(*) AS c FROM session) s WHERE id = 1"
+            )
+
+    wait_drained(pair)
+    lost = losses(second)
+    may_begin = Event()
+
+    def wait_and_work() -> None:
+        with session(second) as connection:
+            assert may_begin.wait(WAIT_S)
+            work(connection)
+
+    with running(wait_and_work), applying_paused(second):
+        try:
+            ddl(first, "ALTER TABLE session ADD COLUMN added int")
+            execute(first, ADD)
+        finally:
+            may_begin.set()
+        wait_until("a loss", lambda: losses(second) > lost, WAIT_S)
+    wait_drained(pair)
+    assert numbers(pair) == {1}
+
+
+def test_statement_timeout_ends_before_commit(pair: LocalCluster) -> None:
+    """As without the setting: a COMMIT that is cut short would be in doubt."""
+    second = pair.sps[1]
+    waits = (
+        "SELECT 1 FROM pg_stat_activity WHERE query = %s AND state = 'active'"
+        " AND query_start < clock_timestamp() - interval '200 ms'"
+    )
+    with session(second) as connection:
+        connection.execute("SET statement_timeout = '100ms'")
+        may_begin = Event()
+
+        def wait_and_update() -> None:
+            assert may_begin.wait(WAIT_S)
+            assert_updated(connection)
+
+        with running(wait_and_update), paused(pair, PRIMARY):
+            may_begin.set()
+            wait_until("its COMMIT to wait", lambda: execute(second, waits, (ADD,)), WAIT_S)
+        with raises("57014"):
+            connection.execute("UPDATE item SET n = n + 1 FROM pg_sleep(2) WHERE id = 1")
+    wait_drained(pair)
+    assert numbers(pair) == {1}
+
+
+def test_in_a_database_without_psp(pair: LocalCluster) -> None:
+    """The role's settings hold there, too."""
+    first = pair.sps[0]
+    role = psycopg.conninfo.conninfo_to_dict(first.dsn)["user"]
+    elsewhere = psycopg.conninfo.make_conninfo(first.dsn, dbname="postgres")
+    with connect(as_admin(first), autocommit=True) as admin:
+        admin.execute(f"ALTER ROLE {role} SET session_preload_libraries = 'psp_capture'".encode())
+        admin.execute(f"ALTER ROLE {role} SET psp.retry_autocommit = 5".encode())
+        try:
+            with psycopg.connect(elsewhere, autocommit=True) as connection:
+                connection.execute("CREATE TEMP TABLE one (id int)")
+                assert connection.execute("INSERT INTO one VALUES (1)").rowcount == 1
+        finally:
+            admin.execute(f"ALTER ROLE {role} RESET ALL".encode())

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster, SpNode
+from psp.paths import server_version
 from psp.waiting import wait_until
 
 from tests.cluster.support import (
@@ -93,8 +94,6 @@ def test_reads_go_on_and_writes_fail_with_the_reason(pair: LocalCluster) -> None
         with raises("08006") as caught:
             connection.execute(ADD)
         assert "cannot commit: psp.status says stopped" in str(caught[0])
-        with raises("25006"):
-            connection.execute("CREATE TABLE made (id int PRIMARY KEY)")
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
@@ -128,6 +127,119 @@ def test_what_the_client_has_made_read_only_stays_so(pair: LocalCluster) -> None
             other.execute(ADD)
         other.execute("ROLLBACK")
         connection.execute(ADD)
+
+
+@contextmanager
+def after_an_outage(cluster: LocalCluster, options: str = "") -> Iterator[psycopg.Connection[Any]]:
+    """A session that began meanwhile."""
+    with broken(cluster) as first:
+        dsn = psycopg.conninfo.make_conninfo(first.dsn, options=options) if options else first.dsn
+        connection = psycopg.connect(dsn, autocommit=True)
+    with connection:
+        yield connection
+
+
+def test_a_transaction_that_is_rolled_back_does_not_make_it_read_only_for_good(pair: LocalCluster) -> None:
+    with after_an_outage(pair) as connection:
+        connection.execute("BEGIN")
+        connection.execute("SELECT 1")
+        connection.execute("ROLLBACK")
+        with raises("22012"):
+            connection.execute("INSERT INTO item (note) VALUES ((1 / 0)::text)")
+        connection.execute("BEGIN")
+        connection.execute("SAVEPOINT a")
+        connection.execute(ADD)
+        connection.execute("ROLLBACK TO a")
+        connection.execute(ADD)
+        connection.execute("COMMIT")
+        assert connection.execute("SHOW default_transaction_read_only").fetchone() == ("off",)
+
+
+def test_an_error_of_the_question_is_not_the_last_word(pair: LocalCluster) -> None:
+    with after_an_outage(pair) as connection:
+        with connect(as_admin(pair.sps[0])) as admin:
+            admin.execute("LOCK TABLE psp.identity IN ACCESS EXCLUSIVE MODE")
+            connection.execute("SET lock_timeout = '100ms'")
+            with raises("55P03"):
+                connection.execute(ADD)
+        connection.execute(ADD)
+
+
+def test_a_parallel_query_asks_nothing(pair: LocalCluster) -> None:
+    with after_an_outage(pair) as connection:
+        for setting in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+            connection.execute(f"SET {setting} = 0".encode())
+        connection.execute(
+            f"SET {'debug_parallel_query' if server_version() >= 16 else 'force_parallel_mode'} = on".encode()
+        )
+        connection.execute(
+            "CREATE FUNCTION pg_temp.asks() RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED AS "
+            "$$ BEGIN RETURN (SELECT count(*) FROM pg_class); END $$"
+        )
+        connection.execute("SELECT pg_temp.asks(), count(*) FROM pg_class a JOIN pg_class b USING (oid)")
+        connection.execute(ADD)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["BEGIN READ ONLY", "SAVEPOINT a", "SELECT 1"],
+        ["BEGIN READ ONLY", "COMMIT AND CHAIN", "SELECT 1"],
+        ["BEGIN READ ONLY", "COMMIT AND CHAIN", "ROLLBACK AND CHAIN", "SELECT 1"],
+        ["BEGIN", "SELECT set_config('transaction_read_only', 'on', true)"],
+        ["SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "SELECT 1"],
+        ["SET default_transaction_read_only = on", "SELECT 1"],
+    ],
+)
+def test_all_ways_in_which_clients_make_it_read_only(pair: LocalCluster, statements: list[str]) -> None:
+    with after_an_outage(pair) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+        with raises("25006"):
+            connection.execute(ADD)
+
+
+def test_a_session_that_asks_to_be_read_only_stays_so(pair: LocalCluster) -> None:
+    with after_an_outage(pair, "-c default_transaction_read_only=on") as connection:
+        connection.execute("SELECT 1")
+        with raises("25006"):
+            connection.execute(ADD)
+
+
+def test_a_choice_ends_with_its_transaction(pair: LocalCluster) -> None:
+    with after_an_outage(pair) as connection:
+        connection.execute("BEGIN READ ONLY")
+        connection.execute("COMMIT")
+        connection.execute("SET transaction_read_only = on")
+        connection.execute(ADD)
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_an_older_snapshot_does_not_answer(pair: LocalCluster, isolation: str) -> None:
+    """The state is that of now, and not that of the transaction's snapshot."""
+    with broken(pair) as first:
+        connection = connect(first, autocommit=True)
+        connection.execute("SET psp.serializable = 'repeatable read'")
+        connection.execute(f"BEGIN ISOLATION LEVEL {isolation}".encode())
+        connection.execute("SELECT 1 FROM item")
+    with connection:
+        if isolation == "serializable":  # PostgreSQL has prepared for one that only reads
+            with raises("08006"):
+                connection.execute(ADD)
+            connection.execute("ROLLBACK")
+        connection.execute(ADD)
+
+
+def test_explain_writes_nothing(pair: LocalCluster) -> None:
+    with broken(pair) as first, connect(first, autocommit=True) as connection:
+        connection.execute(f"EXPLAIN {ADD}".encode())
+        for statement in (
+            "COPY item (note) FROM STDIN",
+            "CREATE TABLE made (id int PRIMARY KEY)",
+            "TRUNCATE item",
+        ):
+            with raises("08006"):
+                connection.execute(statement.encode())
 
 
 def test_superusers_and_the_daemon_are_not_held_up(pair: LocalCluster) -> None:

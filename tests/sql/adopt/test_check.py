@@ -58,6 +58,10 @@ CASES = [
      "CREATE TABLE t (a int PRIMARY KEY);"
      "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
      "CREATE TRIGGER g AFTER INSERT ON t EXECUTE FUNCTION f(); ALTER TABLE t ENABLE ALWAYS TRIGGER g"),
+    ("warning", "calls pg_notify",
+     "CREATE TABLE t (a int PRIMARY KEY); CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS "
+     "$$ BEGIN PERFORM pg_notify('a', 'b'); RETURN NULL; END $$;"
+     "CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()"),
     ("warning", "large objects", "SELECT lo_create(0)"),
     ("warning", "more than the row", "CREATE TABLE t (a int PRIMARY KEY, b timestamptz CHECK (b <= now()))"),
     ("warning", "more than the row",

@@ -34,7 +34,7 @@ INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b');
 ASKABLE = [
     "advisory_xact_lock", "can_commit", "certify_read", "certify_read", "certify_read_referrers",
     "certify_read_referrers", "certify_read_table", "complete_request", "job", "key_to_add",
-    "makes_temporary", "mark_triggers", "may_be_of_trigger", "names_of_settings", "outcome",
+    "makes_temporary", "mark_triggers", "may_be_of_trigger", "names_of_settings", "notify", "outcome",
     "refuse_read_only",
     "request", "request_done", "request_failed", "role_of_statement",
     "runs_as_it_is", "schemas_in_path", "set_triggers_aside", "snapshot", "statement_has_ended",

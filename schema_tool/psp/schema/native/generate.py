@@ -39,6 +39,7 @@ FIRST_FILES = (
     "statement_settings.sql",
     "schema_history.sql",
     "requests.sql",
+    "notify.sql",
     "jobs.sql",
     "leftovers.sql",
     "local_indexes.sql",

@@ -37,7 +37,7 @@ def install(
     facts = read_facts(connection)
     assert facts.dblink_schema is not None, "begin was not called"
     identify(connection, identity, strides)
-    connection.execute("SELECT psp.install_commit(), psp.capture_requests()")
+    connection.execute("SELECT psp.install_commit(), psp.capture_requests(), psp.capture_notifications()")
     captured = [Jsonb(table.facts) for table in tables]
     connection.execute("SELECT psp.install_capture(%s::jsonb[])", (captured,))
     prefer_own_part(connection, identity.sp_id, identity.slots)
