@@ -1,7 +1,7 @@
 -- Unique and exclusion indexes of the application's tables. user_functions: those of superusers' tables that are called in
 -- expressions and predicates, and belong to others.
 SELECT f.index::int8 AS oid, f.relation::int8 AS table_oid, f.name, f.primary, f.unique, f.exclusion, f.valid, f.predicate,
-       f.nulls_not_distinct, f.deferrable, f.attached, f.guarded, f.whole_row,
+       f.nulls_not_distinct, f.deferrable, f.guarded, f.guard_name, f.whole_row,
        ARRAY(SELECT DISTINCT p.oid::regprocedure::text FROM pg_catalog.pg_depend d
              LEFT JOIN pg_catalog.pg_operator o
                ON d.refclassid = 'pg_catalog.pg_operator'::regclass AND o.oid = d.refobjid

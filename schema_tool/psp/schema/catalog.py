@@ -83,9 +83,7 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
             indexes=tuple(indexes[row["oid"]]),
             partition_indexes=tuple(i for oid in tree if oid != row["oid"] for i in indexes[oid]),
             triggers=tuple(Trigger(**_without(t, "table_oid")) for oid in tree for t in triggers[oid]),
-            foreign_keys=tuple(
-                ForeignKey(**f) for f in foreign_keys if {f["table_oid"], f["parent_oid"]} & set(tree)
-            ),
+            foreign_keys=tuple(dict.fromkeys(key for oid in tree for key in foreign_keys[oid])),
             add_key=row["add_key"],
             unsteady_checks=tuple(row["unsteady_checks"]),
             invalid_checks=tuple(row["invalid_checks"]),
@@ -93,10 +91,15 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterable[Table]:
         )
 
 
-def _foreign_keys(connection: psycopg.Connection[Any]) -> list[Row]:
-    """Asked for only if there are any: it takes long to plan the query."""
+def _foreign_keys(connection: psycopg.Connection[Any]) -> dict[int, list[ForeignKey]]:
+    """By the tables at both ends. Asked for only if there are any: it takes long to plan the query."""
     any_sql = "SELECT FROM pg_catalog.pg_constraint WHERE contype = 'f' LIMIT 1"
-    return _rows(connection, "foreign_keys.sql") if connection.execute(any_sql).rowcount else []
+    result: dict[int, list[ForeignKey]] = defaultdict(list)
+    for row in _rows(connection, "foreign_keys.sql") if connection.execute(any_sql).rowcount else []:
+        key = ForeignKey(**row)
+        result[key.table_oid].append(key)
+        result[key.parent_oid].append(key)
+    return result
 
 
 def _without(row: Row, key: str) -> Row:

@@ -239,7 +239,7 @@ def _define_as_there(
         if table is None:
             raise PspError(f"the restored schema has no table {schema}.{name}")
         guard_ids = {guard["index"]: guard["guard_id"] for guard in guards}
-        if set(guard_ids) != {index.name for index in table.guarded_indexes}:
+        if set(guard_ids) != {index.guard_name for index in table.guarded_indexes}:
             raise PspError(
                 f"the restored table {table.label} has other unique indexes or exclusion constraints "
                 "than the cluster's"

@@ -72,8 +72,9 @@ class Index:
     predicate: str | None
     nulls_not_distinct: bool
     deferrable: bool
-    attached: bool  # a partition's index that belongs to an index of its parent
-    guarded: bool  # it takes a guard: a secondary unique one, or an exclusion constraint's
+    # It takes a guard: a secondary unique one, or an exclusion constraint's; not a part of a parent's index.
+    guarded: bool
+    guard_name: str  # by which the captured table knows it
     whole_row: bool  # an expression or the predicate takes the row as one value
     # In expressions and predicate of a superuser's table, of owners who are no superusers.
     user_functions: tuple[str, ...]
@@ -96,6 +97,7 @@ class ForeignKey:
     parent_oid: int
     has_action: bool  # CASCADE, SET NULL or SET DEFAULT
     is_coarse: bool  # psp cannot tell by bytes to which row another one refers
+    is_to_part: bool  # to what is unique in one partition only
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,8 @@ class Table:
     @cached_property
     def guarded_indexes(self) -> tuple[Index, ...]:
         """Secondary unique indexes and those of exclusion constraints, by name: each takes a guard."""
-        return tuple(sorted((i for i in self.indexes if i.guarded), key=lambda i: i.name))
+        indexes = (*self.indexes, *self.partition_indexes)
+        return tuple(sorted((i for i in indexes if i.guarded), key=lambda i: i.guard_name))
 
     @property
     def is_captured(self) -> bool:
@@ -198,9 +201,13 @@ class Database:
     def captured_tables(self) -> tuple[Table, ...]:
         return tuple(table for table in self.tables if table.is_captured)
 
+    @cached_property
+    def _captured_oids(self) -> frozenset[int]:
+        return frozenset(relation.oid for table in self.captured_tables for relation in table.relations)
+
     def is_captured(self, oid: int) -> bool:
         """Whether it is a captured table, or a partition of one."""
-        return any(oid == relation.oid for table in self.captured_tables for relation in table.relations)
+        return oid in self._captured_oids
 
 
 @dataclass(frozen=True)

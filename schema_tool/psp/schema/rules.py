@@ -245,11 +245,6 @@ def _structure(table: Table) -> Iterator[Problem]:
     if table.parents:
         yield Problem("error", f"table {table.label}", f"it inherits from {', '.join(table.parents)}",
                       "use declarative partitioning, or ALTER TABLE … NO INHERIT")  # fmt: skip
-    for index in table.partition_indexes:
-        if not index.attached:
-            yield Problem("error", f"index {table.schema}.{index.name}",
-                          f"it is unique, or excludes rows, on one partition of {table.label} only",
-                          "make it on the partitioned table, or drop it")  # fmt: skip
     for name in table.invalid_checks:
         yield Problem("warning", f"constraint {name} on {table.label}",
                       "it is not valid: a server that joins stops at the first row that breaks it",
@@ -316,7 +311,10 @@ def _foreign_keys(database: Database, table: Table) -> Iterator[Problem]:
         where = f"foreign key {key.name} on {table.label}"
         if key.table_oid not in {relation.oid for relation in table.relations}:
             continue
-        if not database.is_captured(key.parent_oid):
+        if key.is_to_part:
+            yield Problem("error", where, "it refers to what is unique in one partition only",
+                          "make the unique index on the partitioned table")  # fmt: skip
+        elif not database.is_captured(key.parent_oid):
             yield Problem("warning", where, "rows of the table that it refers to stay local to this server",
                           "drop it")  # fmt: skip
         elif key.is_coarse:

@@ -107,18 +107,19 @@ DECLARE
     INSERT INTO psp.write_set
     SELECT psp_scope.x, {guard_id}, 'g', pg_catalog.record_send(ROW(psp_g.psp_key))
       FROM (SELECT psp.guard_{guard_id}({arguments}) AS psp_key
-              FROM {source} AS {table} WHERE true{changed} OFFSET 0) psp_g
+              FROM {source} AS {table} WHERE {partition}{changed} OFFSET 0) psp_g
      WHERE psp_g.psp_key IS NOT NULL;$template$;
     here CONSTANT text := $template$
     INSERT INTO psp.write_set
     SELECT psp_scope.x, {guard_id}, 'g', pg_catalog.record_send(ROW({key}))
       FROM {source} AS {table}
-     WHERE {condition}{changed};$template$;
+     WHERE {partition} AND {condition}{changed};$template$;
 BEGIN
     RETURN (SELECT coalesce(string_agg(
                        psp.fill(CASE WHEN g.value -> 'arguments' = '[]' THEN here ELSE by_owner END, jsonb_build_object(
                            'guard_id', g.value -> 'guard_id', 'source', source, 'table', quote_ident(facts ->> 'table_name'),
                            'arguments', psp.name_list(g.value -> 'arguments', ''),
+                           'partition', coalesce(g.value ->> 'partition', 'true'),
                            'key', psp.guard_key(g.value), 'condition', psp.guard_condition(g.value),
                            'changed', psp.is_guard_changed(facts, g.value, old))), '' ORDER BY g.ordinality), '')
               FROM jsonb_array_elements(facts -> 'guards') WITH ORDINALITY g);

@@ -147,10 +147,11 @@ BEGIN
           FROM psp.index_facts i WHERE i.relation = ANY (tree) AND NOT i.valid
         UNION ALL
         SELECT format('has a unique index (%s) on the whole row as one value', i.name), 'Name the columns in its expression.'
-          FROM psp.index_facts i WHERE i.relation = target AND i.whole_row
+          FROM psp.index_facts i WHERE i.relation = ANY (tree) AND i.guarded AND i.whole_row
         UNION ALL
-        SELECT format('has a partition with a unique index or an exclusion constraint of its own (%s)', i.name), 'Make it on the partitioned table.'
-          FROM psp.index_facts i WHERE i.relation = ANY (tree) AND i.relation <> target AND NOT i.attached
+        SELECT format('has a foreign key (%I) to what is unique in one partition only', k.conname), 'Make the unique index on the partitioned table.'
+          FROM pg_constraint k JOIN psp.index_facts i ON i.index = k.conindid JOIN pg_class c ON c.oid = i.relation
+         WHERE k.contype = 'f' AND (k.conrelid = ANY (tree) OR k.confrelid = ANY (tree)) AND i.guarded AND c.relispartition
         UNION ALL
         SELECT 'has FORCE ROW LEVEL SECURITY, which hides rows from its owner, and rows are applied as the owner',
                'ALTER TABLE … NO FORCE ROW LEVEL SECURITY.'

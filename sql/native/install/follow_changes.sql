@@ -18,7 +18,7 @@ DECLARE
     index   text;
     numbers jsonb := '{}';
 BEGIN
-    FOR index IN SELECT f.name FROM psp.index_facts f WHERE f.relation = target AND f.guarded ORDER BY f.name LOOP
+    FOR index IN SELECT g.name FROM psp.guard_names(target) g(name) LOOP
         numbers := numbers || jsonb_build_object(index, coalesce((known ->> index)::integer, psp.take_number()));
     END LOOP;
     RETURN numbers;

@@ -221,7 +221,7 @@ BEGIN
     FOR changed IN SELECT * FROM psp.changed_tables() LOOP
         guards := psp.noted_definition(changed.table_id) -> 'guards';
         IF changed.effort > 1 OR changed.target IS NULL
-           OR EXISTS (SELECT FROM psp.index_facts f WHERE f.relation = changed.target AND f.guarded AND NOT guards ? f.name) THEN
+           OR EXISTS (SELECT FROM psp.guard_names(changed.target) g(name) WHERE NOT guards ? g.name) THEN
             PERFORM psp.refuse_change(coalesce(changed.target, 0), 'would be another one at this semi-primary',
                                       'psp.repair may change CHECKs, foreign keys, triggers, functions, indexes that are not unique, publications and rights.');
         END IF;

@@ -73,9 +73,11 @@ WITH tables AS NOT MATERIALIZED (
            array_agg(a.attname) FILTER (WHERE i.guarded) AS guarded,
            NOT bool_or(t.versioned OR i.whole_row OR a.attgenerated <> '') AS tells_values
       FROM tables t
-      JOIN (SELECT f.*, x.indkey::int2[] AS keys, x.indpred IS NOT NULL OR x.indexprs IS NOT NULL AS is_odd
-              FROM psp.index_facts f JOIN pg_index x ON x.indexrelid = f.index) i ON i.relation = t.relation
-      JOIN pg_attribute a ON a.attrelid = t.relation AND a.attnum = ANY (i.referenced)
+     CROSS JOIN LATERAL (SELECT t.relation UNION SELECT p.relid FROM pg_partition_tree(t.relation) p) p(relation)
+     CROSS JOIN LATERAL (
+        SELECT f.relation, f.referenced, f.unique, f.guarded, f.whole_row, x.indkey::int2[] AS keys, x.indpred IS NOT NULL OR x.indexprs IS NOT NULL AS is_odd
+          FROM psp.index_facts f JOIN pg_index x ON x.indexrelid = f.index WHERE f.relation = p.relation OFFSET 0) i
+      JOIN pg_attribute a ON a.attrelid = i.relation AND a.attnum = ANY (i.referenced)
      GROUP BY t.table_id
 ), columns AS NOT MATERIALIZED (
     SELECT t.table_id, c.ordinality AS n, a.attname AS name, a.attidentity = 'a' AS always,

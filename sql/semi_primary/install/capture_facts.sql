@@ -48,6 +48,17 @@ BEGIN
                     WHEN 'hash' THEN NULL WHEN 'constant' THEN NULL ELSE how END;
 END $$;
 
+-- SQL of a row trigger of a table with partitions: whether the row is in this one, or in a part of it. Null: it is the whole table.
+CREATE FUNCTION psp.is_in_partition(target oid, partition oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN partition = target THEN NULL
+                WHEN EXISTS (SELECT FROM pg_class c WHERE c.oid = partition AND c.relkind = 'p')
+                THEN format('EXISTS (SELECT FROM pg_catalog.pg_partition_ancestors(TG_RELID) psp_p WHERE psp_p.relid OPERATOR(pg_catalog.=) %s::pg_catalog.oid)',
+                            partition)
+                ELSE format('TG_RELID OPERATOR(pg_catalog.=) %s::pg_catalog.oid', partition) END;
+END $$;
+
 -- The definitions of tables under their numbers; guard_ids: of each table {index: number}. All tables in one query, since to begin it takes
 -- longer than what it does for a table.
 --   table_id, schema_name, table_name
@@ -57,7 +68,8 @@ END $$;
 --   columns         [{name, type, encoding, checked_as, by_output}] in the order of the image; see type_facts
 --   key_columns     [{name, type, normalise, look}] normalise: see index_column_facts; look: the type as which psp.look_N reads the
 --                   value's text, none: it has no such text
---   guards          [{guard_id, index, columns, expressions, others, raw_columns, arguments, is_plain, predicate, nulls_not_distinct, members}]
+--   guards          [{guard_id, index, partition, columns, expressions, others, raw_columns, arguments, is_plain, predicate, nulls_not_distinct, members}]
+--                   partition: SQL of a trigger: the row is in the partition to which the index belongs; null: it is the whole table's
 --                   columns: text for messages; expressions: of the key; others: what an exclusion constraint compares by another
 --                   operator than equality, which is no part of the key; arguments: [{name, type}] of psp.guard_N, empty: there
 --                   is none; is_plain: no expressions and no predicate; members: [[column, form]] if the server module can
@@ -97,14 +109,15 @@ BEGIN
              WHERE i.indrelid = w.target AND i.indisprimary),
         'guards', (
             SELECT coalesce(jsonb_agg(jsonb_build_object(
-                       'guard_id', (w.guard_ids ->> i.name)::integer, 'index', i.name, 'columns', f.definitions,
+                       'guard_id', (w.guard_ids ->> i.guard_name)::integer, 'index', i.guard_name,
+                       'partition', psp.is_in_partition(w.target, i.relation), 'columns', f.definitions,
                        'expressions', f.expressions, 'others', f.others, 'raw_columns', r.names,
                        'arguments', CASE WHEN i.calls_users_code THEN r.arguments ELSE '[]' END,
                        'is_plain', i.predicate IS NULL AND f.is_plain, 'predicate', i.predicate,
                        'nulls_not_distinct', i.nulls_not_distinct,
-                       'members', CASE WHEN i.predicate IS NULL AND f.others = '[]' THEN f.members END)
-                       ORDER BY i.name), '[]')
-              FROM psp.index_facts i
+                       'members', CASE WHEN i.predicate IS NULL AND f.others = '[]' AND i.relation = w.target THEN f.members END)
+                       ORDER BY i.guard_name), '[]')
+              FROM unnest(w.tree) p(relation) CROSS JOIN LATERAL (SELECT * FROM psp.index_facts f WHERE f.relation = p.relation AND f.guarded OFFSET 0) i
              CROSS JOIN LATERAL (
                 SELECT coalesce(string_agg(f.definition, ', ' ORDER BY f.place) FILTER (WHERE f.operator_class IS NOT NULL), '') AS definitions,
                        bool_and(f.number > 0) AS is_plain,
@@ -112,14 +125,13 @@ BEGIN
                        coalesce(jsonb_agg(f.definition ORDER BY f.place) FILTER (WHERE f.operator_class IS NULL), '[]') AS others,
                        CASE WHEN bool_and(f.number > 0 AND psp.key_form(f.normalise, f.key_type) IS NOT NULL)
                             THEN jsonb_agg(jsonb_build_array(a.attname, psp.key_form(f.normalise, f.key_type)) ORDER BY f.place) END AS members
-                  FROM psp.index_column_facts f LEFT JOIN pg_attribute a ON a.attrelid = w.target AND a.attnum = f.number
+                  FROM psp.index_column_facts f LEFT JOIN pg_attribute a ON a.attrelid = i.relation AND a.attnum = f.number
                  WHERE f.index = i.index) f
              CROSS JOIN LATERAL (
                 SELECT coalesce(jsonb_agg(a.attname ORDER BY a.attnum), '[]') AS names,
                        jsonb_agg(jsonb_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod))
                                  ORDER BY a.attnum) AS arguments
-                  FROM pg_attribute a WHERE a.attrelid = w.target AND a.attnum = ANY (i.referenced)) r
-             WHERE i.relation = w.target AND i.guarded),
+                  FROM pg_attribute a WHERE a.attrelid = i.relation AND a.attnum = ANY (i.referenced)) r),
         'key_may_change', EXISTS (SELECT FROM psp.trigger_facts t WHERE t.relation = ANY (w.tree))
                           OR EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = w.target AND a.attnum = ANY (i.indkey)
                                       WHERE i.indrelid = w.target AND i.indisprimary AND a.attgenerated <> ''))
@@ -239,13 +251,21 @@ BEGIN
                  FROM jsonb_array_elements(t.key_columns) WITH ORDINALITY k);
 END $$;
 
+-- The names of all guards of a table.
+CREATE FUNCTION psp.guard_names(target oid) RETURNS SETOF text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- (OFFSET 0: looked up by the relation. PostgreSQL would read all indexes for each table.)
+    RETURN QUERY SELECT f.guard_name FROM (SELECT target UNION SELECT t.relid FROM pg_partition_tree(target) t) p(relation)
+                  CROSS JOIN LATERAL (SELECT i.guard_name FROM psp.index_facts i WHERE i.relation = p.relation AND i.guarded OFFSET 0) f
+                  ORDER BY f.guard_name;
+END $$;
+
 -- Numbers for all guards of a table, from `first` on.
 CREATE FUNCTION psp.number_guards(target oid, first integer) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN (SELECT coalesce(jsonb_object_agg(i.name, first + i.n - 1), '{}')
-              FROM (SELECT f.name, row_number() OVER (ORDER BY f.name) AS n FROM psp.index_facts f
-                     WHERE f.relation = target AND f.guarded) i);
+    RETURN (SELECT coalesce(jsonb_object_agg(g.name, first + g.n - 1), '{}') FROM psp.guard_names(target) WITH ORDINALITY g(name, n));
 END $$;
 
 -- Numbers the application's permanent tables and their guards from 1, in one space.
@@ -257,7 +277,7 @@ BEGIN
      SELECT t.relation, t.next_id - 1 - t.guards, psp.number_guards(t.relation, t.next_id - t.guards)
        FROM (SELECT f.relation, f.guards, (1 + sum(1 + f.guards) OVER (ORDER BY f.schema, f.name))::integer AS next_id
                FROM (SELECT o.relation, o.schema, o.name,
-                            (SELECT count(*) FROM psp.index_facts i WHERE i.relation = o.relation AND i.guarded)::integer AS guards
+                            (SELECT count(*) FROM psp.guard_names(o.relation))::integer AS guards
                        FROM psp.own_relations o JOIN pg_class c ON c.oid = o.relation
                       WHERE o.kind IN ('r', 'p') AND o.persistence = 'p' AND NOT c.relispartition) f) t
       ORDER BY t.next_id;

@@ -277,11 +277,6 @@ def test_several_schemas_and_odd_names(connection: psycopg.Connection[Any]) -> N
 
 
 REFUSED = [
-    (
-        "exclusion",
-        "ALTER TABLE parted_1 ADD EXCLUDE USING btree (v WITH =)",
-        "exclusion constraint of its own",
-    ),
     ("inherits", "CREATE TABLE bad (PRIMARY KEY (id)) INHERITS (t)", "inherits"),
     ("unlogged", "ALTER TABLE parted_1 SET UNLOGGED", "permanent"),
     (
