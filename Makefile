@@ -128,10 +128,11 @@ for-retrying: venv
 test-retrying: daemons venv for-retrying  ## the loops and packages of docs/retrying.md in Python, Node.js, Go and Java, which it installs
 	@$(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/retrying $(ARGS)
 
-test-engines: daemons venv  ## durable workflows over two semi-primaries, with DBOS Transact, which it installs
-	@test -x $(BUILD)/engines/bin/pip || $(PYTHON) -m venv $(BUILD)/engines
-	@$(BUILD)/engines/bin/pip install --quiet --disable-pip-version-check -r tests/engines/requirements.txt
-	@PSP_ENGINES_PYTHON=$(abspath $(BUILD))/engines/bin/python $(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/engines $(ARGS)
+for-engines: venv for-retrying
+	@tools/install_engines.sh $(BUILD)/engines $(PYTHON)
+
+test-engines: daemons venv for-engines  ## workflows and job queues over two semi-primaries: DBOS, procrastinate, graphile-worker, pg-boss, River, which it installs
+	@PSP_ENGINES=$(abspath $(BUILD))/engines $(PYTHON) -m pytest -q -c schema_tool/pyproject.toml --rootdir . tests/engines $(ARGS)
 
 for-alerts: deps
 	@tools/fetch_program.sh $(BUILD)/promtool usr/bin/promtool prometheus
@@ -200,4 +201,4 @@ format: build venv  ## format C++ and Python, write the documents' tables again
 clean:  ## remove what was made here (results stay)
 	rm -rf $(BUILD) $(BUILD)-each $(BUILD)-asan $(BUILD)-tsan $(VENV)
 
-.PHONY: help deps venv build daemons install deb uninstall demo-plan demo batches peers-programs test test-all for-retrying for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-failover test-histories test-retrying test-engines test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean
+.PHONY: help deps venv build daemons install deb uninstall demo-plan demo batches peers-programs test test-all for-retrying for-engines for-alerts for-poolers versions test-versions test-sql-capture fuzz fuzz-mutations test-migration test-references test-failover test-histories test-retrying test-engines test-console test-poolers test-alerts test-prometheus sanitize sanitize-module tsan asan-cluster tsan-cluster lint tidy format clean

@@ -5,38 +5,26 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager
 from typing import LiteralString
 
 import pytest
 from psp.cluster.configs import PRIMARY
 from psp.cluster.local import LocalCluster
 from psp.waiting import wait_until
-from psycopg import sql
 
-from tests.cluster.schema_changes.statements import changing_pair
-from tests.cluster.support import WAIT_S, as_admin, connect, execute, needs_module, settle
-from tests.retrying.support import url_of, wait_for_units
+from tests.cluster.support import WAIT_S, execute, needs_module, settle
+from tests.engines.support import end, pair_for, running
+from tests.retrying.support import wait_for_units
 
-PROGRAM = Path(__file__).with_name("programs") / "dbos_orders.py"
-PYTHON = os.environ.get("PSP_ENGINES_PYTHON", "build/engines/bin/python")
-SCHEMA = """
-CREATE TABLE unit (name text PRIMARY KEY);
-CREATE TABLE counter (id int PRIMARY KEY, value int NOT NULL);
-INSERT INTO counter VALUES (1, 0);
-"""
 FOR_ROLE: tuple[LiteralString, ...] = (
-    "GRANT CREATE ON DATABASE app TO {role}",
     "ALTER ROLE {role} SET psp.concurrent_ddl = 'plain'",
     "ALTER ROLE {role} SET psp.serializable = 'repeatable read'",
     "ALTER ROLE {role} SET psp.lost_sqlstate = '40P01'",
     "ALTER ROLE {role} SET psp.retry_autocommit = 5",
 )
-END_S = 240
 
 pytestmark = needs_module()
 
@@ -44,15 +32,9 @@ pytestmark = needs_module()
 @pytest.fixture(scope="module")
 def pair() -> Iterator[LocalCluster]:
     """As docs/workflows.md sets it up, with the engine's tables made by itself."""
-    with changing_pair(SCHEMA) as cluster:
-        for sp in cluster.sps:
-            role = sql.Identifier(execute(sp, "SELECT current_user")[0][0])
-            with connect(as_admin(sp), autocommit=True) as admin:
-                admin.execute("ALTER DATABASE app SET session_preload_libraries = 'psp_capture'")
-                for statement in FOR_ROLE:
-                    admin.execute(sql.SQL(statement).format(role=role))
+    with pair_for(FOR_ROLE) as cluster:
         with worker(cluster, 0, "run", 0, 1) as first:
-            assert end(first) == ["reservation 0"]
+            assert results(first) == ["reservation 0"]
         settle(cluster)
         yield cluster
 
@@ -74,32 +56,23 @@ def each_once(pair: LocalCluster) -> Iterator[None]:
     wait_for_units(pair, names)
 
 
-@contextmanager
-def worker(pair: LocalCluster, sp: int, command: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """The application beside a semi-primary. It is killed at the end."""
-    line = [PYTHON, str(PROGRAM), f"postgresql://{url_of(pair, sp)}", pair.sps[sp].name, command]
-    process = subprocess.Popen(
-        [*line, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+def worker(
+    pair: LocalCluster, sp: int, command: str, *arguments: object
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    """The application beside a semi-primary."""
+    return running(pair, sp, "dbos_orders.py", pair.sps[sp].name, command, *arguments)
 
 
-def end(process: subprocess.Popen[str]) -> list[str]:
+def results(process: subprocess.Popen[str]) -> list[str]:
     """What its workflows have returned."""
-    out, errors = process.communicate(timeout=END_S)
-    assert process.returncode == 0, errors[-4000:]
-    return [text.strip(" '[]") for text in out.rsplit("results ", 1)[1].strip().split(",")]
+    return [text.strip(" '[]") for text in end(process).rsplit("results ", 1)[1].strip().split(",")]
 
 
 def test_the_same_workflows_are_started_at_both(pair: LocalCluster) -> None:
     with worker(pair, 0, "run", 100, 150) as north, worker(pair, 1, "run", 100, 150) as south:
         expected = sorted(f"reservation {number}" for number in range(100, 150))
-        assert sorted(end(north)) == expected
-        assert sorted(end(south)) == expected
+        assert sorted(results(north)) == expected
+        assert sorted(results(south)) == expected
 
 
 def test_a_worker_is_killed_and_another_region_goes_on(pair: LocalCluster) -> None:
@@ -109,7 +82,7 @@ def test_a_worker_is_killed_and_another_region_goes_on(pair: LocalCluster) -> No
             assert "reserves" in killed.stdout.readline()
         settle(pair)
     with worker(pair, 1, "recover", pair.sps[0].name) as other:
-        assert len(end(other)) == 3
+        assert len(results(other)) == 3
 
 
 @pytest.mark.parametrize("daemon", ["north", "south", PRIMARY])
@@ -123,4 +96,4 @@ def test_a_daemon_is_killed_while_workflows_run(pair: LocalCluster, daemon: str)
         wait_until("the first workflow", lambda: execute(pair.sps[0], found, [f"order-{first}"]), WAIT_S)
         pair.kill(daemon)
         pair.start(daemon)
-        assert len(end(north)) == len(end(south)) == 40
+        assert len(results(north)) == len(results(south)) == 40
