@@ -7,4 +7,5 @@ test -x "$1/bin/pip" || "$2" -m venv "$1"
 "$1/bin/pip" install --quiet --disable-pip-version-check -r tests/engines/requirements.txt
 cp tests/engines/package.json "$1"
 npm install --prefix "$1" --silent --no-audit --no-fund
-go build -C tests/engines/programs/river_orders -o "$1/river_orders" .
+folder=$(cd "$1" && pwd)
+go build -C tests/engines/programs/river_orders -o "$folder/river_orders" .
