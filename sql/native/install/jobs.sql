@@ -54,6 +54,14 @@ BEGIN
            AND EXISTS (SELECT FROM unnest(psp.indexes_in(message)) n(name) JOIN psp.indexes_alone a ON a.index = psp.relation_named(n.name, role, settings));
 END $$;
 
+-- Whether it makes an index of a table that this server has alone: no other one could make it.
+CREATE FUNCTION psp.makes_index_alone(tag text, message text, role name, settings jsonb) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN tag = 'CREATE INDEX'
+           AND EXISTS (SELECT FROM psp.local_objects l WHERE (l.class, l.object) = ('pg_class'::regclass, psp.table_of_index(message, role, settings)));
+END $$;
+
 -- Whether a text can be a job: a single statement of these kinds. What is inside it (a function of an index) cannot change the role.
 CREATE FUNCTION psp.can_be_job(statement text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$

@@ -168,6 +168,7 @@ DECLARE
     code    text;
     text    text;
     path    jsonb;
+    alone   boolean;  -- it concerns what this server has alone
     is_temporary boolean;
 BEGIN
     IF psp.makes_temporary(message) OR psp.is_own_command() THEN
@@ -197,13 +198,14 @@ BEGIN
         message := coalesce(code, message);
     END IF;
     running.goes := psp.goes_with_stream();
-    IF running.goes AND psp.is_unique_index_concurrently(message) AND psp.temporary_name_in(message) IS NULL
+    path := psp.path_of_schemas(psp.noted_settings());
+    alone := running.goes AND psp.stays_here(tg_tag, message)
+             AND (psp.drops_index_alone(tg_tag, message, psp.role_of_statement(), path) OR psp.makes_index_alone(tg_tag, message, psp.role_of_statement(), path));
+    IF running.goes AND NOT alone AND psp.is_unique_index_concurrently(message) AND psp.temporary_name_in(message) IS NULL
        AND NOT psp.finds_its_index(psp.bare_statement(message)) THEN
         PERFORM psp.refuse_concurrently('this index', 'CREATE UNIQUE INDEX CONCURRENTLY', 'Each server would check only the rows that it has.', NULL);
     END IF;
-    path := psp.path_of_schemas(psp.noted_settings());
-    running.is_job := running.goes AND psp.becomes_job(tg_tag, message)
-                      AND NOT psp.drops_index_alone(tg_tag, message, psp.role_of_statement(), path);
+    running.is_job := running.goes AND NOT alone AND psp.becomes_job(tg_tag, message);
     IF running.is_job AND psp.temporary_name_in(message) IS NULL THEN
         PERFORM psp.refuse_reassigned(psp.role_of_statement(), true), psp.check_name_for_job(message, psp.role_of_statement(), path);
     END IF;

@@ -293,6 +293,19 @@ LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
     SELECT min(r.relation::regclass::text) FROM psp.reliant_relations(class, object) r(relation)
 $$;
 
+-- A schema got another name, and with it functions and types on which tables rely: code that has the older name in its text would fail here only.
+-- (No event trigger tells a new name from a new owner. A message that can only be the latter is let pass.)
+CREATE FUNCTION psp.check_schema_of_code(schema oid, identity text, command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    reliant CONSTANT text := (SELECT min(psp.relied_on_by(d.classid, d.objid)) FROM pg_depend d
+                               WHERE (d.refclassid, d.refobjid) = ('pg_namespace'::regclass, schema) AND d.classid <> 'pg_class'::regclass);
+BEGIN
+    IF reliant IS NOT NULL AND current_query() !~* '^\s*alter\s+schema\s+(?:\w+|"[^"]+")\s+owner\s+to\s+(?:\w+|"[^"]+")\s*;?\s*$' THEN
+        PERFORM psp.refuse_ddl(identity, command, format('%s relies on a function or type in it.', reliant));
+    END IF;
+END $$;
+
 -- In a schema change: the tables that rely on the object have changed. Not told here is what can be seen in the tables: their
 -- constraints, what is renamed with its schema, and an enum's labels (psp.text_form), to which new ones may come without harm.
 CREATE FUNCTION psp.touch_reliant(class oid, object oid, command text) RETURNS void

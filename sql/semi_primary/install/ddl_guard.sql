@@ -87,6 +87,8 @@ BEGIN
     END IF;
     IF psp.is_schema_change() THEN
         PERFORM psp.touch_reliant(class, object, command), psp.note_stricter(class, object, relation, command);
+    ELSIF command = 'ALTER SCHEMA' THEN
+        PERFORM psp.check_schema_of_code(object, identity, command);
     ELSIF NOT in_extension  -- an extension that is upgraded makes its functions again
        AND class NOT IN ('pg_namespace'::regclass, 'pg_extension'::regclass, 'pg_collation'::regclass)
        AND NOT psp.is_captured(relation) THEN

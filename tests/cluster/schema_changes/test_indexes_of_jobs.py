@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import LiteralString
 
 import pytest
 from psp.cluster.local import LocalCluster, SpNode
 
-from tests.cluster.schema_changes.statements import ddl, exists
+from tests.cluster.schema_changes.statements import ddl, exists, wait_for_relation
 from tests.cluster.schema_changes.test_jobs import autocommit, is_valid, wait_for_job
 from tests.cluster.support import as_admin, connect, execute, raises, wait_for_row
 
@@ -160,3 +161,37 @@ def test_an_index_of_one_server_is_dropped_concurrently_there(pair: LocalCluster
     with connect(south, autocommit=True) as connection:
         connection.execute('DROP INDEX CONCURRENTLY "here"')
     assert not exists(south, "here")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX CONCURRENTLY of_here ON here_only (v)",
+        "create index concurrently if not exists of_here on public.here_only (v)",
+        "CREATE UNIQUE INDEX CONCURRENTLY of_here ON ONLY here_only (v)",
+        "-- of a tool\nCREATE INDEX CONCURRENTLY ON here_only (v)",
+    ],
+)
+def test_an_index_of_a_table_of_one_server_is_made_concurrently_there(
+    pair: LocalCluster, statement: LiteralString
+) -> None:
+    """No other server could make it: there is no such table."""
+    north, south = pair.sps
+    with connect(north, autocommit=True) as connection:
+        connection.execute("SET psp.schema_changes = local")
+        connection.execute("CREATE UNLOGGED TABLE here_only (id int PRIMARY KEY, v int)")
+    autocommit(north, statement)
+    made: LiteralString = (
+        "SELECT indisvalid FROM pg_index WHERE indrelid = 'here_only'::regclass AND NOT indisprimary"
+    )
+    assert execute(north, made) == [(True,)]
+    autocommit(north, "CREATE VIEW next AS SELECT 1 AS one")
+    wait_for_relation(south, "next")
+    for sp in pair.sps:
+        assert (
+            execute(as_admin(sp), "SELECT 1 FROM psp.schema_jobs WHERE statement LIKE '%%here_only%%'") == []
+        )
+    autocommit(north, "DROP VIEW next")
+    with connect(north, autocommit=True) as connection:
+        connection.execute("SET psp.schema_changes = local")
+        connection.execute("DROP TABLE here_only")

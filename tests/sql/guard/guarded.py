@@ -45,6 +45,8 @@ CREATE DOMAIN uneven AS int CHECK (odd(VALUE));
 CREATE TYPE part AS ENUM ('a'); CREATE TYPE whole AS (a part, b int);
 CREATE UNLOGGED TABLE row_type (id int, v part);
 CREATE TABLE reliant (id int PRIMARY KEY, d uneven, w whole[], r row_type);
+CREATE SCHEMA code; CREATE FUNCTION code.twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2 * $1';
+CREATE TABLE coded (id int PRIMARY KEY, v int, w int GENERATED ALWAYS AS (code.twice(v)) STORED);
 INSERT INTO t (v, s, d) VALUES (1, 'a', 1), (2, 'b', 2); INSERT INTO parted VALUES (1, 1);
 """
 """Tables with everything that must not change. They belong to APPLICATION."""
