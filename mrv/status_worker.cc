@@ -105,9 +105,18 @@ void StatusWorker::SampleLocks() {
   if (rows) outcomes_.AddSample(ReadLockWaits(*rows));
 }
 
+bool StatusWorker::IsTrusted(const pqxx::field& other_owner) {
+  if (other_owner.is_null()) return true;
+  if (!std::exchange(distrust_logged_, true)) {
+    spdlog::error("psp_mrv belongs to {}, whose functions would run with a superuser's rights: log in as {}",
+                  other_owner.c_str(), other_owner.c_str());
+  }
+  return false;
+}
+
 void StatusWorker::CloseWindow() {
   const auto look = session_.Call("look");
-  is_installed_ = look && (*look)[0]["is_installed"].as<bool>();
+  is_installed_ = look && (*look)[0]["is_installed"].as<bool>() && IsTrusted((*look)[0]["other_owner"]);
   const auto taken = is_installed_ ? session_.Call("take_outcomes") : std::nullopt;
   if (!taken) {
     // No MRV in this database, or no connection: nothing has been heard of anybody.

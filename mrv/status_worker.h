@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <pqxx/pqxx>
 #include <stop_token>
 #include <vector>
 
@@ -29,6 +30,7 @@ class StatusWorker {
   bool Begin(std::stop_token stop);  // false: stop
   bool Claim(std::stop_token stop);
   bool IsSampling() const { return is_installed_ && settings_.lock_sample_interval_ms > 0; }
+  bool IsTrusted(const pqxx::field& other_owner);  // null: it is a superuser, or this session is none
   void SampleLocks();
   void CloseWindow();
   bool WriteStatus(const std::vector<Outcome>& outcomes, std::int64_t began_us, std::int64_t ended_us);
@@ -41,8 +43,9 @@ class StatusWorker {
   std::int64_t began_us_ = 0;      // of the open window, the database's clock
   std::int64_t close_at_us_ = 0;   // monotonic
   std::int64_t sample_at_us_ = 0;  // monotonic
-  bool is_installed_ = false;      // there is a schema psp_mrv
+  bool is_installed_ = false;      // there is a schema psp_mrv, and its functions may be run
   bool dropped_logged_ = false;
+  bool distrust_logged_ = false;
 };
 
 }  // namespace psp::mrv

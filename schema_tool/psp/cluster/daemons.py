@@ -49,11 +49,11 @@ def start_relay(
     processes.start(relay_name(cluster_dir, node), command, log, READY_TIMEOUT_S)
 
 
-def start_mrv(cluster_dir: Path, node: str, database: str, options: Mapping[str, object]) -> None:
-    """Starts a psp-mrv for a node's database."""
+def start_mrv(cluster_dir: Path, node: str, options: Mapping[str, object]) -> None:
+    """Starts a psp-mrv beside a node."""
     folder = cluster_dir / node
     config = folder / f"{MRV_BINARY}.yaml"
-    write_config(config, {"database": database, **options})
+    write_config(config, options)
     command = [str(paths.binary(MRV_BINARY)), "--config", str(config)]
     processes.start(mrv_name(cluster_dir, node), command, folder / f"{MRV_BINARY}.log", READY_TIMEOUT_S)
 

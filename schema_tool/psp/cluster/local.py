@@ -296,7 +296,7 @@ class LocalCluster:
     def start_mrv(self, name: str, **options: object) -> None:
         """Starts a psp-mrv for an SP's database. It ends with the SP; `resume` does not start it again."""
         database = self.server(name).socket_dsn(self.state.database)
-        daemons.start_mrv(self.state.directory, name, database, options)
+        daemons.start_mrv(self.state.directory, name, {"database": database, **options})
 
     def stop_mrv(self, name: str) -> None:
         """Ends the psp-mrv beside an SP, if there is one."""

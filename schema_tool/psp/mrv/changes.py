@@ -66,17 +66,25 @@ def is_adopted(connection: psycopg.Connection[Any]) -> bool:
 
 
 def become_owner(connection: psycopg.Connection[Any], oid: int) -> None:
-    """Under psp: no schema change runs as a superuser, so this one runs as the table's owner."""
+    """Under psp: no schema change runs as a superuser, so this one runs as the table's owner.
+
+    Whose code runs then could take back a superuser's role, so superusers are refused.
+    """
     row = connection.execute(
         "SELECT pg_get_userbyid(relowner), has_function_privilege(relowner, 'psp.ddl(text)', 'EXECUTE'), "
-        "has_database_privilege(relowner, current_database(), 'CREATE'), current_database() "
-        "FROM pg_class WHERE oid = %s::oid",
+        "has_database_privilege(relowner, current_database(), 'CREATE'), current_database(), "
+        "(SELECT rolsuper FROM pg_roles WHERE rolname = session_user) FROM pg_class WHERE oid = %s::oid",
         (oid,),
     ).fetchone()
     if row is None:
         raise PspError("the table has vanished meanwhile")
-    owner, may_change, may_create, database = row
+    owner, may_change, may_create, database, is_superuser = row
     name = sql.Identifier(owner).as_string(connection)
+    if is_superuser:
+        raise PspError(
+            f"code of the table's owner {owner} would run with a superuser's rights here",
+            f"connect as {owner}, or as a member of that role which is no superuser",
+        )
     if not may_change:
         raise PspError(
             f"the table's owner {owner} may not change the schema of the cluster",

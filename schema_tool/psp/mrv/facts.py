@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import dict_row
 
 from psp.output import PspError
@@ -184,10 +185,40 @@ def is_installed(connection: psycopg.Connection[Any]) -> bool:
     return bool(row and row[0])
 
 
+def refuse_others_schema(connection: psycopg.Connection[Any]) -> None:
+    """PspError: a superuser would read, or write, tables whose owner may have put views or triggers there."""
+    row = connection.execute(
+        "SELECT pg_get_userbyid(n.nspowner) FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner "
+        "JOIN pg_roles me ON me.rolname = session_user "
+        "WHERE n.nspname = 'psp_mrv' AND me.rolsuper AND NOT o.rolsuper"
+    ).fetchone()
+    if row:
+        raise PspError(
+            f"psp_mrv belongs to {row[0]}, whose code could run with a superuser's rights here",
+            f"connect as {row[0]}, or as a member of that role which is no superuser",
+        )
+
+
+def hold_table(connection: psycopg.Connection[Any], table: sql.Identifier) -> None:
+    """It is a table, and nobody puts a view in its place before the transaction ends.
+
+    A view would run its owner's functions with the rights of who reads it.
+    """
+    connection.execute(sql.SQL("LOCK TABLE ONLY {} IN ACCESS SHARE MODE").format(table))
+    name = table.as_string(connection)
+    row = connection.execute(
+        "SELECT relkind IN ('r', 'p') FROM pg_class WHERE oid = %s::regclass", [name]
+    ).fetchone()
+    if not (row and row[0]):
+        raise PspError(f"{name} is not the table that it was when the MRV was made")
+
+
 def read_mrvs(connection: psycopg.Connection[Any]) -> list[Mrv]:
     """All MRVs of the database, in the order of their numbers."""
     if not is_installed(connection):
         return []
+    refuse_others_schema(connection)
+    hold_table(connection, sql.Identifier("psp_mrv", "columns"))
     known = {f.name for f in fields(Mrv)}
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute("SELECT * FROM psp_mrv.columns ORDER BY column_id").fetchall()

@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from psp.mrv.facts import Mrv, is_installed, read_mrvs
+from psp.mrv.facts import Mrv, hold_table, is_installed, read_mrvs
 from psp.mrv.generate import record_column
 from psp.sql_files import read_sql
 
@@ -38,6 +38,8 @@ def read_status(dsn: str) -> dict[str, Any]:
 def _values(cursor: psycopg.Cursor[dict[str, Any]], mrv: Mrv) -> dict[str, Any]:
     records = sql.Identifier("psp_mrv", mrv.records_table)
     base = sql.Identifier(mrv.schema_name, mrv.base_table)
+    for table in (records, base):
+        hold_table(cursor.connection, table)
     row = cursor.execute(
         sql.SQL(
             "SELECT (SELECT count(*) FROM {}) AS values, (SELECT count(*) FROM {} o WHERE o.{}) AS split, "

@@ -11,6 +11,7 @@ from psp.cluster.local import LocalCluster, SpNode, Zone
 from psp.mrv.alter import alter
 from psp.mrv.create import Options, create
 from psp.mrv.drop import drop
+from psp.mrv.status import list_mrvs, read_status
 from psp.output import PspError
 from psp.waiting import wait_until
 
@@ -93,17 +94,17 @@ def kinds(sp: SpNode) -> list[tuple[str, str]]:
 def test_create_alter_and_drop_under_load(shop: LocalCluster) -> None:
     """With a server that joins between, and a writer that was open when the column became an MRV."""
     first, second = shop.sps
-    dsn = first.admin_dsn
+    dsn = first.dsn
     change_under_load(shop, lambda: create(dsn, "item.stock", Options(records=4), print))
     assert kinds(first) == kinds(second) == [("item", "v"), ("item_orig", "r")]
-    change_under_load(shop, lambda: alter(second.admin_dsn, "item.stock", None, 128, 60, print))
+    change_under_load(shop, lambda: alter(second.dsn, "item.stock", None, 128, 60, print))
     limits = "SELECT nr_max, record_limit FROM psp_mrv.columns"
     for sp in shop.sps:
         assert execute(as_admin(sp), limits) == [(128, 128)]
     third = growth.join(shop, Zone("three"))
     execute(third, "INSERT INTO item (stock) VALUES (7)")
     execute(third, "INSERT INTO line SELECT 2, max(id) FROM item")
-    change_under_load(shop, lambda: drop(second.admin_dsn, "item.stock", 60, print))
+    change_under_load(shop, lambda: drop(second.dsn, "item.stock", 60, print))
     for sp in shop.sps:
         assert kinds(sp) == [("item", "r")]
     with pytest.raises(psycopg.errors.CheckViolation):
@@ -115,13 +116,13 @@ def test_a_writer_with_an_open_transaction_elsewhere_loses(shop: LocalCluster) -
     before = stock_everywhere(shop, 3)
     with connect(second) as writer:
         writer.execute("UPDATE item SET stock = stock - 1 WHERE id = 3")
-        create(first.admin_dsn, "item.stock", Options(), print)
+        create(first.dsn, "item.stock", Options(), print)
         with pytest.raises(psycopg.Error) as lost:
             writer.execute("SELECT 1")
             writer.commit()
         assert lost.value.sqlstate in PASSING
     assert stock_everywhere(shop, 3) == before
-    drop(first.admin_dsn, "item.stock", 60, print)
+    drop(first.dsn, "item.stock", 60, print)
     assert stock_everywhere(shop, 3) == before
 
 
@@ -130,8 +131,8 @@ def test_workers_that_ran_before_split_the_new_values(shop: LocalCluster) -> Non
     sps = shop.sps[:2]
     try:
         for sp in sps:
-            shop.start_mrv(sp.name, window_ms=200, split_refresh_ms=200)
-        create(sps[0].admin_dsn, "item.stock", Options(strategy="linear"), print)
+            shop.start_mrv(sp.name, database=sp.dsn, window_ms=200, split_refresh_ms=200)
+        create(sps[0].dsn, "item.stock", Options(strategy="linear"), print)
         before = stock_everywhere(shop)
         sellers = [Seller(sp) for sp in sps]
         with running_until_left(*sellers):
@@ -153,7 +154,7 @@ def test_workers_that_ran_before_split_the_new_values(shop: LocalCluster) -> Non
         for sp in sps:
             shop.stop_mrv(sp.name)
     assert stock_everywhere(shop) == before - sum(seller.sold for seller in sellers)
-    drop(sps[0].admin_dsn, "item.stock", 60, print)
+    drop(sps[0].dsn, "item.stock", 60, print)
 
 
 def test_what_cannot_be_had_is_refused_in_words(shop: LocalCluster) -> None:
@@ -163,11 +164,60 @@ def test_what_cannot_be_had_is_refused_in_words(shop: LocalCluster) -> None:
         connection.execute("INSERT INTO many SELECT n, 0 FROM generate_series(1, 200) n")
         connection.commit()
     with pytest.raises(PspError, match="in one transaction of the cluster"):
-        create(first.admin_dsn, "many.n", Options(records=128, max=128), print)
+        create(first.dsn, "many.n", Options(records=128, max=128), print)
     assert stock_everywhere(shop) > 0
     execute(as_admin(first), "REVOKE EXECUTE ON FUNCTION psp.ddl(text) FROM app")
     try:
         with pytest.raises(PspError, match="may not change the schema of the cluster"):
-            create(first.admin_dsn, "many.n", Options(), print)
+            create(first.dsn, "many.n", Options(), print)
     finally:
         execute(as_admin(first), "GRANT EXECUTE ON FUNCTION psp.ddl(text) TO app")
+
+
+ESCAPE = """
+CREATE FUNCTION escape() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN EXECUTE 'RESET ROLE'; EXECUTE 'ALTER ROLE app SUPERUSER'; RETURN NEW; END $$;
+CREATE FUNCTION escaped(int) RETURNS boolean LANGUAGE plpgsql AS
+    $$ BEGIN
+        EXECUTE 'RESET ROLE'; EXECUTE 'ALTER ROLE app SUPERUSER';
+        RETURN true;
+    EXCEPTION WHEN OTHERS THEN RETURN true;
+    END $$;
+CREATE TABLE own (id int PRIMARY KEY, n int CHECK (escaped(n)));
+CREATE TABLE own2 (id int PRIMARY KEY, n int);
+"""
+
+
+def test_no_code_of_the_owner_runs_as_a_superuser(shop: LocalCluster) -> None:
+    first = shop.sps[0]
+    with connect(first, autocommit=True) as connection:
+        connection.execute(ESCAPE.encode())
+    execute(first, "INSERT INTO own VALUES (1, 1)")
+    try:
+        for records in (1, 4):
+            with pytest.raises(PspError, match="superuser's rights"):
+                create(first.admin_dsn, "own.n", Options(records=records), print)
+        create(first.dsn, "own2.n", Options(), print)
+        execute(
+            first,
+            "CREATE TRIGGER escape AFTER INSERT OR UPDATE ON psp_mrv.columns "
+            "FOR EACH ROW EXECUTE FUNCTION escape()",
+        )
+        for refused in (
+            lambda: create(first.admin_dsn, "item.stock", Options(), print),
+            lambda: alter(first.admin_dsn, "own2.n", None, 2, 60, print),
+            lambda: drop(first.admin_dsn, "own2.n", 60, print),
+            lambda: list_mrvs(first.admin_dsn),
+            lambda: read_status(first.admin_dsn),
+        ):
+            with pytest.raises(PspError, match="superuser's rights"):
+                refused()
+        shop.start_mrv(first.name, window_ms=200)
+        log = shop.state.directory / first.name / "psp-mrv.log"
+        wait_until("a word in the log", lambda: "log in as app" in log.read_text(), WAIT_S)
+        shop.stop_mrv(first.name)
+        assert [entry["column_name"] for entry in list_mrvs(first.dsn)] == ["n"]
+        execute(first, "DROP TRIGGER escape ON psp_mrv.columns")
+        drop(first.dsn, "own2.n", 60, print)
+    finally:
+        assert execute(as_admin(first), "SELECT rolsuper FROM pg_roles WHERE rolname = 'app'") == [(False,)]

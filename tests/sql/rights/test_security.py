@@ -264,8 +264,10 @@ def test_the_role_of_the_functions(app: Pair) -> None:
             "ORDER BY 1",
             {"role": OWNER_ROLE},
         ).fetchall()
-    used = "applied apply_session captured captured_relations commit_intent committing conflicts epochs "
-    used += "identity index_facts jobs_of_indexes key_facts new_request own_commands "
+    used = "applied apply_session captured captured_relations commit_intent committing conflicts "
+    used += "dropped_notifications epochs "
+    used += "identity index_facts jobs_of_indexes key_facts new_request "
+    used += "notification_numbers notifications own_commands "
     used += "plain_types request_age requests restarted_sequences schema_history "
     used += "statements_of_older_copy status tables "
     used += "tables_without_key truncations "
