@@ -91,7 +91,7 @@ def commits(sp: SpNode) -> bool:
         fill_disk(connection.info.backend_pid)
         try:
             connection.commit()
-        except psycopg.InternalError:  # PostgreSQL's PANIC
+        except (psycopg.InternalError, psycopg.errors.TransactionResolutionUnknown):  # PostgreSQL's PANIC
             return False
     return True
 

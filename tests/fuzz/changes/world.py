@@ -10,6 +10,7 @@ from psp.schema.native.capture import use
 from psp.waiting import WaitTimeout
 
 from tests.fuzz.changes.steps import SCHEMAS, Role
+from tests.fuzz.changes.ways_out import end_what_was_set_aside
 from tests.fuzz.dumps import differing_dumps
 from tests.fuzz.health import Watch
 from tests.fuzz.world import OPTIONS
@@ -109,16 +110,23 @@ class World:
             watch.wait_applied()
 
     def differences(self) -> str:
-        """What is not the same at all servers; empty: nothing."""
+        """What is not the same at all servers, but for what is told to be set aside; empty: nothing."""
         try:
+            self._end_what_was_set_aside()
             found = verify.verify(self.cluster)
-        except psycopg.Error as error:
+        except (psycopg.Error, PspError) as error:
             return f"the servers cannot be compared: {error}"
         parts = [f"rows of {name}" for name in found.differing()]
         parts += [
             f"{d.kind} {d.name}: {d.shown()}" for d in found.schema_differences if "local_" not in d.name
         ]
         return "\n".join(parts) or differing_dumps({sp.name: sp.admin_dsn for sp in self.cluster.sps})
+
+    def _end_what_was_set_aside(self) -> None:
+        with Watch(self.cluster, self.cluster.sps[:2]) as watch:
+            sessions = {sp.name: self.session(n, "app", 0) for n, sp in enumerate(self.cluster.sps[:2])}
+            end_what_was_set_aside(dict(watch.sps), sessions)
+        self.settle()
 
     def join(self) -> str:
         """One more joins for a while: what is not the same there."""
