@@ -58,7 +58,7 @@ SELECT i.indexrelid AS index, k.n AS place, i.indkey[k.n - 1]::int AS number, m.
              LIMIT 1) AS hash_function
       -- A column of an index on "char" or name has another type than the table's column: take the table's.
       FROM pg_catalog.pg_attribute a
-      LEFT JOIN pg_catalog.pg_constraint e ON i.indisexclusion AND e.conindid = i.indexrelid AND e.contype IN ('x', 'u')
+      LEFT JOIN pg_catalog.pg_constraint e ON i.indisexclusion AND e.conrelid = i.indrelid AND e.conindid = i.indexrelid AND e.contype IN ('x', 'u')
       LEFT JOIN pg_catalog.pg_opclass o
              ON o.oid = CASE WHEN NOT i.indisexclusion THEN i.indclass[k.n - 1]
                              ELSE (SELECT c.oid
