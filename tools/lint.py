@@ -85,6 +85,11 @@ def plain_words(_: argparse.Namespace) -> bool:
     return run([sys.executable, "tools/check_words.py"])
 
 
+def licences(_: argparse.Namespace) -> bool:
+    """Remedy: in each message."""
+    return run([sys.executable, "tools/check_licences.py"])
+
+
 def fingerprint(path: Path, common: bytes) -> str:
     return hashlib.sha256(common + (ROOT / path).read_bytes()).hexdigest()
 
@@ -120,6 +125,7 @@ CHECKS: dict[str, Callable[[argparse.Namespace], bool]] = {
     "mypy": mypy,
     "documents": documents,
     "plain-words": plain_words,
+    "licences": licences,
     "tidy": tidy,
 }
 SLOW = ("tidy",)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: PostgreSQL
 // A client for tests that are written in another language: does what its standard input says, one command in
 // a line, and answers each in a line of its standard output. tests/cluster/libraries/served.py is the other
 // end.

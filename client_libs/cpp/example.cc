@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: PostgreSQL
 // What the library is for, on a shop's table: see README.md. Prints what happened; tests/cluster/libraries runs it in
 // both modes.
 #include <exception>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: PostgreSQL
 #include "client_libs/cpp/psp_client.h"
 
 #include <algorithm>

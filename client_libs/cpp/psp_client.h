@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: PostgreSQL
 // Transactions on psp from C++: the begin and commit of the thesis's section 3.4.3. The same program runs in
 // views mode, in native mode and on a PostgreSQL without psp.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: PostgreSQL
 #include "client_libs/cpp/requests.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: PostgreSQL
 // The ZeroMQ side of views mode: which requests are under way, when they are sent again, what was answered.
 //
 // One thread at a time. The messages are proto/psp_client.proto, the rules proto/README.md.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: PostgreSQL
 // The commit requests at a semi-primary that this test plays.
 #include "client_libs/cpp/requests.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 // Package psp commits units of work at semi-primaries of psp, each once: Run for pgx, RunSQL for database/sql, and Client, which
 // works in views mode as well. README.md beside this file tells what each promises.
 package psp

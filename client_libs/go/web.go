@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 package psp
 
 import (

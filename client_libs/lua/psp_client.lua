@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- Transactions on psp from sysbench: the thesis's begin and commit (section 3.4.3), the same in views and native mode.
 --
 --    local psp = require("psp_client")

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- The messages of proto/psp_client.proto, by hand: a page of code, no library. Numbers up to 2^53 are exact.
 local messages = {}
 

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- A ZeroMQ DEALER by LuaJIT's FFI. One Lua state (in sysbench: one thread) owns it.
 local ffi = require("ffi")
 

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- README.md's example.
 package.path = "client_libs/lua/?.lua;" .. package.path
 local psp = require("psp_client")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: PostgreSQL
 package psp;
 
 import java.nio.ByteBuffer;

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- What the tests of this folder call: ends the program with what was found instead.
 return function(found, expected, what)
    if found ~= expected then

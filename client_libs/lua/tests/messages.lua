@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- Run by test_lua.py, in sysbench: the messages, byte by byte.
 local folder = debug.getinfo(1, "S").source:match("^@(.*/)")
 package.path = folder .. "../?.lua;" .. folder .. "?.lua;" .. package.path

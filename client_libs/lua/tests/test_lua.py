@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """The Lua library's own tests run where the library runs: in sysbench."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """Transactions on psp: the thesis's begin and commit (section 3.4.3), the same in views and native mode.
 
 with psp_client.connect("host=sp1 dbname=shop") as client:

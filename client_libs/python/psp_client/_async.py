@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """The client for asyncio: the twin of `_sync.py`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """Which requests are under way, when they are sent again, what was answered. Pure: time in, bytes out."""
 
 from __future__ import annotations

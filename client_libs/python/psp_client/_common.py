@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """What the clients for threads and for asyncio share: settings, statements, what an answer means."""
 
 from __future__ import annotations

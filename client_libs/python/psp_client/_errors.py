@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """Exceptions: psycopg's classes, so that a program catches the same ones in both modes."""
 
 from __future__ import annotations

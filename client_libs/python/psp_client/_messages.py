@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """The messages of proto/psp_client.proto, by hand: few and flat, so that no protobuf runtime is needed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """What an error says of a transaction, and the questions to psp: for clients, Django and SQLAlchemy."""
 
 from __future__ import annotations

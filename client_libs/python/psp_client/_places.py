@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """Several semi-primaries, the nearest first: which one is used, and what must be seen at the next one."""
 
 from __future__ import annotations

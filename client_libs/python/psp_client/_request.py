@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """Requests that are served once, however often a client asks (psp.request, docs/once.md)."""
 
 from __future__ import annotations

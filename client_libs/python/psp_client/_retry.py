@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """The pauses between attempts: exponential, with full jitter, bounded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """What a view may change of its request, put back before the view runs again."""
 
 from __future__ import annotations

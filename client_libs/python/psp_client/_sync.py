@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """The client for ordinary programs; `_async.py` is its twin for asyncio."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """Transactions of Django that are run again: each is committed once, or an error tells that it is not.
 
 @retried

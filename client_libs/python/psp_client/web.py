@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """The Idempotency-Key header: WSGI and ASGI applications whose answers are stored with the work.
 
     def pay(connection, call):

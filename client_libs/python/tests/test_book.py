@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """When requests are sent again, and which answers count."""
 
 from uuid import uuid4

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """The messages, byte by byte: what protoc's own code writes and reads for proto/psp_client.proto."""
 
 from uuid import UUID

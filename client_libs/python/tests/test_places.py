@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """Which semi-primary is taken, and which token must be seen there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 """The ZeroMQ sides of both clients, at a semi-primary that these tests play, or at none."""
 
 from __future__ import annotations
