@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from threading import Event
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -29,6 +29,7 @@ from tests.threads import running
 SCHEMA = """
 CREATE TABLE item (id int PRIMARY KEY, n int NOT NULL);
 CREATE TABLE session (id uuid PRIMARY KEY);
+CREATE TABLE named (id int PRIMARY KEY, name text UNIQUE);
 CREATE TABLE trail (id int, n int, at_depth int, PRIMARY KEY (id, n));
 CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN INSERT INTO trail VALUES (NEW.id, NEW.n, pg_trigger_depth()); RETURN NULL; END $$;
@@ -345,6 +346,32 @@ def test_two_sps_add_to_one_row_without_an_error(pair: LocalCluster, prepare: bo
         pass
     wait_drained(pair)
     assert numbers(pair) == {4 * rounds}
+
+
+def test_a_unique_value_that_was_taken_elsewhere_is_a_violation(pair: LocalCluster) -> None:
+    """As at one server, with the constraint's name, and the row is here for who looks for it."""
+    first, second = pair.sps
+    add: LiteralString = "INSERT INTO named VALUES ({}, 'ann')"
+
+    def work(connection: Session) -> None:
+        with raises("23505") as errors:
+            connection.execute(add.format(2))
+        assert errors[0].diag.constraint_name == "named_name_key"
+        assert connection.execute("SELECT id FROM named").fetchall() == [(1,)]
+
+    wait_drained(pair)
+    lost = losses(second)
+    may_begin = Event()
+    with session(second) as connection:
+
+        def wait_and_work() -> None:
+            assert may_begin.wait(WAIT_S)
+            work(connection)
+
+        with running(wait_and_work), applying_paused(second):
+            execute(first, add.format(1))
+            may_begin.set()
+            wait_until("a loss", lambda: losses(second) > lost, WAIT_S)
 
 
 def test_what_is_deferred_again_runs_before_the_decision(pair: LocalCluster) -> None:
