@@ -1,4 +1,4 @@
-"""What refused rows of others and was set aside is ended as docs/operating.md says: then nothing may differ."""
+"""What refused rows of others, and was set aside, is ended as documented: then nothing may differ."""
 
 from typing import Any
 
