@@ -24,6 +24,7 @@ _ENDING = """
     SELECT format('ALTER TABLE %s ENABLE %s TRIGGER %I', t.relation::regclass,
                   CASE t.enabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END, t.name)
       FROM psp.triggers_aside t
+      JOIN pg_trigger g ON (g.tgrelid, g.tgname) = (t.relation, t.name) AND g.tgenabled <> t.enabled
 """
 _LOST = """
     SELECT DISTINCT format('%I.%I', n.nspname, l.name)
