@@ -36,14 +36,16 @@ SELECT k.oid AS foreign_key, x.index, f.place, k.conrelid AS relation, c.attname
                  'THEN %1$s::pg_catalog.int2 END' END AS value
   FROM pg_catalog.pg_constraint k
  CROSS JOIN LATERAL (SELECT coalesce(pg_partition_root(k.conindid), k.conindid)::oid AS index) x
-  JOIN index_column_facts f ON f.index = x.index
-  JOIN pg_catalog.pg_index i ON i.indexrelid = x.index
-  JOIN pg_catalog.pg_attribute p ON p.attrelid = i.indrelid AND p.attnum = f.number
- CROSS JOIN LATERAL unnest(k.conkey, k.confkey) n(child, parent)
-  JOIN pg_catalog.pg_attribute q ON q.attrelid = k.confrelid AND q.attnum = n.parent AND q.attname = p.attname
-  JOIN pg_catalog.pg_attribute c ON c.attrelid = k.conrelid AND c.attnum = n.child
-  JOIN plain_types pt ON pt.type = p.atttypid
-  JOIN plain_types ct ON ct.type = c.atttypid
+ -- (OFFSET 0: looked up for each foreign key. PostgreSQL would read all columns of the database for each.)
+ CROSS JOIN LATERAL (SELECT * FROM index_column_facts a WHERE a.index = x.index OFFSET 0) f
+ CROSS JOIN LATERAL (SELECT a.* FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid
+                      WHERE i.indexrelid = x.index AND a.attnum = f.number OFFSET 0) p
+ CROSS JOIN LATERAL (SELECT c.* FROM unnest(k.conkey, k.confkey) n(child, parent)
+                      JOIN pg_catalog.pg_attribute q ON q.attrelid = k.confrelid AND q.attnum = n.parent
+                      JOIN pg_catalog.pg_attribute c ON c.attrelid = k.conrelid AND c.attnum = n.child
+                      WHERE q.attname = p.attname OFFSET 0) c
+ CROSS JOIN LATERAL (SELECT * FROM plain_types y WHERE y.type = p.atttypid OFFSET 0) pt
+ CROSS JOIN LATERAL (SELECT * FROM plain_types y WHERE y.type = c.atttypid OFFSET 0) ct
  CROSS JOIN LATERAL (
     SELECT ct.plain AS child, pt.plain AS parent, u.typname AS parent_name,
            CASE WHEN p.atttypid = pt.plain THEN p.atttypmod ELSE pt.modifier END AS modifier
