@@ -43,9 +43,14 @@ def load(dsn: str, file: Path, progress: Progress, *, add_keys: bool = False) ->
 def _keys_of(file: Path) -> list[Piece]:
     """What is unique, and what makes that of a partition a part of the whole's. They stand behind the rows.
 
-    So the whole file is read once before. PspError: it is cut off.
+    So the whole file is read once before. PspError: it is cut off, or no text.
     """
     with file.open("rb") as source:
+        if source.peek(5).startswith(b"PGDMP"):
+            raise PspError(
+                f"{file} is an archive of pg_dump, and no text",
+                "pg_restore -f - FILE | psp schema load DSN -",
+            )
         dump = Dump(source)
         keys: list[Piece] = []
         for piece in dump.pieces():

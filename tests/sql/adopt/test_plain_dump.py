@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psp.output import PspError
 from psp.paths import client_program
+from psp.schema import load as loading
 from psp.schema import plain_dump
 from psp.schema.plain_dump import dump_plain
 
@@ -186,3 +187,12 @@ def test_the_owner_dumps_without_a_superuser(pair: Pair, tmp_path: Path) -> None
     copy.run(f"GRANT ALL ON SCHEMA public TO {APPLICATION}")
     load(file, copy.dsn)
     assert pg_dump(copy.dsn) == before
+
+
+def test_an_archive_is_no_text(tmp_path: Path) -> None:
+    """The output of pg_dump -Fc."""
+    file = tmp_path / "shop.dump"
+    file.write_bytes(b"PGDMP\x01\x0e\x00")
+    with pytest.raises(PspError, match="is an archive") as refused:
+        loading.load("", file, lambda _name, _bytes: None)
+    assert "pg_restore -f -" in str(refused.value.hint)
