@@ -173,7 +173,9 @@ func (c *Client) Outcome(ctx context.Context, id string) (string, error) {
 				return "", err
 			}
 			defer connection.Close(context.Background())
-			return askPgx(connection)(ctx, id)
+			var outcome string
+			err = connection.QueryRow(ctx, findOutcome, id).Scan(&outcome)
+			return outcome, err
 		})
 	}
 	answer, err := c.ask(ctx, kindOutcome, id)

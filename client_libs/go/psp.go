@@ -68,11 +68,14 @@ var isRolledBack = map[string]bool{
 	"40001": true, "40P01": true, "40000": true, "08006": true, "0A000": true, "53200": true, "54000": true,
 }
 
+var betweenQuestions = Options{FirstPause: 100 * time.Millisecond, LongestPause: 1500 * time.Millisecond}
+
 // One transaction, from the moment at which only its COMMIT is left.
 type attempt struct {
 	hasPsp       bool
 	isCommitting bool
 	isLost       bool    // the connection
+	isInVain     bool    // the wait for what must be seen
 	id           *string // nil: it has written nothing
 }
 
@@ -83,7 +86,7 @@ func (a *attempt) mayBeCommitted(err error) bool {
 
 func (a *attempt) isWorthAnother(err error) bool {
 	code := sqlstate(err)
-	return a.isLost && code == "" || code != "" && isAgain[code[:2]]
+	return !a.isInVain && (a.isLost && code == "" || code != "" && isAgain[code[:2]])
 }
 
 // Runs once until it has committed. ask asks for an outcome, one time.
@@ -116,7 +119,6 @@ func (o Options) run(ctx context.Context, once func(*attempt) error, ask func(co
 func (o Options) outcome(ctx context.Context, id string, ask func(context.Context, string) (string, error)) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, o.timeout())
 	defer cancel()
-	pauses := Options{FirstPause: 100 * time.Millisecond, LongestPause: 1500 * time.Millisecond}
 	for failures := 1; ; failures++ {
 		outcome, err := ask(limited, id)
 		if err == nil {
@@ -125,7 +127,7 @@ func (o Options) outcome(ctx context.Context, id string, ask func(context.Contex
 		if code := sqlstate(err); limited.Err() != nil || code != "" && !isAgain[code[:2]] {
 			return "", &OutcomeUnknown{ID: id, Cause: err}
 		}
-		pauses.pause(limited, failures)
+		betweenQuestions.pause(limited, failures)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Request is what makes two attempts the same one: psp.request, docs/once.md.
@@ -31,7 +30,7 @@ const (
 )
 
 // RunValue is Run for work that gives a value, that of the attempt which was committed.
-func RunValue[T any](ctx context.Context, pool *pgxpool.Pool, work func(pgx.Tx) (T, error), options ...Options) (T, error) {
+func RunValue[T any](ctx context.Context, pool Pool, work func(pgx.Tx) (T, error), options ...Options) (T, error) {
 	var value T
 	err := Run(ctx, pool, func(tx pgx.Tx) (err error) {
 		value, err = work(tx)
@@ -42,7 +41,7 @@ func RunValue[T any](ctx context.Context, pool *pgxpool.Pool, work func(pgx.Tx) 
 
 // RunRequest is RunValue for a request that is served once, how often and where it may be asked: its value is stored as JSON with the work, and
 // later attempts get what was stored.
-func RunRequest[T any](ctx context.Context, pool *pgxpool.Pool, request Request, work func(pgx.Tx) (T, error), options ...Options) (T, error) {
+func RunRequest[T any](ctx context.Context, pool Pool, request Request, work func(pgx.Tx) (T, error), options ...Options) (T, error) {
 	return RunValue(ctx, pool, func(tx pgx.Tx) (T, error) {
 		value, isKnown, err := request.ask(ctx, tx)
 		if err == nil && !isKnown {

@@ -7,19 +7,63 @@ import (
 	"database/sql"
 )
 
+// DB is a *sql.DB, or DBs.
+type DB interface {
+	Conn(ctx context.Context) (*sql.Conn, error)
+	QueryRowContext(ctx context.Context, query string, arguments ...any) *sql.Row
+}
+
+// DBs are those of several semi-primaries, as Pools are for pgx.
+type DBs struct {
+	dbs    []*sql.DB
+	places *places
+}
+
+// NewDBs takes the nearest semi-primary's first. The connection string of each names one host.
+func NewDBs(nearest *sql.DB, others ...*sql.DB) *DBs {
+	return &DBs{append([]*sql.DB{nearest}, others...), newPlaces(1 + len(others))}
+}
+
+// Conn connects to the semi-primary that is used, without a wait: RunSQL does more.
+func (d *DBs) Conn(ctx context.Context) (*sql.Conn, error) {
+	return d.dbs[d.places.current()].Conn(ctx)
+}
+
+// QueryRowContext asks the semi-primary that is used, without a wait.
+func (d *DBs) QueryRowContext(ctx context.Context, query string, arguments ...any) *sql.Row {
+	return d.dbs[d.places.current()].QueryRowContext(ctx, query, arguments...)
+}
+
+func placesOfSQL(db DB) (*places, func(place int) DB) {
+	if several, isSeveral := db.(*DBs); isSeveral {
+		return several.places, func(place int) DB { return several.dbs[place] }
+	}
+	return newPlaces(1), func(int) DB { return db }
+}
+
+func askSQL(at func(place int) DB) ask {
+	return func(ctx context.Context, place int, query string, arguments ...any) (text string, err error) {
+		err = at(place).QueryRowContext(ctx, query, arguments...).Scan(&text)
+		return text, err
+	}
+}
+
 // RunSQL commits what work does in one transaction, once. The work may run several times. The driver's errors must have the method
 // SQLState, as those of pgx/stdlib.
-func RunSQL(ctx context.Context, db *sql.DB, work func(*sql.Tx) error, options ...Options) error {
-	once := func(tried *attempt) error { return onceSQL(ctx, db, work, tried) }
-	return first(options).run(ctx, once, askSQL(db))
+func RunSQL(ctx context.Context, db DB, work func(*sql.Tx) error, options ...Options) error {
+	places, at := placesOfSQL(db)
+	return first(options).runAt(ctx, places, askSQL(at), func(place int, tried *attempt) error {
+		return onceSQL(ctx, at(place), work, tried)
+	})
 }
 
 // OutcomeSQL is "committed", "aborted" or, of a very old transaction, "forgotten". It fails with OutcomeUnknown while nobody answers.
-func OutcomeSQL(ctx context.Context, db *sql.DB, id string, options ...Options) (string, error) {
-	return first(options).outcome(ctx, id, askSQL(db))
+func OutcomeSQL(ctx context.Context, db DB, id string, options ...Options) (string, error) {
+	places, at := placesOfSQL(db)
+	return first(options).outcome(ctx, id, places.outcome(askSQL(at)))
 }
 
-func onceSQL(ctx context.Context, db *sql.DB, work func(*sql.Tx) error, tried *attempt) error {
+func onceSQL(ctx context.Context, db DB, work func(*sql.Tx) error, tried *attempt) error {
 	connection, err := db.Conn(ctx)
 	if err != nil {
 		tried.isLost = true
@@ -47,12 +91,4 @@ func onceSQL(ctx context.Context, db *sql.DB, work func(*sql.Tx) error, tried *a
 		tried.isLost = connection.PingContext(ctx) != nil
 	}
 	return err
-}
-
-func askSQL(db *sql.DB) func(context.Context, string) (string, error) {
-	return func(ctx context.Context, id string) (string, error) {
-		var outcome string
-		err := db.QueryRowContext(ctx, findOutcome, id).Scan(&outcome)
-		return outcome, err
-	}
 }

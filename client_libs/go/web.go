@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Answer is what a service answers, and what is stored with its work.
@@ -44,7 +43,7 @@ const (
 
 // Idempotent serves each call with the header Idempotency-Key once, after draft-ietf-httpapi-idempotency-key-header: no key, 400; the key of another
 // call, 422; the first one still runs, 409; otherwise the stored answer. Other errors of `serve` and of the database are 500.
-func Idempotent(pool *pgxpool.Pool, serve Serve, how Idempotency) http.Handler {
+func Idempotent(pool Pool, serve Serve, how Idempotency) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 		if err != nil {
@@ -64,6 +63,56 @@ func Idempotent(pool *pgxpool.Pool, serve Serve, how Idempotency) http.Handler {
 	})
 }
 
+const (
+	tokenCookie = "psp_token"
+	tokenHeader = "Psp-Token"
+	tokenAge    = time.Minute // longer than semi-primaries lag
+)
+
+// ReadYourWrites lets the users of a service find their own writes, and what they have seen, when their next call is served at another semi-primary:
+// the newest token is kept in the cookie psp_token and comes with the header Psp-Token. What is run with the request's context waits for it,
+// and renews it. A token that was invented is waited for once.
+func ReadYourWrites(service http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, seen := WithSeen(r.Context(), r.Header.Get(tokenHeader))
+		if cookie, err := r.Cookie(tokenCookie); err == nil {
+			if found, isToken := parseToken(cookie.Value); isToken {
+				seen.note(found)
+			}
+		}
+		service.ServeHTTP(&tokenWriter{ResponseWriter: w, seen: seen, before: seen.Token()}, r.WithContext(ctx))
+	})
+}
+
+// Adds the token when the answer begins.
+type tokenWriter struct {
+	http.ResponseWriter
+	seen     *Seen
+	before   string
+	hasBegun bool
+}
+
+func (w *tokenWriter) WriteHeader(status int) {
+	if text := w.seen.Token(); !w.hasBegun && text != "" && text != w.before {
+		w.Header().Set(tokenHeader, text)
+		http.SetCookie(w, &http.Cookie{
+			Name: tokenCookie, Value: text, Path: "/", MaxAge: int(tokenAge.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		})
+	}
+	w.hasBegun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *tokenWriter) Write(bytes []byte) (int, error) {
+	if !w.hasBegun {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.ResponseWriter.Write(bytes)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *tokenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 func (how Idempotency) requestOf(r *http.Request, body []byte) (Request, *Answer) {
 	key := strings.Trim(strings.TrimSpace(r.Header.Get(keyHeader)), `"`)
 	if key == "" {
@@ -82,7 +131,7 @@ func (how Idempotency) requestOf(r *http.Request, body []byte) (Request, *Answer
 	return Request{Key: key, Payload: payload, OfRole: how.OfRole, Wait: &wait}, nil
 }
 
-func (how Idempotency) answer(ctx context.Context, pool *pgxpool.Pool, request Request, work func(pgx.Tx) (Answer, error)) *Answer {
+func (how Idempotency) answer(ctx context.Context, pool Pool, request Request, work func(pgx.Tx) (Answer, error)) *Answer {
 	found, err := RunRequest(ctx, pool, request, work, how.Options)
 	switch {
 	case err == nil:

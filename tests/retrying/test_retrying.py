@@ -292,7 +292,7 @@ def test_the_go_package_itself(command: list[str]) -> None:
 def test_the_go_package_serves_a_call_once(pair: LocalCluster, tmp_path: Path) -> None:
     program, first = go_package(tmp_path, url_of(pair, 0), "web_main.go")
     run_in(tmp_path, [program, first, url_of(pair, 1)])
-    wait_for_units(pair, ["once", "raced", "receipt"])
+    wait_for_units(pair, ["carried", "near", "once", "raced", "receipt", "seen"])
 
 
 def test_the_java_package_serves_a_request_once(pair: LocalCluster, tmp_path: Path) -> None:

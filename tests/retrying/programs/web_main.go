@@ -3,8 +3,10 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"psp.example/psp"
 )
 
@@ -78,6 +81,8 @@ func main() {
 	race(servers)
 	expect(servers[1], "go order 1", "once", http.StatusCreated)
 	values(ctx, pools)
+	users(pools)
+	next(ctx, pools)
 }
 
 // Attempts at both servers at once: one of them serves, and the others are told its answer or that it runs.
@@ -113,6 +118,66 @@ func values(ctx context.Context, pools []*pgxpool.Pool) {
 	if !errors.As(err, &failed) || string(failed.Result) != `"no money"` {
 		log.Fatal(err)
 	}
+}
+
+// A user who writes at one server and reads at the next one.
+func users(pools []*pgxpool.Pool) {
+	var cookie *http.Cookie
+	for place, pool := range pools {
+		place, pool := place, pool
+		serve := psp.ReadYourWrites(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			found, err := psp.RunValue(r.Context(), pool, func(tx pgx.Tx) (found int, err error) {
+				if place == 0 {
+					return 1, add(tx, "seen")
+				}
+				err = tx.QueryRow(r.Context(), "SELECT count(*) FROM unit WHERE name = 'seen'").Scan(&found)
+				return found, err
+			}, patient)
+			check(err)
+			fmt.Fprint(w, found)
+		}))
+		request, answer := httptest.NewRequest(http.MethodPost, "/", nil), httptest.NewRecorder()
+		if cookie != nil {
+			request.AddCookie(cookie)
+		}
+		serve.ServeHTTP(answer, request)
+		if answer.Body.String() != "1" || len(answer.Result().Cookies()) != 1 {
+			log.Fatal(answer.Body, answer.Header())
+		}
+		cookie = answer.Result().Cookies()[0]
+	}
+}
+
+// The first semi-primary is gone: the next one has what was committed there. With either driver.
+func next(ctx context.Context, pools []*pgxpool.Pool) {
+	dead, err := pgxpool.New(ctx, "postgresql://app@127.0.0.1:1/app")
+	check(err)
+	near := psp.NewPools(pools[0], pools[1])
+	check(psp.Run(ctx, near, func(tx pgx.Tx) error { return add(tx, "near") }, patient))
+	users, seen := psp.WithSeen(ctx, "")
+	check(psp.Run(users, pools[0], func(tx pgx.Tx) error { return add(tx, "carried") }, patient))
+	users, _ = psp.WithSeen(ctx, seen.Token())
+	far := psp.NewPools(dead, pools[1])
+	check(psp.Run(users, far, func(tx pgx.Tx) error {
+		var found int
+		err := tx.QueryRow(ctx, "SELECT count(*) FROM unit WHERE name IN ('near', 'carried')").Scan(&found)
+		if err == nil && found != 2 {
+			err = fmt.Errorf("%d are found", found)
+		}
+		return err
+	}, patient))
+	dbs := psp.NewDBs(open("app@127.0.0.1:1/app"), open(os.Args[2]))
+	users, _ = psp.WithSeen(ctx, seen.Token())
+	check(psp.RunSQL(users, dbs, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "UPDATE counter SET value = value + (SELECT count(*) FROM unit WHERE name = 'carried') - 1")
+		return err
+	}, patient))
+}
+
+func open(url string) *sql.DB {
+	db, err := sql.Open("pgx", "postgresql://"+url)
+	check(err)
+	return db
 }
 
 func check(err error) {
