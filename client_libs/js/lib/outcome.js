@@ -33,4 +33,4 @@ async function isCommitted(pools, txId, options) {
   return is === 'committed';
 }
 
-module.exports = { FIND_ID, FIND_PSP, isCommitted, outcome };
+module.exports = { FIND_ID, FIND_PSP, TIMEOUT_MS, isCommitted, outcome };

@@ -5,6 +5,7 @@
 const assert = require('node:assert');
 const { test } = require('node:test');
 const { OutcomeUnknown, RequestFailed, run } = require('../index.js');
+const { both, format, parse } = require('../lib/places.js');
 
 const serverError = (code) => Object.assign(new Error(`error ${code}`), { severity: 'ERROR', code });
 const lost = () => new Error('Connection terminated unexpectedly');
@@ -21,7 +22,7 @@ function played(answers = {}, { name = 'pool' } = {}) {
     if (answer !== undefined) return answer;
     if (text.startsWith('SELECT pg_catalog.to_regprocedure')) return { rows: [{ found: true }] };
     if (text.startsWith('SELECT CASE')) return { rows: [{ id: 'tx' }] };
-    if (text.startsWith('SELECT psp.token')) return { rows: [{ token: `token of ${name}` }] };
+    if (text.startsWith('SELECT psp.token')) return { rows: [{ token: `psp1.0a1b2c3d.-.${name === 'near' ? '1.5.7' : '2.7.8'}` }] };
     return { rows: [], command: text.split(' ')[0] };
   };
   pool.query = query;
@@ -102,6 +103,29 @@ test('another semi-primary is taken when one is gone, with its token', async () 
   assert.ok(next.queries.includes('SELECT psp.wait_for($1)'));
   await run(pools, async () => 3, quick); // its own commits are there
   assert.strictEqual(next.queries.filter((text) => text.startsWith('SELECT psp.wait_for')).length, 1);
+});
+
+test('a commit whose answer is lost is carried', async () => {
+  const near = played({ COMMIT: inTurn(lost(), committed), 'SELECT psp.outcome': { rows: [{ is: 'committed' }] } }, { name: 'near' });
+  const next = played({ 'SELECT psp.outcome': { rows: [{ is: 'committed' }] } }, { name: 'next' });
+  const [pools, tokens] = [[near, next], []];
+  await run(pools, async () => 1, { ...quick, onToken: (token) => tokens.push(token) });
+  assert.deepStrictEqual(tokens, ['psp1.0a1b2c3d.-.0.7.8']); // of no semi-primary: it must be applied, there, too
+  assert.ok(next.queries.some((text) => text.startsWith('SELECT psp.request_done')));
+});
+
+test('a wait in vain is not repeated', async () => {
+  const pool = played({ 'SELECT psp.wait_for': serverError('57014') });
+  await assert.rejects(run(pool, async () => 1, { ...quick, token: 'psp1.invented' }), { code: '57014' });
+  assert.strictEqual(pool.queries.length, 1);
+});
+
+test('one wait does for two tokens', () => {
+  const merged = (one, other) => format(both(parse(`psp1.0a1b2c3d.-.${one}`), parse(`psp1.0a1b2c3d.-.${other}`)));
+  assert.strictEqual(merged('1.5.7', '1.6.8'), 'psp1.0a1b2c3d.-.1.6.8');
+  assert.strictEqual(merged('1.6.8', '1.5.7'), 'psp1.0a1b2c3d.-.1.6.8');
+  assert.strictEqual(merged('1.5.7', '2.7.9'), 'psp1.0a1b2c3d.-.2.7.9');
+  assert.strictEqual(merged('1.5.7', '2.6.9'), 'psp1.0a1b2c3d.-.0.6.9');
 });
 
 test('a request that is known is not served again', async () => {
