@@ -185,9 +185,10 @@ BEGIN
 END $$;
 
 -- Whether a table's rows are captured when this happens to them. psp.requests: they are when they get their result, and not when they have become old.
+-- psp.schema_history: when the statement has run, and is told what it has left.
 CREATE FUNCTION psp.captures(facts jsonb, event text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT event = 'update' OR (facts ->> 'table_id')::bigint <> @REQUESTS_ID@
+    SELECT event = 'update' OR (facts ->> 'table_id')::bigint NOT IN (@SCHEMA_HISTORY_ID@, @REQUESTS_ID@)
 $$;
 
 -- What a capture function of a table does; an empty text: there is none. With the server module SQL captures only what that cannot

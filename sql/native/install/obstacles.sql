@@ -285,21 +285,28 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- The local relation that CREATE … IF NOT EXISTS finds in the place of its own, and PostgreSQL would pass over in silence. Where the statement was made there was none.
+-- In a text of several statements, too. (What code makes by itself, psp.check_tables_left sees.)
 CREATE FUNCTION psp.local_relation_instead(statement text, role name, settings jsonb) RETURNS oid
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
-    bare  CONSTANT text := psp.without_comments(statement);
-    made  CONSTANT record := psp.index_in(bare);
-    named CONSTANT text := CASE WHEN made.beginning ~* 'exists$' THEN made.name ELSE (regexp_match(bare, psp.statement_pattern(
-        'CREATE(?: (?:UNLOGGED|MATERIALIZED|FOREIGN))? (?:TABLE|VIEW|SEQUENCE) IF NOT EXISTS (NAME(?:_\._NAME)?)(?:\W.*)?'), 'i'))[1] END;
-    parts CONSTANT name[] := parse_ident(named);
-    place CONSTANT oid := CASE WHEN made.beginning IS NOT NULL THEN (SELECT c.relnamespace FROM pg_class c WHERE c.oid = psp.table_of_index(statement, role, settings))
-                               WHEN cardinality(parts) = 2 THEN to_regnamespace(quote_ident(parts[1]))
-                               ELSE (SELECT n.oid FROM psp.names_in_path(settings ->> 'search_path', role) p JOIN pg_namespace n ON n.nspname = p.name
-                                      WHERE coalesce(settings -> 'schemas' ? p.name, true) ORDER BY p.n LIMIT 1) END;
+    bare    CONSTANT text := psp.without_comments(psp.without_escapes(statement));
+    pattern CONSTANT text := btrim(psp.statement_pattern('(?:TABLE|VIEW|SEQUENCE) IF NOT EXISTS (NAME(?:_\._NAME){0,2})'), '^$');
+    made    CONSTANT record := psp.index_in(bare);
+    first   CONSTANT oid := (SELECT n.oid FROM psp.names_in_path(settings ->> 'search_path', role) p JOIN pg_namespace n ON n.nspname = p.name
+                              WHERE coalesce(settings -> 'schemas' ? p.name, true) ORDER BY p.n LIMIT 1);
 BEGIN
-    RETURN (SELECT c.oid FROM pg_class c JOIN psp.local_objects l ON (l.class, l.object) = ('pg_class'::regclass, c.oid)
-             WHERE (c.relname, c.relnamespace) = (parts[cardinality(parts)], place));
+    RETURN (WITH named AS (
+                SELECT parse_ident(m.found[1])::name[] AS parts FROM regexp_matches(bare, '\m' || pattern, 'gi') m(found)
+            ), places AS (
+                SELECT n.parts[cardinality(n.parts)] AS name,
+                       CASE WHEN cardinality(n.parts) = 1 THEN first ELSE to_regnamespace(quote_ident(n.parts[cardinality(n.parts) - 1]))::oid END AS schema
+                  FROM named n
+                UNION ALL
+                SELECT (parse_ident(made.name))[1]::name, (SELECT c.relnamespace FROM pg_class c WHERE c.oid = psp.table_of_index(statement, role, settings))
+                 WHERE made.beginning ~* 'exists$'
+            )
+            SELECT c.oid FROM places p JOIN pg_class c ON (c.relname, c.relnamespace) = (p.name, p.schema)
+              JOIN psp.local_objects l ON (l.class, l.object) = ('pg_class'::regclass, c.oid) ORDER BY c.oid LIMIT 1);
 END $$;
 
 CREATE FUNCTION psp.refuse_local_relation_instead(statement text, role name, settings jsonb) RETURNS void

@@ -10,7 +10,7 @@ CREATE TABLE psp.schema_history (
     executed_at timestamptz NOT NULL, -- at the semi-primary where it ran first
     sp_name     text NOT NULL,
     role        text NOT NULL,        -- as which it runs
-    settings    jsonb NOT NULL,       -- what its meaning depends on (psp.statement_settings)
+    settings    jsonb NOT NULL,       -- what its meaning depends on (psp.statement_settings); `left`: what it has left (tables_left.sql)
     statement   text NOT NULL,
     PRIMARY KEY (change, statement_n)
 );
@@ -125,6 +125,8 @@ BEGIN
             MESSAGE = 'psp: another schema change has arrived meanwhile',
             HINT = 'Retry the transaction.';
     END IF;
+    UPDATE psp.schema_history h SET settings = h.settings || jsonb_build_object('left', psp.tables_left(psp.changed_by_statement()))
+     WHERE (h.change, h.statement_n) = (row.change, row.statement_n);  -- captured now (psp.captures)
     IF captured <> psp.captured_rows() THEN
         PERFORM psp.refuse_statement('cannot write rows of captured tables',
                                      'Write them by statements of their own, in the same transaction.');
@@ -287,6 +289,16 @@ BEGIN
     PERFORM pg_advisory_unlock_all();
 END $$;
 
+-- After a row's statement. `here`: it runs here first.
+CREATE FUNCTION psp.follow_statement(done psp.schema_history, here boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM psp.follow_changes(done.change + 1, here);
+    IF NOT here THEN
+        PERFORM psp.check_tables_left(done.settings -> 'left');
+    END IF;
+END $$;
+
 -- Runs a row's statement, here and where it arrives. A function of its role does that, so that nothing inside can come back to
 -- the rights of this one, which is a superuser's. It is made under a name that nobody can foresee. Once the statement's settings hold,
 -- each name has its schema.
@@ -322,7 +334,7 @@ BEGIN
         IF ROW(older.*) IS DISTINCT FROM ROW(NEW.*) THEN
             PERFORM psp.refuse_lost_statements(older);
         ELSIF NOT (SELECT i.joining FROM psp.identity i) THEN  -- an administrator has let it count as run
-            PERFORM psp.follow_changes(NEW.change + 1, false);
+            PERFORM psp.follow_statement(NEW, false);
         END IF;
         RETURN NULL;
     END IF;
@@ -335,17 +347,17 @@ BEGIN
         PERFORM psp.note_strangers(), psp.note_reassigned();
     END IF;
     IF NEW.settings ? 'reassigned' THEN
-        PERFORM psp.run_reassignment(NEW.settings -> 'reassigned', here), psp.follow_changes(NEW.change + 1, here);
+        PERFORM psp.run_reassignment(NEW.settings -> 'reassigned', here), psp.follow_statement(NEW, here);
         RETURN NULL;
     ELSIF NEW.settings ? 'job' THEN
         PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role) WHERE here AND NOT has_run;
         PERFORM psp.set_local_indexes_aside(NEW.statement) WHERE NOT has_run;
-        PERFORM psp.note_job(NEW, has_run), psp.follow_changes(NEW.change + 1, here);
+        PERFORM psp.note_job(NEW, has_run), psp.follow_statement(NEW, here);
         RETURN NULL;
     ELSIF has_run THEN
         PERFORM psp.check_written_rows((psp.running_ddl()).written), psp.check_meaning(NEW.statement, zone) WHERE NOT emptied;
         PERFORM psp.refuse_strangers(NEW.statement), psp.refuse_reassigned(NEW.role), psp.rename_index_of_job(renamed), psp.check_names_of_jobs(),
-                psp.keep_local_indexes_apart(NEW.statement), psp.end_own_commands(), psp.forget_dropped_indexes(dropped), psp.follow_changes(NEW.change + 1, true);
+                psp.keep_local_indexes_apart(NEW.statement), psp.end_own_commands(), psp.forget_dropped_indexes(dropped), psp.follow_statement(NEW, true);
         RETURN NULL;
     END IF;
     PERFORM psp.begin_own_commands();
@@ -390,7 +402,7 @@ BEGIN
         PERFORM psp.refuse_statement('cannot make or drop temporary objects', 'Run the statement without psp.ddl: it stays in this session.');
     END IF;
     PERFORM psp.return_reassigned();
-    PERFORM psp.follow_changes(NEW.change + 1, here);
+    PERFORM psp.follow_statement(NEW, here);
     RETURN NULL;
 END $$;
 

@@ -58,3 +58,24 @@ def test_what_is_at_one_server_only_makes_way(
     wait_for_row(south, "SELECT 1 FROM psp.status WHERE position(%s IN warnings) > 0", (told,))
     locally(south, undo)
     execute(as_admin(south), "DELETE FROM psp.set_aside_objects")
+
+
+def test_no_row_goes_into_another_table(pair: LocalCluster) -> None:
+    """A superuser's view has the name at one server only; a comment in a comment hides the statement's."""
+    north, south = pair.sps
+    admin = as_admin(south)
+    locally(admin, "CREATE VIEW public.second AS SELECT 1 AS id")
+    execute(
+        north,
+        "SELECT psp.ddl('CREATE TABLE first (id int PRIMARY KEY);"
+        "CREATE TABLE IF NOT EXISTS /* /* */ */ second (id int PRIMARY KEY)')",
+    )
+    execute(north, "INSERT INTO second VALUES (5)")
+    told = "SELECT 1 FROM psp.status WHERE last_error ~ 'leaves other tables here' AND last_error ~ 'RENAME'"
+    wait_for_row(admin, told)
+    locally(admin, "ALTER VIEW public.second RENAME TO mine")
+    wait_streaming(pair)
+    verify.wait_drained(pair)
+    for sp in pair.sps:
+        assert execute(sp, "SELECT (SELECT count(*) FROM first), (SELECT id FROM second)") == [(0, 5)]
+    locally(admin, "DROP VIEW public.mine")

@@ -59,6 +59,13 @@ def locally(connection: psycopg.Connection[Any], *statements: str, role: str = "
     become_worker(connection)
 
 
+def ddl(connection: psycopg.Connection[Any], statement: str) -> None:
+    """It runs here first."""
+    connection.execute(f"SET LOCAL ROLE {APPLICATION}".encode())
+    connection.execute("SELECT psp.ddl(%s)", [statement])
+    connection.execute("RESET ROLE")
+
+
 def warnings(connection: psycopg.Connection[Any]) -> str:
     return str(one(connection, "SELECT string_agg(problem, '; ') FROM psp.set_aside_problems"))
 
@@ -217,16 +224,49 @@ def test_a_local_object_is_not_taken_for_that_of_a_statement(
         "CREATE SEQUENCE IF NOT EXISTS /* so */ x",
         "CREATE INDEX IF NOT EXISTS x ON item (v)",
         "CREATE MATERIALIZED VIEW IF NOT EXISTS x AS SELECT 2 AS b",
+        "CREATE TABLE y (id int PRIMARY KEY); CREATE TABLE IF NOT EXISTS x (id int PRIMARY KEY)",
+        "CREATE TABLE IF NOT EXISTS {database}.public.x (id int PRIMARY KEY)",
+        'CREATE TABLE IF NOT EXISTS U&"\\0078" (id int PRIMARY KEY)',
     ],
 )
 def test_a_superusers_relation_in_the_place_of_a_new_one_is_told(
-    connection: psycopg.Connection[Any], statement: str
+    app: Pair, connection: psycopg.Connection[Any], statement: str
 ) -> None:
     locally(connection, "CREATE VIEW x AS SELECT 1 AS a", role="psp")
     with pytest.raises(psycopg.errors.DuplicateTable) as failed:
-        arrive(connection, statement)
+        arrive(connection, statement.format(database=app.name))
     assert "at this semi-primary only" in str(failed.value)
     assert "RENAME" in str(failed.value.diag.message_hint)
+
+
+def test_what_a_statement_leaves_is_the_same_everywhere(app: Pair) -> None:
+    """A comment in a comment is not understood where texts are read."""
+    statement = (
+        "CREATE TABLE xx (id int PRIMARY KEY);"
+        "CREATE TABLE IF NOT EXISTS /* so /* it */ is */ x (id int PRIMARY KEY)"
+    )
+    with app.rolled_back() as connection:
+        ddl(connection, statement)
+        left = one(connection, "SELECT settings -> 'left' FROM psp.schema_history")
+    assert {name for name, _ in left["tables"].values()} == {"public.x", "public.xx"}
+    other = left | {"tables": {number: [name, "other"] for number, (name, _) in left["tables"].items()}}
+    with app.rolled_back() as connection:
+        become_worker(connection)
+        for wrong, told in (
+            (other, "public.x has other columns"),
+            (left | {"last_number": 0}, "last number"),
+        ):
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as failed:
+                arrive(connection, statement, left=wrong)
+            assert told in str(failed.value.diag.message_detail)
+        arrive(connection, statement, left=left)
+    with app.rolled_back() as connection:
+        locally(connection, "CREATE VIEW x AS SELECT 1 AS id", role="psp")
+        with pytest.raises(
+            psycopg.errors.ObjectNotInPrerequisiteState, match="leaves other tables"
+        ) as failed:
+            arrive(connection, statement, left=left)
+    assert "is public.x there, and public.xx here" in str(failed.value.diag.message_detail)
 
 
 def test_a_local_relation_in_another_schema_is_in_nobodys_way(connection: psycopg.Connection[Any]) -> None:

@@ -28,6 +28,7 @@ FIRST_FILES = (
     "changed_tables.sql",
     "rows_of_changes.sql",
     "follow_changes.sql",
+    "tables_left.sql",
     "before_changes.sql",
     "hold_tables.sql",
     "truncate.sql",
