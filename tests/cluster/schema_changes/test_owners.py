@@ -77,7 +77,7 @@ def owners(sp: SpNode) -> set[str]:
         as_admin(sp),
         "SELECT relowner::regrole::text FROM pg_class WHERE relname IN ('item', 'other', 'numbers') "
         "UNION SELECT proowner::regrole::text FROM pg_proc WHERE proname ~ '^(apply_clear|look)_[0-9]+$' "
-        "AND proname !~ '_(0|2147483646)$'",
+        "AND proname !~ '_(0|2147483646|2147483645)$'",
     )
     return {owner for (owner,) in rows}
 

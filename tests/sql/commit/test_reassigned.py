@@ -68,7 +68,7 @@ def owners(connection: psycopg.Connection[Any]) -> set[str]:
     rows = connection.execute(
         "SELECT relowner::regrole::text FROM pg_class WHERE relname IN ('item', 'other', 'item_id_seq') "
         "UNION SELECT proowner::regrole::text FROM pg_proc "
-        "WHERE proname ~ '^(apply_clear|look)_[0-9]+$' AND proname !~ '_(0|2147483646)$'"
+        "WHERE proname ~ '^(apply_clear|look)_[0-9]+$' AND proname !~ '_(0|2147483646|2147483645)$'"
     )
     return {owner for (owner,) in rows}
 
