@@ -218,6 +218,13 @@ def mark_released(connection: psycopg.Connection[Any], sp_id: int, released_t: i
     return done.rowcount == 1
 
 
+def take_back_release(connection: psycopg.Connection[Any], sp_id: int) -> None:
+    """It was marked by mistake, a moment ago."""
+    connection.execute(
+        "UPDATE psp.semi_primaries SET released_at = NULL, released_t = NULL WHERE sp_id = %s", (sp_id,)
+    )
+
+
 def store_strides(connection: psycopg.Connection[Any], strides: Iterable[Stride]) -> None:
     """Where each sequence stood at adoption."""
     with connection.cursor() as cursor:

@@ -138,22 +138,33 @@ def remove(dsn: str, name: str, *, force: bool, confirm: Callable[[str], None] =
     """
     with psycopg.connect(dsn) as connection:
         primary.check_version(connection)
-        member = removable(connection, name, force=force)
-        connection.rollback()
-        confirm(f"{_presence(name, member)}: {_loss(name, member)}.")
+        member = confirm_loss(connection, name, force=force, confirm=confirm)
         if not primary.mark_released(connection, member["sp_id"]):
             raise _no_member(name)
 
 
-def replace(connection: psycopg.Connection[Any], name: str, *, force: bool) -> str:
-    """Removes it in the caller's transaction, in which another database takes its name; returns its zone.
+def confirm_loss(
+    connection: psycopg.Connection[Any], name: str, *, force: bool, confirm: Callable[[str], None]
+) -> dict[str, Any]:
+    """Tells what its removal costs, outside of a transaction; returns what the primary knows of it.
 
-    PspError as from `remove`.
+    PspError and `confirm` as in `remove`.
+    """
+    member = removable(connection, name, force=force)
+    connection.rollback()
+    confirm(f"{_presence(name, member)}: {_loss(name, member)}.")
+    return member
+
+
+def replace(connection: psycopg.Connection[Any], name: str, *, force: bool) -> tuple[int, str]:
+    """Removes it in the caller's transaction, in which another database takes its name.
+
+    Returns its number and zone. PspError as from `remove`.
     """
     member = removable(connection, name, force=force)
     if not primary.mark_released(connection, member["sp_id"]):
         raise _no_member(name)
-    return str(member["zone"])
+    return member["sp_id"], str(member["zone"])
 
 
 def removable(connection: psycopg.Connection[Any], name: str, *, force: bool) -> dict[str, Any]:

@@ -194,9 +194,7 @@ def join_command(
     force: Annotated[
         bool, typer.Option("--force", help="With --replace: also of one that is connected.")
     ] = False,
-    _yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Accepted as by the other commands; join asks nothing.")
-    ] = False,
+    yes: Yes = False,
 ) -> None:  # fmt: skip
     """Makes an empty database a further semi-primary of the cluster, in the cluster's mode.
 
@@ -209,7 +207,7 @@ def join_command(
     tables. Then psp schema refresh fills materialized views.
 
     With --replace the semi-primary of this name leaves the cluster in the same moment, as by psp primary
-    remove: it can never come back.
+    remove: it can never come back. The command tells what is lost, and asks.
 
     [bold]Example[/]
 
@@ -230,9 +228,15 @@ def join_command(
             bar.update(task, description=text[:60])
             _say(text)
 
+        def confirm(loss: str) -> None:
+            if not yes:
+                bar.stop()
+                typer.confirm(f"{loss} Replace it?", abort=True, err=True)
+                bar.start()
+
         sp_id = prepare_join(
             dsn, primary_dsn, name, zone, capture, schema_role or (), schema_from=schema_from, say=say,
-            replaces=_replaces(replace, force),
+            replaces=_replaces(replace, force), confirm=confirm,
         )  # fmt: skip
     console.print(Text(f"{name} is semi-primary {sp_id}. To copy the rows: psp-semi-primary --config FILE"))
     with errors_shown():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Any
 
@@ -48,24 +48,30 @@ class Replaces(Enum):
 def prepare_join(
     sp_dsn: str, primary_dsn: str, name: str, zone: str = "", capture: CaptureChoice = "auto",
     schema_roles: Sequence[str] = (), schema_from: str | None = None, say: Say = lambda _: None,
-    replaces: Replaces = Replaces.NOBODY,
+    replaces: Replaces = Replaces.NOBODY, confirm: Callable[[str], None] = lambda _: None,
 ) -> int:  # fmt: skip
     """Restores the cluster's schema, captured, its sequences strided; returns the new semi-primary's number.
 
     `schema_from`: the database of a semi-primary that streams, to start from its schema; otherwise the joiner
     runs all schema changes. The primary registers it first. Clients cannot connect before its copy is whole.
-    `replaces`: whether the member of this name is removed in its favour.
+    `replaces`: whether the member of this name is removed in its favour. `confirm` gets what that costs, and
+    raises what it likes if people do not agree.
     PspError or psycopg.Error: the database is as empty as it was.
     """
     with open_session(sp_dsn) as connection, psycopg.connect(primary_dsn) as primary_connection:
         refuse_unfit(connection)
+        force = replaces is Replaces.ALSO_CONNECTED
+        if replaces is not Replaces.NOBODY:
+            primary.check_version(primary_connection)
+            members.confirm_loss(primary_connection, name, force=force, confirm=confirm)
         member = _read_member(primary_connection, schema_from, say)
         cluster = primary.read_cluster(primary_connection, lock=True)
         if cluster.state != "adopted" or cluster.schema_ddl is None:
             raise PspError("the cluster has no adopted database yet", "psp schema adopt starts it with one")
         _check_empty(connection, cluster.mode)
+        replaced = None
         if replaces is not Replaces.NOBODY:
-            there = members.replace(primary_connection, name, force=replaces is Replaces.ALSO_CONNECTED)
+            replaced, there = members.replace(primary_connection, name, force=force)
             zone = zone or there
         sp_id = _register(primary_connection, name, zone, cluster.slots)
         if member is not None:
@@ -94,6 +100,8 @@ def prepare_join(
             connection.commit()
         except BaseException:
             primary.mark_released(primary_connection, sp_id)
+            if replaced is not None:
+                primary.take_back_release(primary_connection, replaced)
             primary_connection.commit()
             raise
         clients_out.end_sessions(connection)

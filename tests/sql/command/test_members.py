@@ -13,6 +13,7 @@ from psp.output import PspError
 from psp.primary import members
 from psp.primary.database import daemon_lock
 from psp.schema.join import Replaces, prepare_join
+from psp.sessions import open_session
 from psp.sql_files import read_sql
 from rich.console import Console
 from typer.testing import CliRunner, Result
@@ -228,16 +229,16 @@ def test_one_that_is_connected_is_not_removed_without_force(cluster: Pair) -> No
         assert [m["name"] for m in status(cluster)["semi_primaries"]] == ["two"]
 
 
-def replace(cluster: Pair, name: str, *options: str) -> Result:
+def replace(cluster: Pair, name: str, *options: str, answer: str | None = None) -> Result:
     """By a new database, which is empty."""
     with psycopg.connect(cluster.server.dsn("postgres"), autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{cluster.name}_new"'.encode())
     command = ["schema", "join", cluster.server.dsn(f"{cluster.name}_new"), "--name", name]
-    return CliRunner().invoke(app, [*command, "--primary-dsn", cluster.primary_dsn, *options])
+    return CliRunner().invoke(app, [*command, "--primary-dsn", cluster.primary_dsn, *options], input=answer)
 
 
 def test_a_database_takes_the_place_of_one_that_is_lost(cluster: Pair) -> None:
-    done = replace(cluster, "two", "--replace")
+    done = replace(cluster, "two", "--replace", answer="y\n")
     assert done.exit_code == 0, done.output
     told = [(m["sp_id"], m["name"], m["zone"], m["state"]) for m in status(cluster)["semi_primaries"]]
     assert told == [(1, "one", "", "member"), (3, "two", "far", "joining")], "the number is never used again"
@@ -266,9 +267,39 @@ def test_nobody_is_replaced_by_mistake(cluster: Pair, name: str, options: list[s
 
 def test_one_that_is_connected_is_replaced_by_force(cluster: Pair) -> None:
     with connected(cluster, "two"):
-        done = replace(cluster, "two", "--replace", "--force")
+        done = replace(cluster, "two", "--replace", "--force", "--yes")
         assert done.exit_code == 0, done.output
     assert [m["sp_id"] for m in status(cluster)["semi_primaries"]] == [1, 3]
+
+
+def test_what_a_replacement_costs_is_asked(cluster: Pair) -> None:
+    asked = replace(cluster, "two", "--replace", answer="n\n")
+    assert asked.exit_code == 1
+    assert "it can only join again, with an empty database" in asked.stderr
+    assert [m["sp_id"] for m in status(cluster)["semi_primaries"]] == [1, 2]
+
+
+def test_the_replaced_one_stays_if_the_last_commit_fails(
+    cluster: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The primary has committed by then."""
+
+    def fail() -> None:
+        raise psycopg.OperationalError
+
+    @contextmanager
+    def open_failing(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+        with open_session(dsn) as connection:
+            monkeypatch.setattr(connection, "commit", fail)
+            yield connection
+
+    with psycopg.connect(cluster.server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{cluster.name}_new"'.encode())
+    monkeypatch.setattr("psp.schema.join.open_session", open_failing)
+    new = cluster.server.dsn(f"{cluster.name}_new")
+    with pytest.raises(psycopg.OperationalError):
+        prepare_join(new, cluster.primary_dsn, "two", replaces=Replaces.LOST)
+    assert [m["sp_id"] for m in status(cluster)["semi_primaries"]] == [1, 2]
 
 
 def test_a_join_that_fails_replaces_nobody(cluster: Pair) -> None:
