@@ -396,6 +396,7 @@ static void OnTransactionEvent(XactEvent event, void *argument) {
 // Registered again by each transaction: callbacks are called in the order of their registration, the last one first. So a transaction
 // that cannot be committed is refused before a foreign data wrapper commits its part.
 void ExpectCommit(void) {
+  is_in_doubt = false;  // of a transaction before: a procedure has caught its error
   UnregisterXactCallback(OnTransactionEvent, NULL);
   RegisterXactCallback(OnTransactionEvent, NULL);
 }

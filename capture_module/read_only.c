@@ -26,6 +26,8 @@ static struct config_generic *default_setting;      // default_transaction_read_
 static struct config_generic *transaction_setting;  // transaction_read_only
 static bool
     is_chained;  // the transaction has its predecessor's characteristics (AND CHAIN), which the client chose
+static bool
+    is_lifted;  // the transaction may write, though it began read-only; PostgreSQL forgets that at the end of a savepoint
 static bool is_asking;
 static TimestampTz asked_at;
 static ExecutorStart_hook_type next_start;
@@ -44,14 +46,24 @@ static struct config_generic *SettingNamed(const char *name) {
 #endif
 }
 
-// Of this source no client, role or file can set anything. A rolled back transaction brings it back, too.
+// Of this source no client, role or file can set anything. It is the session's default from then on, also when the transaction is rolled back.
 static void SetDefault(const char *value) {
   SetConfigOption("default_transaction_read_only", value, PGC_USERSET, PGC_S_OVERRIDE);
 }
 
+static bool IsByDefault(void) {
+  if (!IsTransactionBlock()) is_chained = false;  // the COMMIT that was to begin a chained one has failed
+  return XactReadOnly && !is_chained && transaction_setting->stack == NULL;
+}
+
 static bool IsReadOnlyByUs(void) {
-  return DefaultXactReadOnly && default_setting->source == PGC_S_OVERRIDE && XactReadOnly && !is_chained &&
-         transaction_setting->stack == NULL;
+  return IsByDefault() && DefaultXactReadOnly && default_setting->source == PGC_S_OVERRIDE;
+}
+
+static void OnTransactionEvent(XactEvent event, void *argument) {
+  (void)argument;
+  if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+    is_lifted = false;
 }
 
 // ---- whether it can commit ------------------------------------------------------------------------------------------------------
@@ -101,6 +113,7 @@ static bool IsTooLate(void) { return IsolationIsSerializable() && FirstSnapshotS
 
 // Before a statement.
 static void LookAgain(bool writes) {
+  if (is_lifted && IsByDefault()) XactReadOnly = false;
   if (!IsReadOnlyByUs() || is_asking || IsInParallelMode()) return;
   const TimestampTz now = GetCurrentTimestamp();
   if (!writes && !TimestampDifferenceExceeds(asked_at, now, kAskEveryMs)) return;
@@ -110,6 +123,7 @@ static void LookAgain(bool writes) {
   if (why == NULL && is_too_late) why = "the transaction began when it could not";
   if (why == NULL) {
     XactReadOnly = false;
+    is_lifted = true;
     SetDefault("off");
   } else if (writes) {
     ereport(ERROR, errcode(ERRCODE_CONNECTION_FAILURE),
@@ -120,13 +134,22 @@ static void LookAgain(bool writes) {
 
 // ---- statements -------------------------------------------------------------------------------------------------------------------
 
+static bool LocksRows(const PlannedStmt *planned) {
+  const ListCell *cell;
+  foreach (cell, planned->rowMarks)
+    if (RowMarkRequiresRowShareLock(lfirst_node(PlanRowMark, cell)->markType)) return true;
+  return false;
+}
+
 static void OnStart(QueryDesc *query, int flags) {
   if ((flags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-    LookAgain(query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE);
+    LookAgain(query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE ||
+              LocksRows(query->plannedstmt));
   (next_start != NULL ? next_start : standard_ExecutorStart)(query, flags);
 }
 
 static void FollowTransaction(const TransactionStmt *statement) {
+  if (!IsTransactionBlock()) is_chained = false;
   if (statement->kind != TRANS_STMT_COMMIT && statement->kind != TRANS_STMT_ROLLBACK) return;
   is_chained = statement->chain && (is_chained || transaction_setting->stack != NULL);
 }
@@ -165,6 +188,7 @@ void BeReadOnlyWhileBroken(void) {
   default_setting = SettingNamed("default_transaction_read_only");
   transaction_setting = SettingNamed("transaction_read_only");
   SetDefault("on");
+  RegisterXactCallback(OnTransactionEvent, NULL);
   next_start = ExecutorStart_hook;
   ExecutorStart_hook = OnStart;
   next_utility = ProcessUtility_hook;

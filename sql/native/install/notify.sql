@@ -42,8 +42,10 @@ END $$;
 CREATE FUNCTION psp.tell_notification() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF current_setting('session_replication_role') <> 'replica' OR psp.may_notify() THEN
-        PERFORM pg_notify(NEW.channel, NEW.payload) FROM psp.identity i WHERE NOT i.joining;
+    IF (SELECT i.joining FROM psp.identity i) THEN
+        RETURN NULL;
+    ELSIF current_setting('session_replication_role') <> 'replica' OR psp.may_notify() THEN
+        PERFORM pg_notify(NEW.channel, NEW.payload);
     ELSE
         UPDATE psp.dropped_notifications SET dropped = dropped + 1, last_at = clock_timestamp();
     END IF;

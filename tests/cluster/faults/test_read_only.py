@@ -155,6 +155,34 @@ def test_a_transaction_that_is_rolled_back_does_not_make_it_read_only_for_good(p
         assert connection.execute("SHOW default_transaction_read_only").fetchone() == ("off",)
 
 
+@pytest.mark.parametrize("end", ["RELEASE a", "ROLLBACK TO a; RELEASE a"])
+def test_a_savepoint_does_not_bring_it_back(pair: LocalCluster, end: str) -> None:
+    """PostgreSQL restores at its end what held at its begin."""
+    with after_an_outage(pair) as connection:
+        connection.execute("BEGIN")
+        connection.execute("SAVEPOINT a")
+        connection.execute(ADD)
+        connection.execute(end.encode())
+        connection.execute(ADD)
+        connection.execute("COMMIT")
+
+
+def test_a_chained_transaction_that_never_began_is_forgotten(pair: LocalCluster) -> None:
+    with broken(pair) as first:
+        connection = connect(first, autocommit=True)
+        connection.execute("BEGIN READ WRITE")
+        connection.execute(ADD)
+        with raises("08006"):
+            connection.execute("COMMIT AND CHAIN")
+    with connection:
+        connection.execute(ADD)
+
+
+def test_rows_are_locked_by_who_may_write(pair: LocalCluster) -> None:
+    with broken(pair) as first, connect(first, autocommit=True) as connection, raises("08006"):
+        connection.execute("SELECT FROM item FOR UPDATE")
+
+
 def test_an_error_of_the_question_is_not_the_last_word(pair: LocalCluster) -> None:
     with after_an_outage(pair) as connection:
         with connect(as_admin(pair.sps[0])) as admin:
