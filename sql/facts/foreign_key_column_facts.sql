@@ -36,11 +36,12 @@ SELECT k.oid AS foreign_key, x.index, f.place, k.conrelid AS relation, c.attname
                  'THEN %1$s::pg_catalog.int2 END' END AS value
   FROM pg_catalog.pg_constraint k
  CROSS JOIN LATERAL (SELECT coalesce(pg_partition_root(k.conindid), k.conindid)::oid AS index) x
- -- (OFFSET 0: looked up for each foreign key. PostgreSQL would read all columns of the database for each.)
+ -- (OFFSET 0: looked up for each foreign key. PostgreSQL would read all columns of the database for each. Columns of catalogs are named, not *: they
+ -- differ between versions, and pg_upgrade restores views.)
  CROSS JOIN LATERAL (SELECT * FROM index_column_facts a WHERE a.index = x.index OFFSET 0) f
- CROSS JOIN LATERAL (SELECT a.* FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid
+ CROSS JOIN LATERAL (SELECT a.attname, a.atttypid, a.atttypmod, a.attgenerated FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid
                       WHERE i.indexrelid = x.index AND a.attnum = f.number OFFSET 0) p
- CROSS JOIN LATERAL (SELECT c.* FROM unnest(k.conkey, k.confkey) n(child, parent)
+ CROSS JOIN LATERAL (SELECT c.attname, c.atttypid, c.attgenerated FROM unnest(k.conkey, k.confkey) n(child, parent)
                       JOIN pg_catalog.pg_attribute q ON q.attrelid = k.confrelid AND q.attnum = n.parent
                       JOIN pg_catalog.pg_attribute c ON c.attrelid = k.conrelid AND c.attnum = n.child
                       WHERE q.attname = p.attname OFFSET 0) c

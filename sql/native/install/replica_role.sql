@@ -11,7 +11,8 @@ CREATE UNLOGGED TABLE psp.apply_session (
 -- Whether a statement that fires a trigger is the worker's own, of rows: by PG_CONTEXT, in which the trigger's function is the first line. PostgreSQL evaluates
 -- expressions of indexes, CHECKs, domains and generated columns within such a statement, or within the server module, and their code may run statements.
 -- So the first line after the trigger's is the worker's, none of its kind is around it, and all of it runs in a function psp.apply_…, at the end. (A name in
--- quotes may look like anything. Words around them are in the language of lc_messages.)
+-- quotes may look like anything, and that of an SQL function ends behind its last quote. Words around them are in the language of lc_messages. The second form: with
+-- quote_all_identifiers. E: under any standard_conforming_strings.)
 CREATE FUNCTION psp.is_of_rows(context text) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -23,7 +24,8 @@ BEGIN
            OR found OPERATOR(pg_catalog.>) 0
            AND pg_catalog.strpos(pg_catalog.left(around, found), E'\n') OPERATOR(pg_catalog.=) 0
            AND pg_catalog.strpos(pg_catalog.substr(around, found OPERATOR(pg_catalog.+) 1), mark) OPERATOR(pg_catalog.=) 0
-           AND around OPERATOR(pg_catalog.~) '\n(?:[^"\n]*[^"\na-z0-9_$.])?psp\.apply_[a-z_]+_[0-9]+\([^"\n]*$';
+           AND around OPERATOR(pg_catalog.~) E'\n(?:(?:[^"\n]*[^"\na-z0-9_$.])?psp[.]apply_[a-z_]+_[0-9]+[(][^"\n]*'
+                                             '|[^"\n]*"psp"[.]"apply_[a-z_]+_[0-9]+"[(][^\n]*[)][^"\n]*)$';
 END $$;
 
 -- ENABLE REPLICA: it does not fire in other sessions. Called for each statement of the apply worker, so it does

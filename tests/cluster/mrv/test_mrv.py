@@ -294,16 +294,16 @@ def test_the_command_says_which_rights_the_owner_lacks(shop: LocalCluster) -> No
     one, two, three = shop.sps
     for reason in ("may not change the schema", "which another role has made"):
         with pytest.raises(PspError, match=reason) as refused:
-            alter(one.admin_dsn, "item.stock", None, 100, 60, print)
+            alter(one.dsn, "item.stock", None, 100, 60, print)
         _do_what_it_says(shop, refused.value)
-    alter(one.admin_dsn, "item.stock", None, 100, 60, print)
+    alter(one.dsn, "item.stock", None, 100, 60, print)
     execute(two, "CREATE TABLE seat (id int PRIMARY KEY, free int)")
     execute(two, "INSERT INTO seat VALUES (1, 10)")
-    create(two.admin_dsn, "seat.free", Options(records=2), print)
+    create(two.dsn, "seat.free", Options(records=2), print)
     verify.wait_drained(shop)
     execute(three, "UPDATE seat SET free = free - 1")
     verify.wait_drained(shop)
-    drop(one.admin_dsn, "seat.free", 60, print)
+    drop(one.dsn, "seat.free", 60, print)
     assert verify.verify(shop).consistent
     for sp in shop.sps:
         assert execute(sp, "SELECT free FROM seat") == [(9,)]
