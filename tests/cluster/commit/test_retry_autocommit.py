@@ -52,6 +52,7 @@ ATTEMPTS = 5
 pytestmark = needs_module()
 Session = psycopg.Connection[tuple[Any, ...]]
 Work = Callable[[Session], None]
+Win = Callable[[SpNode], object]
 
 
 @pytest.fixture(scope="module")
@@ -87,14 +88,18 @@ def losses(sp: SpNode) -> int:
     return int(execute(sp, "SELECT losses_total FROM psp.status")[0][0])
 
 
-def lose(cluster: LocalCluster, work: Work, retries: int = ATTEMPTS) -> None:
+def add_one(sp: SpNode) -> None:
+    execute(sp, ADD)
+
+
+def lose(cluster: LocalCluster, work: Work, retries: int = ATTEMPTS, win: Win = add_one) -> None:
     """Like lose_with, in a session that has the module and the setting."""
     with session(cluster.sps[1], retries) as connection:
-        lose_with(cluster, connection, work)
+        lose_with(cluster, connection, work, win)
 
 
-def lose_with(cluster: LocalCluster, connection: Session, work: Work) -> None:
-    """Runs `work` at the second SP. An update of item 1 by the first is applied when it has lost."""
+def lose_with(cluster: LocalCluster, connection: Session, work: Work, win: Win = add_one) -> None:
+    """Runs `work` at the second SP. What `win` does at the first is applied when it has lost."""
     first, second = cluster.sps
     may_begin = Event()
 
@@ -106,7 +111,7 @@ def lose_with(cluster: LocalCluster, connection: Session, work: Work) -> None:
     lost = losses(second)
     with running(wait_and_work), applying_paused(second):
         try:
-            execute(first, ADD)
+            win(first)
         finally:
             may_begin.set()
         wait_until("a loss", lambda: losses(second) > lost, WAIT_S)
@@ -350,28 +355,15 @@ def test_two_sps_add_to_one_row_without_an_error(pair: LocalCluster, prepare: bo
 
 def test_a_unique_value_that_was_taken_elsewhere_is_a_violation(pair: LocalCluster) -> None:
     """As at one server, with the constraint's name, and the row is here for who looks for it."""
-    first, second = pair.sps
-    add: LiteralString = "INSERT INTO named VALUES ({}, 'ann')"
+    take: LiteralString = "INSERT INTO named VALUES ({}, 'ann')"
 
     def work(connection: Session) -> None:
         with raises("23505") as errors:
-            connection.execute(add.format(2))
+            connection.execute(take.format(2))
         assert errors[0].diag.constraint_name == "named_name_key"
         assert connection.execute("SELECT id FROM named").fetchall() == [(1,)]
 
-    wait_drained(pair)
-    lost = losses(second)
-    may_begin = Event()
-    with session(second) as connection:
-
-        def wait_and_work() -> None:
-            assert may_begin.wait(WAIT_S)
-            work(connection)
-
-        with running(wait_and_work), applying_paused(second):
-            execute(first, add.format(1))
-            may_begin.set()
-            wait_until("a loss", lambda: losses(second) > lost, WAIT_S)
+    lose(pair, work, win=lambda sp: execute(sp, take.format(1)))
 
 
 def test_what_is_deferred_again_runs_before_the_decision(pair: LocalCluster) -> None:
@@ -400,7 +392,6 @@ def test_where_a_trigger_leaves_work_for_commit_it_may_lose(pair: LocalCluster) 
 
 def test_who_waits_for_the_winner_gives_way_to_what_comes_before_it(pair: LocalCluster) -> None:
     """Its locks of tables last until its transaction ends, and a schema change waits for one of them."""
-    first, second = pair.sps
 
     def work(connection: Session) -> None:
         with raises(SERIALIZATION_FAILURE):
@@ -408,23 +399,11 @@ def test_who_waits_for_the_winner_gives_way_to_what_comes_before_it(pair: LocalC
                 "UPDATE item SET n = n + 1 FROM (SELECT count(*) AS c FROM session) s WHERE id = 1"
             )
 
-    wait_drained(pair)
-    lost = losses(second)
-    may_begin = Event()
+    def win(sp: SpNode) -> None:
+        ddl(sp, "ALTER TABLE session ADD COLUMN added int")
+        add_one(sp)
 
-    def wait_and_work() -> None:
-        with session(second) as connection:
-            assert may_begin.wait(WAIT_S)
-            work(connection)
-
-    with running(wait_and_work), applying_paused(second):
-        try:
-            ddl(first, "ALTER TABLE session ADD COLUMN added int")
-            execute(first, ADD)
-        finally:
-            may_begin.set()
-        wait_until("a loss", lambda: losses(second) > lost, WAIT_S)
-    wait_drained(pair)
+    lose(pair, work, win=win)
     assert numbers(pair) == {1}
 
 
